@@ -72,11 +72,11 @@ class Ours(Searcher):
         self._index = VectorIndex.open(self.folder, "bench", DIMS, cache=self._cache)
 
     def near(self, vector: Vectors, documents: Sequence[int], k: int) -> list[int]:
-        hits = self._index.meaning(vector, [document_name(one) for one in documents], k)
+        hits = self._index.vector_search(vector, [document_name(one) for one in documents], k)
         return [self.row(document_number(hit.document_id), hit.chunk_index) for hit in hits]
 
     def words(self, question: str, documents: Sequence[int], k: int) -> list[int]:
-        hits = self._index.words(question, [document_name(one) for one in documents], k)
+        hits = self._index.keyword_search(question, [document_name(one) for one in documents], k)
         return [self.row(document_number(hit.document_id), hit.chunk_index) for hit in hits]
 
     def close(self) -> None:

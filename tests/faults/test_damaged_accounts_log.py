@@ -149,7 +149,7 @@ def test_reading_the_accounts_of_a_backup_changes_nothing_in_it(crashed, tmp_pat
     async def scenario():
         async with house(tmp_path / "data") as h:
             before = (crashed.data / FILE).read_bytes()
-            adopted = await h.parts.accounts.adopt(crashed.data / FILE, set(), set())
+            adopted = await h.parts.accounts.adopt_missing(crashed.data / FILE, set(), set())
             assert adopted.count == KEPT
             assert (crashed.data / FILE).read_bytes() == before
             assert not list((tmp_path / "data").glob(f"{FILE}.new*"))

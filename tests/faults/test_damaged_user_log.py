@@ -19,7 +19,7 @@ import pytest
 
 from faults.server_process import PLAIN, Served
 from faults.writing_devices import Json, User, session
-from vademecum.engines.duckdb.paths import RECORDS, user_folder
+from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
 
 KEPT, LOGGED = 5, 8
 Damage = Callable[[bytes, list[int]], bytes]  # (the log, its length after each commit) -> what is left of it
@@ -112,7 +112,9 @@ class Ruin:
 
 async def victim(served: Served, name: str) -> Victim:
     user_id, token = await served.add_user(f"{name}@example.org")
-    return Victim(User(name, user_id, token, "", 0), user_folder(served.data, user_id) / f"{RECORDS}.wal")
+    return Victim(
+        User(name, user_id, token, "", 0), user_folder(served.data, user_id) / f"{RECORDS_FILE}.wal"
+    )
 
 
 async def write(one: Victim, number: int) -> Json:
@@ -244,7 +246,7 @@ def test_nothing_of_before_the_last_checkpoint_is_lost_and_no_row_comes_from_now
     if one.answer.status_code == 200:
         assert one.rows in [one.allowed(commits) for commits in range(LOGGED + 1)], "a prefix of the commits"
     else:
-        assert one.log.with_name(RECORDS).stat().st_size > 0, "the file is left as it was"
+        assert one.log.with_name(RECORDS_FILE).stat().st_size > 0, "the file is left as it was"
 
 
 @pytest.mark.parametrize("name", CASES)

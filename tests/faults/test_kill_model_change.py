@@ -290,7 +290,7 @@ async def check_index(person: Person, readers: dict[str, Reader], copy: Path) ->
     await reader.cosine(QUESTION)
     index = VectorIndex.open(copy, saved.model, saved.dims, cache=MatrixCache(0))
     try:
-        hits = index.meaning(reader.known[QUESTION], [person.stays, *person.documents], 10_000)
+        hits = index.vector_search(reader.known[QUESTION], [person.stays, *person.documents], 10_000)
         for hit in hits:
             assert abs(hit.score - await reader.cosine(hit.text)) < SAME, "a vector of another model"
     finally:

@@ -23,7 +23,7 @@ from argon2 import PasswordHasher
 from no_rate_limits import RATES
 from vademecum.app import create_app, serving
 from vademecum.engines.duckdb import instance
-from vademecum.engines.duckdb.account_store import Account, Token, _inserting
+from vademecum.engines.duckdb.account_store import Account, Token, _insert
 from vademecum.model.schema.collections import Registry
 from vademecum.services.accounts import sign_in
 from vademecum.services.accounts.tokens import digest
@@ -128,7 +128,7 @@ class House:
         token = Token(new_id(), account.id, "api", "test", digest(secret), T)
         accounts = self.parts.accounts
         async with accounts._turn:  # in one commit: two are a quarter of what many tests cost
-            await accounts._execute([_inserting("accounts", account), _inserting("tokens", token)])
+            await accounts._execute([_insert("accounts", account), _insert("tokens", token)])
             accounts._remember(account)
             accounts._remember_token(token)
         return Person(account.id, with_token(self, secret))

@@ -87,7 +87,7 @@ async def revoke(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     parts = request.app.state.parts
     token = parts.accounts.tokens[digest((await request.json())["token"])]
-    await parts.accounts.remove_tokens([token])
+    await parts.accounts.revoke_tokens([token])
     return {}
 
 

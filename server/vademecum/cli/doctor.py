@@ -66,9 +66,9 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("data folder", os.access(data, os.W_OK), str(data))
     if not (data / "accounts.duckdb").exists():
-        from vademecum.engines.duckdb.paths import without_accounts  # with all that it needs
+        from vademecum.engines.duckdb.paths import missing_accounts_message  # with all that it needs
 
-        lost = without_accounts(data)
+        lost = missing_accounts_message(data)
         yield Finding("accounts", False, lost or "none yet: `vademecum serve` begins this folder")
         return
     free = shutil.disk_usage(data).free
@@ -161,12 +161,14 @@ def _examine_rollbacks(data: Path) -> Finding:
 
 def _examine_ledgers(data: Path) -> Finding:
     """Name the damaged lines of the files that say what was erased."""
-    from vademecum.engines.duckdb.erasure_ledger import Ledger  # half of the server, for the doctor alone
+    from vademecum.engines.duckdb.erasure_ledger import (
+        ErasureLedger,
+    )  # half of the server, for the doctor alone
 
     damaged = []
     for path in sorted((data / "ledger").glob("*.jsonl")):
         try:
-            numbers = Ledger(path).damaged()
+            numbers = ErasureLedger(path).damaged_lines()
         except OSError as error:
             damaged.append(f"{path.relative_to(data)} ({error.strerror})")
             continue

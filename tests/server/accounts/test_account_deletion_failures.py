@@ -68,11 +68,11 @@ def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before
         async with house(tmp_path, **NO_ROOM) as h:
             old = await create(h.parts, EMAIL, "FREE")
             # and its file could not be written
-            await h.parts.accounts.hide(old.id, lambda one: note_left(tmp_path, one.id, one.email))
+            await h.parts.accounts.block(old.id, lambda one: note_left(tmp_path, one.id, one.email))
             new = await create(h.parts, EMAIL, "FREE")
             folder = spooled(h, EMAIL, event("waits"))
         async with house(tmp_path, **NO_ROOM) as h:
-            assert h.parts.accounts.by_email(EMAIL) == new and not h.parts.accounts.knows(old.id)
+            assert h.parts.accounts.by_email(EMAIL) == new and not h.parts.accounts.exists(old.id)
             assert len(list(folder.glob("*.json"))) == 1
 
     run(scenario)
@@ -281,7 +281,7 @@ def test_start_erases_the_email_that_a_stop_left_in_the_accounts_file(
             bob = await create(h.parts, EMAIL, "FREE")
             for number in range(OTHERS):
                 await create(h.parts, f"person{number}@example.org", "FREE")
-            await h.parts.accounts.hide(bob.id, lambda one: note_left(tmp_path, one.id, one.email))
+            await h.parts.accounts.block(bob.id, lambda one: note_left(tmp_path, one.id, one.email))
             if is_marked:
                 h.parts.backstage.leaving.ask(bob.id)
             await h.parts.accounts.remove_account(bob.id)

@@ -178,7 +178,7 @@ def test_one_account_is_found_by_its_email_and_no_other_is_opened(tmp_path):
                 assert answer.json() == [made], email
             for email in ("nobody@example.org", ""):
                 assert (await boss.get("/v1/accounts", params={"email": email})).json() == []
-            assert h.parts.users.attached() == []
+            assert h.parts.users.attached_stores() == []
 
     run(scenario)
 
@@ -227,7 +227,7 @@ def test_of_two_administrators_who_go_at_once_one_stays(tmp_path):
                 assert [type(one) for one in ended].count(Conflict) == 1
                 assert [one.admin for one in h.parts.accounts.accounts.values()].count(True) == 1
                 await change_admin(h.parts, me, admin=True)
-                if h.parts.accounts.knows(bob.id):
+                if h.parts.accounts.exists(bob.id):
                     await change_admin(h.parts, bob, admin=False)
 
     run(scenario)

@@ -234,8 +234,10 @@ def test_events_that_an_account_has_no_room_for_are_refused_together(tmp_path):
                     break
                 taken += len(more)
             refused(answer, 409, "STORAGE_LIMIT")
-            assert len(h.parts.users.attached()[0].row_index.dependents) and taken >= 80
-            count = sum(key.startswith("observations/") for key in h.parts.users.attached()[0].row_index.rows)
+            assert len(h.parts.users.attached_stores()[0].row_index.dependents) and taken >= 80
+            count = sum(
+                key.startswith("observations/") for key in h.parts.users.attached_stores()[0].row_index.rows
+            )
             assert count == taken
 
     run(scenario)

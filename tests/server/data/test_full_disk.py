@@ -79,7 +79,7 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
             before = await seq(h, ada)
             log = log_of(tmp_path, ada)
             with full():
-                await h.parts.users.fold_idle()
+                await h.parts.users.checkpoint_idle()
                 assert log.stat().st_size > FULL
                 status, store = await ready(h)
                 assert status == 503 and "the disk did not take what 2 accounts" in store
@@ -91,7 +91,7 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
                 await bob.add("facts", fact("b"))
             await ada.add("facts", fact("late"))
             assert await seq(h, ada) == before + 1, "it was no crash"
-            await h.parts.users.fold_idle()
+            await h.parts.users.checkpoint_idle()
             assert not log.exists() or log.stat().st_size < 100_000
             assert await ready(h) == (200, "ok")
         async with house(tmp_path) as h:
@@ -135,7 +135,7 @@ def test_who_holds_the_file_when_its_log_is_not_taken_is_told_so_and_the_next_ma
                         await store.checkpoint()
                     waiting = asyncio.create_task(ada.pull("facts"))
                     with pytest.raises(Busy, match="Nothing that was acknowledged is lost"):
-                        await store.bodies(["facts/f0-0"])
+                        await store.read_bodies(["facts/f0-0"])
                     with pytest.raises(Busy):
                         await store.write(lambda tx: tx.row("facts/f0-1"))
                 assert len(await waiting) == 10 * LOG
@@ -152,7 +152,7 @@ def test_who_needs_the_place_of_a_file_whose_log_is_not_taken_is_answered_all_th
             ada, bob = await with_a_long_log(h), await h.person()
             with full():
                 await bob.add("facts", fact("b"))
-                assert len(h.parts.users.attached()) == 1
+                assert len(h.parts.users.attached_stores()) == 1
             assert len(await ada.live("facts")) == 10 * LOG and len(await bob.live("facts")) == 1
 
     run(scenario)

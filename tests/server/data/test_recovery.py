@@ -107,7 +107,7 @@ def test_start_puts_moved_log_back(tmp_path: Path) -> None:
             await put_back(h, ada, tmp_path / "copy")
             folder = file_of(tmp_path, ada).parent
             (folder / LOG).replace(folder / f"{LOG}.moved")
-            h.parts.users.sweep()
+            h.parts.users.remove_leftovers()
             assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
 
     run(scenario)

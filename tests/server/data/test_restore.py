@@ -12,7 +12,7 @@ from folder_listing import files_below
 from property.rows import bumped, day, dead, episode, session
 from property.sync_wire import epoch, forget, send
 from server.in_process_server import house, run
-from vademecum.engines.duckdb.erasure_replay import erase_again
+from vademecum.engines.duckdb.erasure_replay import replay_erasures
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.errors import Broken
 from vademecum.services.data import backup as backups
@@ -47,7 +47,7 @@ def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeyp
 
             for name in (
                 "vademecum.engines.duckdb.user_stores.publish_file",
-                "vademecum.services.data.backup.erase_again",
+                "vademecum.services.data.backup.replay_erasures",
             ):
                 with monkeypatch.context() as patch:
                     patch.setattr(name, cut)
@@ -163,9 +163,9 @@ def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeyp
             def held(*asked):
                 begun.set()
                 gate.wait()
-                return erase_again(*asked)
+                return replay_erasures(*asked)
 
-            monkeypatch.setattr("vademecum.services.data.backup.erase_again", held)
+            monkeypatch.setattr("vademecum.services.data.backup.replay_erasures", held)
             restoring = asyncio.create_task(backups.restore(h.parts, tmp_path / "backup"))
             await asyncio.to_thread(begun.wait)
             with h.parts.hub.subscribe(ada.id, frozenset({"sessions"}), named=False) as stream:

@@ -15,7 +15,7 @@ CLEAR = "UPDATE packs SET checksum = NULL"
 
 @pytest.fixture(autouse=True)
 def without_recent_rows(monkeypatch):
-    monkeypatch.setattr(body_cache, "MOST_BYTES", 0)
+    monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", 0)
 
 
 def records(data, person):
@@ -88,7 +88,7 @@ def test_valid_old_segments_get_checksums(tmp_path):
             )
             assert [value for _, value in await checksums(h, ada)] == [None] * 4
             async with h.parts.users.open(ada.id) as store:
-                while await store.seal():
+                while await store.add_checksums():
                     pass
             assert await checksums(h, ada) == [(n, None if n == 2 else value) for n, value in written]
             assert len(await ada.live("facts")) == 4
@@ -107,7 +107,7 @@ def test_old_segment_that_is_rewritten_stays_without_checksum(tmp_path):
         [(_, old), (_, new)] = await checksums(h, ada)
         assert old is None and new is not None
         async with h.parts.users.open(ada.id) as store:
-            assert await store.seal() and not await store.seal()
+            assert await store.add_checksums() and not await store.add_checksums()
         assert all(value for _, value in await checksums(h, ada))
         assert set(await ada.live("facts")) == {"f1", "f2"}
 

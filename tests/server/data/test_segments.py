@@ -17,7 +17,7 @@ from vademecum.model.sync import cascade
 @pytest.fixture(autouse=True)
 def from_the_file(monkeypatch):
     """What was written last is read from memory; these look at what lies in the file."""
-    monkeypatch.setattr(body_cache, "MOST_BYTES", 0)
+    monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", 0)
 
 
 async def raw(h, person, statement):
@@ -191,7 +191,7 @@ def test_a_page_asked_for_before_its_rows_die_shows_them_dead(tmp_path):
         async with h.parts.users.open(ada.id) as store:
             with held_up(h):
                 deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
-                tasks = await in_line(h, send(ada, "facts", *deaths), store.page("facts", 0, 100))
+                tasks = await in_line(h, send(ada, "facts", *deaths), store.read_page("facts", 0, 100))
             _, page = await asyncio.gather(*tasks)
             rows = {row["id"]: row for row in (json.loads(body) for _, body in page)}
             assert {i for i, row in rows.items() if row["_deleted"]} == {"f1", "f2", "f3"} and len(rows) == 8
@@ -205,7 +205,9 @@ def test_bodies_asked_for_before_they_are_edited_come_as_they_are_now(tmp_path):
         async with h.parts.users.open(ada.id) as store:
             with held_up(h):
                 edits = [({**row, "value": "newer"}, row) for row in made[1:4]]
-                tasks = await in_line(h, send(ada, "facts", *edits), store.bodies(["facts/f1", "facts/f5"]))
+                tasks = await in_line(
+                    h, send(ada, "facts", *edits), store.read_bodies(["facts/f1", "facts/f5"])
+                )
             _, bodies = await asyncio.gather(*tasks)
             assert b"newer" in bodies["facts/f1"] and b"value 5" in bodies["facts/f5"]
 
@@ -218,7 +220,7 @@ def test_a_pack_that_goes_while_its_tidying_waits_costs_nobody_anything(tmp_path
         async with h.parts.users.open(ada.id) as store:
             with held_up(h):
                 deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
-                tasks = await in_line(h, send(ada, "facts", *deaths), store.tidy())
+                tasks = await in_line(h, send(ada, "facts", *deaths), store.compact())
             answer, _ = await asyncio.gather(*tasks)
             assert answer == []
         assert [count for _, count, _ in await packs(h, ada)] == [4, 1, 3]
@@ -236,7 +238,7 @@ def test_two_tidyings_at_once_both_come_to_an_end_also_while_a_row_is_edited(tmp
         made = await with_stale_rows(ada)
         async with h.parts.users.open(ada.id) as store:
             with held_up(h):
-                tasks = await in_line(h, store.tidy(), store.tidy(), edit(ada, made[1]))
+                tasks = await in_line(h, store.compact(), store.compact(), edit(ada, made[1]))
             async with asyncio.timeout(60):
                 await asyncio.gather(*tasks)
         assert len(await ada.pull("facts")) == 8
@@ -249,7 +251,7 @@ def test_a_tidying_leaves_to_the_next_what_was_tidy_when_it_began(tmp_path):
         made = await with_stale_rows(ada)
         async with h.parts.users.open(ada.id) as store:
             with held_up(h):
-                tasks = await in_line(h, edit(ada, made[1]), store.tidy(), edit(ada, made[5]))
+                tasks = await in_line(h, edit(ada, made[1]), store.compact(), edit(ada, made[5]))
             await asyncio.gather(*tasks)
         assert [count for _, count, _ in await packs(h, ada)] == [2, 4, 1, 1, 1]
 

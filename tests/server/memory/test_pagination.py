@@ -88,7 +88,7 @@ def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, monkeyp
                 read.extend(keys)
                 return await bodies(store, keys)
 
-            monkeypatch.setattr(UserStore, "bodies", noted)
+            monkeypatch.setattr(UserStore, "read_bodies", noted)
             _, cursor = await page(ada, 3)
             assert await page(ada, 3, cursor) == (["e16", "e15", "e14"], ANY)
             assert read == [f"episodes/e{n}" for n in (19, 18, 17, 16, 15, 14)]

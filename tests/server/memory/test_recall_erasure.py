@@ -99,7 +99,8 @@ def test_a_deleted_session_takes_its_turns_and_summaries_out_of_the_index(tmp_pa
             await h.settle(ada)
             assert scan(tmp_path, wanted) == 0
             hits = await h.parts.recall.indexes.read(
-                ada.id, lambda index: index.words("roses", [f"{k}/{r['id']}" for k, r in KEPT.items()], 9)
+                ada.id,
+                lambda index: index.keyword_search("roses", [f"{k}/{r['id']}" for k, r in KEPT.items()], 9),
             )
             assert {kind_of(hit.document_id) for hit in hits} == {"memories", "entities", "summaries"}
 

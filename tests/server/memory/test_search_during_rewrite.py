@@ -17,7 +17,7 @@ SAID = "Ada likes green tea."
 
 def rewritten_meanwhile(monkeypatch, h, name):
     """Whenever memory's index is asked, a rewrite of the file has begun and waits for nobody patiently."""
-    monkeypatch.setattr(user_stores, "PATIENCE_S", 0)
+    monkeypatch.setattr(user_stores, "IDLE_WAIT_S", 0)
     real, rewrites = getattr(HybridSearch, name), []
 
     async def asked(seeker, user_id, *more):

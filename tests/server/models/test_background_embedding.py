@@ -139,7 +139,7 @@ def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
             for number, person in enumerate(people):
                 found = await person.search(f"n{number}x", mode="words")
                 assert len(found["results"]) == 1
-            assert len(h.parts.indexes._open) <= 6 and len(h.parts.users.attached()) <= 4
+            assert len(h.parts.indexes._open) <= 6 and len(h.parts.users.attached_stores()) <= 4
 
     run(scenario)
 
@@ -151,10 +151,10 @@ def test_who_has_many_rows_takes_the_place_of_several_who_have_few(tmp_path):
             few = [await h.person() for _ in range(3)]
             for person in few:
                 assert await person.push("facts", *(fact(f"f{n}") for n in range(3))) == []
-            assert {store.user_id for store in users.attached()} == {person.id for person in few}
+            assert {store.user_id for store in users.attached_stores()} == {person.id for person in few}
             many = await h.person()
             assert await many.push("facts", *(fact(f"f{n}") for n in range(8))) == []
-            assert {store.user_id for store in users.attached()} == {many.id}
+            assert {store.user_id for store in users.attached_stores()} == {many.id}
             for person in few:
                 assert len(await person.pull("facts")) == 3
 
@@ -166,9 +166,9 @@ def test_who_has_more_rows_than_the_bound_is_not_loaded_anew_for_every_request(t
         async with house(tmp_path, attached_rows_max=1) as h:
             ada = await h.person()
             assert await ada.push("facts", *(fact(f"f{n}") for n in range(3))) == []
-            (store,) = h.parts.users.attached()
+            (store,) = h.parts.users.attached_stores()
             assert len(await ada.pull("facts")) == 3
-            assert h.parts.users.attached() == [store]
+            assert h.parts.users.attached_stores() == [store]
 
     run(scenario)
 

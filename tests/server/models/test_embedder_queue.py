@@ -169,7 +169,7 @@ def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_reads_it(
             def read(index):
                 begun.set()
                 assert go_on.wait(30)
-                return index.meaning(np.zeros(2, np.float32), ["d"], 1)
+                return index.vector_search(np.zeros(2, np.float32), ["d"], 1)
 
             given_up = asyncio.create_task(h.parts.indexes.read(ada.id, read))
             await asyncio.to_thread(begun.wait, 30)

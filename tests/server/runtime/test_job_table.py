@@ -26,7 +26,7 @@ async def in_file(h, store):
 
     def load(cursor):
         meta = dict(cursor.execute(f"SELECT name, value FROM {store.alias}.main.meta").fetchall())
-        return job_table.load(cursor, store.alias, meta)
+        return job_table.load_jobs(cursor, store.alias, meta)
 
     return await h.parts.instance.run(load)
 

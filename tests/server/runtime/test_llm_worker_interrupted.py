@@ -44,7 +44,7 @@ class Stepped(Coroutine):
 async def stopped_at(h, person, last, busy_s):
     """Whether a turn that is cancelled at its wait number `last` was cut off by that, while the writer is busy for so long."""
     async with h.parts.users.open(person.id) as store:
-        await store.take_up()
+        await store.create_jobs_for_new_turns()
         (job,) = (await store.survey_jobs(1))[0]
         crashed = jobs.begun(jobs.again(jobs.heard(job, ""), NOW), NOW)
         await store.write(lambda tx: tx.jobs.update({job.id: crashed}))

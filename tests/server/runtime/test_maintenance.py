@@ -50,7 +50,7 @@ def long_file(tmp_path):
 
 async def shrunk(instance):
     """It asks, and waits until it is done."""
-    instance.shrink()
+    instance.release_memory()
     async with asyncio.timeout(20):
         while instance._is_shrink_due or instance._shrinking:
             await asyncio.sleep(0.001)
@@ -100,13 +100,13 @@ def test_it_waits_for_a_statement_under_way_and_others_wait_for_it(long_file, mo
         may_end, may_shrink = threading.Event(), threading.Event()
         whole = instance._shrink
 
-        def shrink():
+        def release_memory():
             order.append("shrinks")
             assert may_shrink.wait(20)
             whole()
             order.append("shrunk")
 
-        monkeypatch.setattr(instance, "_shrink", shrink)
+        monkeypatch.setattr(instance, "_shrink", release_memory)
 
         def slow(cursor):
             assert may_end.wait(20)
@@ -115,7 +115,7 @@ def test_it_waits_for_a_statement_under_way_and_others_wait_for_it(long_file, mo
 
         reading = asyncio.create_task(instance.run(slow))
         await asyncio.sleep(0)
-        instance.shrink()
+        instance.release_memory()
         assert order == []
         may_end.set()
         assert await reading == (40_000_000,)
@@ -145,7 +145,7 @@ def test_it_waits_for_a_statement_whose_caller_has_given_up(long_file, monkeypat
         await asyncio.to_thread(begun.wait, 20)
         caller.cancel()
         await asyncio.wait([caller])
-        instance.shrink()
+        instance.release_memory()
         await asyncio.sleep(0.05)
         assert looks == []
         may_end.set()
@@ -179,7 +179,7 @@ def test_the_server_does_it_by_itself(tmp_path, monkeypatch):
             for number in range(30):
                 rows = [fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)]
                 assert await send(ada, "facts", *((row, None) for row in rows)) == []
-            await h.parts.users.fold_idle()
+            await h.parts.users.checkpoint_idle()
             assert len(await ada.pull("facts")) == 300
             instance = h.parts.instance
             async with asyncio.timeout(20):
@@ -199,7 +199,7 @@ def test_the_log_of_a_file_that_nobody_uses_is_folded(tmp_path):
                 assert await send(ada, "facts", *((row, None) for row in rows)) == []
             [log] = tmp_path.glob("users/*/*/records.duckdb.wal")
             assert log.stat().st_size > 4 * MB
-            await h.parts.users.fold_idle()
+            await h.parts.users.checkpoint_idle()
             assert not log.exists() or log.stat().st_size < 100_000
             assert len(await ada.pull("facts")) == 80
 
@@ -216,7 +216,7 @@ def test_of_many_short_logs_the_oldest_are_folded_and_stay_the_first_to_be_detac
             order = list(users._entries)
             logs = {p.id: next(tmp_path.glob(f"users/*/{p.id}")) / "records.duckdb.wal" for p in people}
             monkeypatch.setattr("vademecum.engines.duckdb.user_stores.LOGS_MAX", 250_000)
-            await users.fold_idle()
+            await users.checkpoint_idle()
             long = [log.exists() and log.stat().st_size > 100_000 for log in logs.values()]
             assert long == [False, False, True, True]
             assert list(users._entries) == order
@@ -237,7 +237,7 @@ def test_a_folder_that_is_none_any_more_keeps_no_other_log_from_being_folded(tmp
             away = folder.rename(folder.with_name("away"))
             folder.write_text("no folder")
             try:
-                await h.parts.users.fold_idle()
+                await h.parts.users.checkpoint_idle()
                 assert not log.exists() or log.stat().st_size < 100_000
             finally:
                 folder.unlink()
@@ -259,7 +259,7 @@ def test_upkeep_corrects_accounts_file_after_failed_change(tmp_path, monkeypatch
 
             before = await h.parts.instance.run(tokens_in_file)
             with capture_logs(), full(10), pytest.raises(Busy):
-                await accounts.remove_tokens(accounts.tokens_of(ada.id))
+                await accounts.revoke_tokens(accounts.tokens_of(ada.id))
 
             async def is_corrected():
                 return await h.parts.instance.run(tokens_in_file) == (before[0] - 1,)

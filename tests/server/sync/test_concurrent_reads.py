@@ -15,10 +15,10 @@ from vademecum.engines.duckdb import body_cache
 EDITS = 150 if os.environ.get("SOAK") else 50
 
 
-@pytest.mark.parametrize("recent_bytes", [body_cache.MOST_BYTES, 0])
+@pytest.mark.parametrize("recent_bytes", [body_cache.CACHE_BYTES_MAX, 0])
 def test_a_row_that_is_being_edited_is_never_missing(tmp_path, monkeypatch, recent_bytes):
     """Read from memory, and from the file."""
-    monkeypatch.setattr(body_cache, "MOST_BYTES", recent_bytes)
+    monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", recent_bytes)
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -40,7 +40,7 @@ def test_a_row_that_is_being_edited_is_never_missing(tmp_path, monkeypatch, rece
                 nonlocal seen
                 async with h.parts.users.open(ada.id) as store:
                     while not editor.done():
-                        assert "sessions/s1" in await store.bodies(["sessions/s1"])
+                        assert "sessions/s1" in await store.read_bodies(["sessions/s1"])
                         seen += 1
 
             editor, reader = asyncio.create_task(edit()), asyncio.create_task(read())

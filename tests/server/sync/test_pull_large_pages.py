@@ -52,7 +52,7 @@ def test_between_two_pieces_nobody_holds_the_file_and_what_died_meanwhile_comes_
     async def scenario(h, ada, made):
         pieces = await pieces_of(h, ada)
         begun = await anext(pieces) + await anext(pieces)
-        (store,) = h.parts.users.attached()
+        (store,) = h.parts.users.attached_stores()
         assert store.pins == 0
         await send(ada, "facts", (dead(made[11]), made[11]))
         await h.parts.users.rewrite(ada.id)

@@ -9,8 +9,8 @@ import pytest
 from property.rows import dead, document, fact, session
 from property.sync_wire import alone, send, seqs
 from server.in_process_server import house, run
-from vademecum.engines.duckdb.erasure_ledger import Ledger
-from vademecum.engines.duckdb.user_database import Files
+from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
+from vademecum.engines.duckdb.user_database import DatabaseFactory
 
 WRONG = [
     {"activeSessions": 5},
@@ -50,7 +50,7 @@ def test_a_ledger_that_cannot_be_written_takes_nothing_back(tmp_path, monkeypatc
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "note", full)
+            patch.setattr(ErasureLedger, "append", full)
             assert await send(ada, "facts", (fact("g"), None), (dead(fact("f")), None)) == []
         assert await send(ada, "facts", (fact("h"), None)) == []
         assert set(await ada.live("facts")) == {"g", "h"}
@@ -75,13 +75,13 @@ def test_a_push_is_answered_also_when_the_work_behind_it_cannot_be_noted(tmp_pat
 
 
 def test_who_gives_up_while_the_file_is_opened_locks_nobody_out(tmp_path, monkeypatch):
-    opening = Files.open
+    opening = DatabaseFactory.open
 
     def slow(self, path, known):
         time.sleep(0.2)
         return opening(self, path, known)
 
-    monkeypatch.setattr(Files, "open", slow)
+    monkeypatch.setattr(DatabaseFactory, "open", slow)
 
     async def scenario():
         async with house(tmp_path) as h:

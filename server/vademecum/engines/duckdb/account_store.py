@@ -33,7 +33,7 @@ from vademecum.errors import Broken, Conflict, NotFound, is_full, not_now
 from vademecum.model.sync.quotas import Tier
 
 TokenKind = Literal["api", "cookie", "link", "device"]
-Work = tuple[str, list[Any]]
+Statement = tuple[str, list[Any]]
 S = TypeVar("S", bound=msgspec.Struct)
 REPAIRED = (
     "All accounts, tokens and passwords that were acknowledged are in the file. A change that was under way when the "
@@ -75,10 +75,10 @@ class Token(msgspec.Struct, frozen=True):
     expires_at: str | None = None
 
 
-Check = Callable[[Account], None]  # of what an account is at the moment of a change
+AccountCheck = Callable[[Account], None]  # of what an account is at the moment of a change
 
 
-class Adopted(msgspec.Struct):
+class AdoptionResult(msgspec.Struct):
     """`count` accounts came back; `replaced`: ids that gave way; `skipped`: emails that somebody else has here."""
 
     count: int = 0
@@ -86,7 +86,7 @@ class Adopted(msgspec.Struct):
     skipped: list[str] = msgspec.field(default_factory=list)
 
 
-class Accounts:
+class AccountStore:
     def __init__(
         self,
         instance: Instance,
@@ -121,7 +121,7 @@ class Accounts:
         migrations: Path,
         record_migrations: Path,
         on_notice: Callable[[str], None],
-    ) -> Accounts:
+    ) -> AccountStore:
         """Attach (or create) the file; refuse to start if a migration that was ever applied here has changed.
         `on_notice` is told in a sentence when a damaged log had to be cut."""
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ class Accounts:
             self._remember_token(token)
 
     def _attach(self) -> str:
-        alias, notice = migrate.attach_current(
+        alias, notice = migrate.attach_migrated(
             self._instance, self._path, self._migrations, "the accounts' file", CURE
         )
         if notice:
@@ -207,7 +207,7 @@ class Accounts:
         self.tokens.pop(token.hash, None)
         self._tokens_of.get(token.account_id, {}).pop(token.hash, None)
 
-    def knows(self, account_id: str) -> bool:
+    def exists(self, account_id: str) -> bool:
         return account_id in self.accounts
 
     def name_of(self, account_id: str) -> str:
@@ -228,7 +228,7 @@ class Accounts:
         async with self._turn:
             if self.by_email(account.email) is not None:
                 raise Conflict(f"There is an account {account.email} already. Nothing was changed.")
-            await self._execute([_inserting("accounts", account)])
+            await self._execute([_insert("accounts", account)])
             self._remember(account)
 
     async def change_account(
@@ -256,7 +256,9 @@ class Accounts:
             raise NotFound("There is no such account.")
         return account
 
-    async def save_token(self, token: Token, most: int | None = None, check: Check | None = None) -> None:
+    async def save_token(
+        self, token: Token, most: int | None = None, check: AccountCheck | None = None
+    ) -> None:
         """`check` may raise. Raises NotFound when its account is gone, Conflict when that has `most` of this kind already."""
         async with self._turn:
             account = self._known(token.account_id)
@@ -264,7 +266,7 @@ class Accounts:
                 check(account)
             if most is not None and self._count(token.account_id, token.kind) >= most:
                 raise Conflict(f"There are {most} tokens already. Revoke one that is not used any more.")
-            await self._execute([_inserting("tokens", token)])
+            await self._execute([_insert("tokens", token)])
             if token.account_id in self.accounts:
                 self._remember_token(token)
 
@@ -284,7 +286,7 @@ class Accounts:
             self._remember_token(msgspec.structs.replace(token, expires_at=expires_at))
             return True
 
-    async def remove_tokens(self, tokens: Iterable[Token]) -> None:
+    async def revoke_tokens(self, tokens: Iterable[Token]) -> None:
         """None of them opens anything from this moment on."""
         gone = list(tokens)
         for token in gone:
@@ -293,7 +295,7 @@ class Accounts:
             async with self._turn:
                 await self._execute([_deleting("tokens", "id", token.id) for token in gone])
 
-    async def hide(self, account_id: str, check: Check) -> None:
+    async def block(self, account_id: str, check: AccountCheck) -> None:
         """From now on nobody gets in as this account; the file is not changed yet. `check` may raise, and then nothing has
         changed. Raises NotFound when it is gone."""
         async with self._turn:
@@ -311,13 +313,13 @@ class Accounts:
                 [_deleting("tokens", "account_id", account_id), _deleting("accounts", "id", account_id)]
             )
 
-    async def correct(self) -> None:
+    async def repair_file(self) -> None:
         """Bring the file back to what is in memory, if a change has failed."""
         async with self._turn:
             if self._is_unsure:
                 await self._execute([])
 
-    async def _execute(self, works: list[Work]) -> None:
+    async def _execute(self, works: list[Statement]) -> None:
         """Commit a change in whose turn the caller is."""
 
         def work(cursor: Cursor) -> None:
@@ -338,7 +340,7 @@ class Accounts:
 
         await self._instance.run(work, ACCOUNTS)
 
-    def _corrections(self, cursor: Cursor, alias: str) -> Iterator[Work]:
+    def _corrections(self, cursor: Cursor, alias: str) -> Iterator[Statement]:
         """What makes the file's rows those in memory."""
         yield from _differences("accounts", _stored(cursor, alias, "accounts", Account), self.accounts)
         yield from _differences("tokens", _stored(cursor, alias, "tokens", Token), self.tokens)
@@ -353,7 +355,7 @@ class Accounts:
         except duckdb.Error as error:
             _log.error("the accounts' log is not folded into their file", exc_info=error)
             self._unfolded, self._alias = True, ""
-            self._instance.let_go(alias)
+            self._instance.detach_safely(alias)
 
     async def rewrite(self) -> None:
         """Write the file anew, so that what was removed leaves the disk too."""
@@ -364,7 +366,7 @@ class Accounts:
         with self._detached():
             rewrite_file(self._instance, self._path)
 
-    async def content(self) -> bytes:
+    async def read_file(self) -> bytes:
         """Return the file's bytes, with all that was committed. Raises Broken when it cannot be read."""
 
         def work(_: Cursor) -> bytes:
@@ -378,12 +380,12 @@ class Accounts:
 
         return await self._instance.run(work, ACCOUNTS)
 
-    async def adopt(self, path: Path, left: set[str], empty: set[str]) -> Adopted:
+    async def adopt_missing(self, path: Path, left: set[str], empty: set[str]) -> AdoptionResult:
         """Take over from a backup the accounts that are missing here, with their API tokens, but not those that left
         for good. One here that has the same email gives way if it is `empty`."""
 
         accounts, tokens = await self._instance.run(lambda cursor: self._read_copy(cursor, path), ACCOUNTS)
-        result = Adopted()
+        result = AdoptionResult()
         adopted: set[str] = set()
         for account in accounts:
             if account.id in self.accounts or account.id in left:
@@ -409,7 +411,7 @@ class Accounts:
         with self._lock:
             try:
                 shutil.copyfile(path, staged)
-                alias, _ = migrate.attach_current(self._instance, staged, self._migrations, str(path))
+                alias, _ = migrate.attach_migrated(self._instance, staged, self._migrations, str(path))
                 try:
                     return _stored(cursor, alias, "accounts", Account), _stored(
                         cursor, alias, "tokens", Token
@@ -444,7 +446,7 @@ def _stored(cursor: Cursor, alias: str, table: str, kind: type[S]) -> list[S]:
 
 def _differences(
     table: str, stored: Iterable[Account | Token], rows: Mapping[str, Account | Token]
-) -> Iterator[Work]:
+) -> Iterator[Statement]:
     """What turns the stored rows into those of the memory."""
     found = {row.id: row for row in stored}
     expected = {row.id: row for row in list(rows.values())}
@@ -452,7 +454,7 @@ def _differences(
     yield from (_replacing(table, row) for row_id, row in expected.items() if found.get(row_id) != row)
 
 
-def _inserting(table: str, row: Account | Token, verb: str = "INSERT") -> Work:
+def _insert(table: str, row: Account | Token, verb: str = "INSERT") -> Statement:
     """What is there already is an error: to look for it costs three times the insert."""
     fields = row.__struct_fields__
     names, marks = ", ".join(fields), ", ".join("?" * len(fields))
@@ -460,9 +462,9 @@ def _inserting(table: str, row: Account | Token, verb: str = "INSERT") -> Work:
     return f"{verb} INTO {{}}.main.{table} ({names}) VALUES ({marks})", values
 
 
-def _replacing(table: str, row: Account | Token) -> Work:
-    return _inserting(table, row, "INSERT OR REPLACE")
+def _replacing(table: str, row: Account | Token) -> Statement:
+    return _insert(table, row, "INSERT OR REPLACE")
 
 
-def _deleting(table: str, field: str, value: str) -> Work:
+def _deleting(table: str, field: str, value: str) -> Statement:
     return f"DELETE FROM {{}}.main.{table} WHERE {field} = ?", [value]

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable
 
 from vademecum.model.sync.transaction import Change, RowIndex
 
-MOST_BYTES = 16 * 2**10  # of a user: 256 of them may be attached
+CACHE_BYTES_MAX = 16 * 2**10  # of a user: 256 of them may be attached
 
 
-class Recent:
+class BodyCache:
     def __init__(self) -> None:
         # key -> seq and body, the oldest first
         self._bodies: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
@@ -28,7 +28,7 @@ class Recent:
             assert change.head is not None
             self._bodies[change.key] = change.head.seq, change.body
             self._bytes += len(change.body)
-        while self._bytes > MOST_BYTES:
+        while self._bytes > CACHE_BYTES_MAX:
             _, (_, body) = self._bodies.popitem(last=False)
             self._bytes -= len(body)
 
@@ -49,9 +49,9 @@ class Recent:
 def _last_that_fit(changes: Collection[Change]) -> list[Change]:
     """The last of the live rows that have room together, the oldest first: a big commit pushes its own rows out."""
     found: list[Change] = []
-    room = MOST_BYTES
+    room = CACHE_BYTES_MAX
     for change in reversed(list(changes)):
-        if change.head is None or change.head.deleted or len(change.body) > MOST_BYTES:
+        if change.head is None or change.head.deleted or len(change.body) > CACHE_BYTES_MAX:
             continue
         room -= len(change.body)
         if room < 0:

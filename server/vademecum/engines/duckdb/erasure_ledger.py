@@ -49,7 +49,7 @@ _CHECKSUM = b',"crc":"'  # then 8 hexadecimal digits of the line without it, and
 _WHOLE = re.compile(rb'"crc":"[0-9a-f]{8}".$|}$')  # also with its last byte damaged
 
 
-class Ledger:
+class ErasureLedger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
@@ -59,7 +59,7 @@ class Ledger:
         self._counting = 0  # lines that counted when the file was last read
         self._appended = 0  # lines since then
 
-    def note(
+    def append(
         self, changes: Iterable[Change], forgotten_at: str = "", aged: Container[str] = frozenset()
     ) -> None:
         """Append the burials and revivals among `changes`, a forgetting, and what could not be written before."""
@@ -71,9 +71,9 @@ class Ledger:
             if self._appended > 2 * self._counting + SPARE:
                 self._compact(newest(self.read()))
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Write what could not be written before; the disk has it all when this returns."""
-        self.note(())
+        self.append(())
         if self.path.exists():
             with self.path.open("rb") as file:
                 os.fsync(file.fileno())
@@ -110,7 +110,7 @@ class Ledger:
             if len(lines) + len(missing) > 2 * self._counting:
                 self._compact(counting)
 
-    def begin(self) -> None:
+    def create_file(self) -> None:
         """From now on there is a file, if only an empty one: whoever finds no records beside it knows that they are lost."""
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ class Ledger:
         """Return all lines but those that a crash cut short or that are damaged."""
         return [line for _, line in self._decoded() if isinstance(line, LedgerLine)]
 
-    def damaged(self) -> list[int]:
+    def damaged_lines(self) -> list[int]:
         """Return the numbers of the damaged lines. One that a crash cut short is none: `catch_up` adds it again."""
         return [number for number, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
 
@@ -135,13 +135,13 @@ class Ledger:
             if line:
                 yield number, _decode(line) or line
 
-    def drop(self) -> None:
+    def delete(self) -> None:
         """For an account that leaves for good."""
         self.path.unlink(missing_ok=True)
         self._new.unlink(missing_ok=True)
         self._rollback.unlink(missing_ok=True)
 
-    def note_rollback(self, at: str) -> None:
+    def record_rollback(self, at: str) -> None:
         """Leave a file for `doctor` that says when the records turned out to lack acknowledged commits. Never raise."""
         try:
             self._rollback.write_text(at, encoding="utf-8")

@@ -25,7 +25,7 @@ class Rollback:
     mark: int
 
 
-def rollback_of(
+def detect_rollback(
     row_index: RowIndex, lines: list[LedgerLine], mark: int, collections: Mapping[str, Collection]
 ) -> Rollback | None:
     """Return the evidence that a file lost the end of its log or was put back from a copy, or None.
@@ -39,12 +39,12 @@ def rollback_of(
     return Rollback(lines, row_index.seq, mark) if is_older else None
 
 
-def begin_again(tx: Transaction, rollback: Rollback) -> int:
+def start_epoch_after_rollback(tx: Transaction, rollback: Rollback) -> int:
     """Begin a new epoch above all that was acknowledged, and apply the ledger, as a restore does. Return the number of
     rows that were deleted again."""
     highest = max(tx.seq, rollback.mark, *(line.seq for line in rollback.lines))
     tx.begin_epoch(new_epoch(), highest + SEQ_JUMP)
-    count = erase_again(tx, rollback.lines, {})
+    count = replay_erasures(tx, rollback.lines, {})
     tx.restored_seq = tx.seq
     return count
 
@@ -59,7 +59,7 @@ def _is_outdated(
     return not head.deleted and head.seq <= line.seq
 
 
-def erase_again(tx: Transaction, lines: list[LedgerLine], places: Mapping[str, str | None]) -> int:
+def replay_erasures(tx: Transaction, lines: list[LedgerLine], places: Mapping[str, str | None]) -> int:
     """Apply the ledger to restored records. Return the number of rows that were deleted again.
 
     Only rows with a ledger line of their own become tombstones. A dependent without a line has moved since the backup:

@@ -8,7 +8,7 @@ from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.segments import Statement
 
 
-def among(cursor: Cursor, alias: str, ids: Sequence[str]) -> set[str]:
+def select_ingested(cursor: Cursor, alias: str, ids: Sequence[str]) -> set[str]:
     """Those of these events that have been taken up."""
     if not ids:
         return set()
@@ -16,7 +16,7 @@ def among(cursor: Cursor, alias: str, ids: Sequence[str]) -> set[str]:
     return {row[0] for row in cursor.execute(query, [list(ids)]).fetchall()}
 
 
-def are_there(cursor: Cursor, alias: str) -> bool:
+def is_any(cursor: Cursor, alias: str) -> bool:
     return bool(cursor.execute(f"SELECT id FROM {alias}.main.taken LIMIT 1").fetchall())
 
 

@@ -23,7 +23,7 @@ import structlog
 
 from vademecum.engines.duckdb import damage
 from vademecum.engines.duckdb.cursor import Cursor, Deadlines
-from vademecum.engines.duckdb.threads import StuckError, Threads
+from vademecum.engines.duckdb.threads import StuckError, ThreadPool
 from vademecum.errors import Broken, VademecumError, is_full, not_now
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ PARSED_LENGTH = 400  # characters
 _parsed: dict[str, duckdb.Statement] = {}
 
 
-def parsed(cursor: Cursor, sql: str) -> duckdb.Statement:
+def parse_cached(cursor: Cursor, sql: str) -> duckdb.Statement:
     """The one statement that `sql` is, for this cursor and all others. What comes again is not parsed again: that takes a
     tenth of the time of a push's INSERT."""
     found = _parsed.get(sql)
@@ -105,7 +105,9 @@ class Instance:
         self.end: Callable[[str], None] = end_process
         self._connection = connect(":memory:")
         self._attached: set[str] = set()  # aliases
-        self._threads = Threads(threads or min(8, 2 + (os.cpu_count() or 2)), self._new_cursor, self._stuck)
+        self._threads = ThreadPool(
+            threads or min(8, 2 + (os.cpu_count() or 2)), self._new_cursor, self._stuck
+        )
         self._calls: set[asyncio.Future[Any]] = set()
         self._has_run = False  # since it was looked at how much is cached
         self._is_shrink_due = False
@@ -201,7 +203,7 @@ class Instance:
 
     # -- memory -------------------------------------------------------------------------------------------------
 
-    def shrink(self) -> None:
+    def release_memory(self) -> None:
         """Drop what was read and is cached, but for the `CACHED_MAX` bytes asked for last: DuckDB keeps all it has read, up
         to its limit. Only a lower limit makes it let go, and a statement under way could fail of that: it is done as soon
         as none is, and one that comes meanwhile waits."""
@@ -238,7 +240,7 @@ class Instance:
         return self._threads.current()
 
     @contextmanager
-    def timed_for(self, path: Path) -> Iterator[None]:
+    def sized_deadline(self, path: Path) -> Iterator[None]:
         """Let statements inside the block take as long as the size of the file and its log suggests."""
         size = _size(path) + _size(path.with_name(f"{path.name}.wal"))
         with self.cursor().allowing(self.deadlines.by_size(size)):
@@ -258,14 +260,14 @@ class Instance:
         try:
             return self._attach(path), None
         except duckdb.Error as error:
-            notice = cut_damaged_wal(path, error)
+            notice = truncate_damaged_wal(path, error)
             if notice is None:
                 raise _cannot_be_opened(path, error, cure) from error
             return self.attach(path, cure), notice
 
     def _attach(self, path: Path) -> str:
         alias = f"u{next(self._numbers)}"
-        with self.timed_for(path):
+        with self.sized_deadline(path):
             self.cursor().execute(f"ATTACH '{_quoted(path)}' AS {alias} (TYPE duckdb)")
         self._attached.add(alias)
         return alias
@@ -276,7 +278,7 @@ class Instance:
             self._attached.discard(alias)
             self.cursor().execute(f"DETACH {alias}")
 
-    def let_go(self, alias: str) -> None:
+    def detach_safely(self, alias: str) -> None:
         """Detach; a log that cannot be folded into its file stays beside it, with all that it holds."""
         try:
             self.detach(alias)
@@ -322,7 +324,7 @@ def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumEr
     )
 
 
-def cut_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
+def truncate_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
     """Cut the log at the byte where replay failed, keeping a copy: every complete commit before it comes back. Returns
     a sentence about it, or None when it is not the log that is damaged."""
     wal = path.with_name(path.name + ".wal")

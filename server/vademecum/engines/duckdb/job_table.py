@@ -30,7 +30,7 @@ WORKED = "WHERE state <> 'done' OR attempts > 0"
 FEW = 4  # jobs that are changed one by one
 
 
-def load(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
+def load_jobs(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
     """What memory holds of an attached file."""
     day_asked, _, count = meta.get(ASKED, " 0").partition(" ")
     followed = meta.get(FOLLOWED)
@@ -41,11 +41,11 @@ def load(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
     )
 
 
-def by_ids(cursor: Cursor, alias: str, ids: Sequence[str]) -> dict[str, Job]:
-    return {job.id: job for job in _select(cursor, alias, *_among(ids))} if ids else {}
+def read_jobs(cursor: Cursor, alias: str, ids: Sequence[str]) -> dict[str, Job]:
+    return {job.id: job for job in _select(cursor, alias, *_where_ids(ids))} if ids else {}
 
 
-def survey(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, int]]:
+def list_jobs(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, int]]:
     """The newest jobs, and how many are in each state, at one moment."""
     cursor.execute("BEGIN")
     try:
@@ -57,7 +57,7 @@ def survey(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, 
     return newest, dict(counts)
 
 
-def meta(tx: Transaction, before: StoredJobs) -> dict[str, str]:
+def meta_changes(tx: Transaction, before: StoredJobs) -> dict[str, str]:
     """What of `meta` the transaction changes."""
     changed: dict[str, str] = {}
     if tx.extracted_up_to_seq != before.extracted_up_to_seq:
@@ -72,21 +72,21 @@ def _asked(tx: Transaction) -> tuple[str, int]:
     return today, max(0, tx.llm_requests_on(today))
 
 
-def is_unsaid(tx: Transaction, before: StoredJobs) -> bool:
+def must_forget_answers(tx: Transaction, before: StoredJobs) -> bool:
     """Is a model's answer, which is not stored yet, to be forgotten? It may say what a person has deleted."""
     if not job_triggers.unsays(tx.changes.values()):
         return False
     return any(job.found for job in (*before.open.values(), *filter(None, tx.jobs.values())))
 
 
-def unsay(alias: str) -> Statement:
+def forget_answers(alias: str) -> Statement:
     """What models have answered is forgotten; those of the jobs that are open ask again."""
     return f"UPDATE {alias}.main.jobs SET found = '' WHERE found <> ''", []
 
 
-def follow(tx: Transaction, stored: StoredJobs) -> None:
+def apply_commit(tx: Transaction, stored: StoredJobs) -> None:
     """Memory takes over what was committed."""
-    unsaid = is_unsaid(tx, stored)
+    unsaid = must_forget_answers(tx, stored)
     stored.apply(tx.jobs)
     if unsaid:
         stored.apply({i: replace(job, found="") for i, job in stored.open.items() if job.found})
@@ -105,28 +105,28 @@ def statements(
         changed = {}
     gone = [i for i in jobs if i not in absent and i not in changed]
     made = [astuple(job) for i, job in jobs.items() if job is not None and i not in changed]
-    updated = (_updated(table, known[i], job) for i, job in changed.items())
-    return [*_deleted(table, gone), *_inserted(table, made), *(one for some in updated for one in some)]
+    updated = (_update(table, known[i], job) for i, job in changed.items())
+    return [*_delete(table, gone), *_insert(table, made), *(one for some in updated for one in some)]
 
 
-def _updated(table: str, before: Job, job: Job) -> Iterator[Statement]:
+def _update(table: str, before: Job, job: Job) -> Iterator[Statement]:
     """A statement costs what it names."""
     new = {name: getattr(job, name) for name in FIELDS if getattr(job, name) != getattr(before, name)}
     if new:
         yield f"UPDATE {table} SET {', '.join(f'{n} = ?' for n in new)} WHERE id = ?", [*new.values(), job.id]
 
 
-def _deleted(table: str, ids: list[str]) -> list[Statement]:
-    clause, value = _among(ids)
+def _delete(table: str, ids: list[str]) -> list[Statement]:
+    clause, value = _where_ids(ids)
     return [(f"DELETE FROM {table} {clause}", [value])] if ids else []
 
 
-def _among(ids: Sequence[str]) -> tuple[str, Any]:
+def _where_ids(ids: Sequence[str]) -> tuple[str, Any]:
     """One is what there nearly always is, and a statement without arrays costs half."""
     return ("WHERE id = ?", ids[0]) if len(ids) == 1 else ("WHERE id IN (SELECT unnest(?))", list(ids))
 
 
-def _inserted(table: str, made: list[tuple[Any, ...]]) -> list[Statement]:
+def _insert(table: str, made: list[tuple[Any, ...]]) -> list[Statement]:
     """As `_among`."""
     if len(made) == 1:
         return [(f"INSERT INTO {table} ({COLUMNS}) VALUES ({_VALUES})", [*made[0]])]

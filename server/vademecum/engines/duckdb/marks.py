@@ -31,7 +31,7 @@ _fdatasync = getattr(os, "fdatasync", os.fsync)
 _log = structlog.get_logger("vademecum.marks")
 
 
-class Marks:
+class HighWaterMarks:
     """The marks of all users. Errors of the disk are logged, never raised: they only make marks lag. Thread-safe."""
 
     def __init__(self, data: Path) -> None:

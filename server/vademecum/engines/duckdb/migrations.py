@@ -59,7 +59,7 @@ def pending(
     return tuple(m for m in known if m.name not in done)
 
 
-def applied_in(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
+def read_applied(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
     """What an attached file says was applied to it; nothing if it has no record."""
     try:
         return cursor.execute(f"SELECT name, checksum FROM {alias}.main.migrations").fetchall()
@@ -67,16 +67,16 @@ def applied_in(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
         return []
 
 
-def attach_current(
+def attach_migrated(
     instance: Instance, path: Path, known: tuple[Migration, ...], where: str, cure: str = RESTORE
 ) -> tuple[str, str | None]:
     """Attach a file (a new one, if it is missing) and bring it up to date. The repair of its log comes first: nothing
     else can open it before. Returns the alias and a sentence about the repair, as `Instance.attach_repaired`."""
     alias, notice = instance.attach_repaired(path, cure)
     try:
-        late = pending(known, applied_in(instance.cursor(), alias), where)
+        late = pending(known, read_applied(instance.cursor(), alias), where)
     except BaseException:
-        instance.let_go(alias)
+        instance.detach_safely(alias)
         raise
     if late:
         instance.detach(alias)

@@ -8,23 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vademecum.engines.duckdb.erasure_ledger import Ledger
+from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
 from vademecum.errors import Broken, is_full, not_now
 
-RECORDS = "records.duckdb"
+RECORDS_FILE = "records.duckdb"
 
 
 def user_folder(data: Path, user_id: str) -> Path:
     return data / "users" / hashlib.sha256(user_id.encode()).hexdigest()[:2] / user_id
 
 
-def user_ledger(data: Path, user_id: str) -> Ledger:
-    return Ledger(data / "ledger" / f"{user_id}.jsonl")
+def user_ledger(data: Path, user_id: str) -> ErasureLedger:
+    return ErasureLedger(data / "ledger" / f"{user_id}.jsonl")
 
 
-def without_accounts(data: Path) -> str:
+def missing_accounts_message(data: Path) -> str:
     """What to say of records whose accounts' file is gone: a new one would lock everybody out. Empty: there are none."""
-    if not any((data / "users").glob(f"*/*/{RECORDS}")):
+    if not any((data / "users").glob(f"*/*/{RECORDS_FILE}")):
         return ""
     return (
         f"{data / 'accounts.duckdb'} is gone, and there are records of people in {data / 'users'}. Nothing was changed: "
@@ -33,8 +33,17 @@ def without_accounts(data: Path) -> str:
     )
 
 
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode that a path leads to, or None if there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 @contextmanager
-def on_disk(user_id: str, what: str, folder: Path) -> Iterator[None]:
+def translate_disk_errors(user_id: str, what: str, folder: Path) -> Iterator[None]:
     """Raises Broken, or Busy when the disk is full, for what the disk does not take or give."""
     try:
         yield

@@ -18,12 +18,12 @@ from pathlib import Path
 import duckdb
 import structlog
 
-from vademecum.engines.duckdb import segments
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.fence import Fences
-from vademecum.engines.duckdb.instance import Connection, connect, cut_damaged_wal
-from vademecum.engines.duckdb.paths import RECORDS
+from vademecum.engines.duckdb.instance import Connection, connect, truncate_damaged_wal
+from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.engines.duckdb.user_database import publish_file, staged
+from vademecum.engines.duckdb.verification import verify_all
 
 AGAIN_S = 60.0  # doubled after each attempt
 AGAIN_MAX_S = 3600.0
@@ -74,7 +74,7 @@ class Recovery:
             async with self._turn, self._detached(user_id) as folder:
                 if self._fences.reason(user_id) is None:  # a restore was quicker
                     return
-                await recover(folder / RECORDS, self._children)
+                await recover(folder / RECORDS_FILE, self._children)
                 self._fences.lift(user_id)
             self._recovered_at[user_id] = time.monotonic()
             self._wait(user_id)
@@ -136,7 +136,7 @@ def _copy(path: str, new: str) -> None:
     target = new.replace("'", "''")
     with connect(":memory:") as connection:
         _attach_source(connection, Path(path))
-        segments.verify_all(connection, "source")
+        verify_all(connection, "source")
         connection.execute(f"ATTACH '{target}' AS target")
         connection.execute("COPY FROM DATABASE source TO target")
         if Path(f"{path}.wal.damaged").exists():
@@ -155,7 +155,7 @@ def _attach_source(connection: Connection, path: Path) -> None:
     try:
         connection.execute(statement)
     except duckdb.Error as error:
-        notice = cut_damaged_wal(path, error)
+        notice = truncate_damaged_wal(path, error)
         if notice is None:
             raise
         print(notice, file=sys.stderr)

@@ -19,23 +19,22 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-import duckdb
 import msgspec
 
 from vademecum.engines.duckdb.checksums import checksum, decoded, verify
 from vademecum.engines.duckdb.cursor import Cursor
-from vademecum.engines.duckdb.instance import parsed
+from vademecum.engines.duckdb.instance import parse_cached
 from vademecum.model.sync.transaction import WAITING, Change, RowHead, RowIndex
 
-PACK_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger
+SEGMENT_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger
 RUN_MAX = 128  # packs read by one statement
 GAP_MAX = 4  # unwanted packs that are read along rather than splitting a range: a statement costs as much
-TIDY_FROM = 1000  # stale entries that memory bears before it looks whether to drop them
+COMPACT_FROM = 1000  # stale entries that memory bears before it looks whether to drop them
 
 Entry = tuple[int, str]  # seq and key of a row
-PackName = tuple[str, int]  # collection, and first seq
+SegmentName = tuple[str, int]  # collection, and first seq
 Statement = tuple[str, list[Any]]
-Seal = tuple[PackName, int, str]  # how many rows the pack has, and its checksum
+NewChecksum = tuple[SegmentName, int, str]  # how many rows the pack has, and its checksum
 Run = tuple[str, int, int]  # collection, and names of the first and last pack of a range
 _Row = tuple[int, msgspec.Raw, msgspec.Raw]  # seq, head, body
 COLUMNS = "first, collection, seqs, heads, bodies, checksum"
@@ -44,7 +43,7 @@ _raws = msgspec.json.Decoder(list[msgspec.Raw])
 _seqs = msgspec.json.Decoder(list[int])
 
 
-class StoredHead(msgspec.Struct, array_like=True, gc=False):
+class StoredRowHead(msgspec.Struct, array_like=True, gc=False):
     """A `Head` as it lies in the file: the same fields, but for the first, which is the row's id (of a waiting row its
     whole key)."""
 
@@ -61,12 +60,12 @@ class StoredHead(msgspec.Struct, array_like=True, gc=False):
         return RowHead(seq, *msgspec.structs.astuple(self)[1:])
 
 
-_head = msgspec.json.Decoder(StoredHead)
-_heads = msgspec.json.Decoder(list[StoredHead])
+_head = msgspec.json.Decoder(StoredRowHead)
+_heads = msgspec.json.Decoder(list[StoredRowHead])
 
 
 @dataclass(slots=True)
-class Shelf:
+class CollectionSegments:
     """The packs of one collection. `seqs` and `keys` go side by side in the order of seq, stale rows among them."""
 
     seqs: list[int] = field(default_factory=list)
@@ -74,10 +73,10 @@ class Shelf:
     firsts: list[int] = field(default_factory=list)  # ascending
     totals: dict[int, int] = field(default_factory=dict)  # first -> rows in the pack
     live: dict[int, int] = field(default_factory=dict)  # first -> of these, not stale
-    unsealed: set[int] = field(default_factory=set)  # firsts of packs without a checksum
+    without_checksum: set[int] = field(default_factory=set)  # firsts of packs without a checksum
     verified: set[int] = field(default_factory=set)  # firsts of packs whose bodies need no verification again
 
-    def pack_of(self, seq: int) -> int:
+    def segment_of(self, seq: int) -> int:
         return self.firsts[bisect_right(self.firsts, seq) - 1]
 
     def add(self, first: int, entries: Iterable[Entry]) -> None:
@@ -89,13 +88,13 @@ class Shelf:
 
     def remove(self, first: int) -> None:
         del self.firsts[bisect_left(self.firsts, first)], self.totals[first], self.live[first]
-        self.unsealed.discard(first)
+        self.without_checksum.discard(first)
 
     def runs(self, name: str, firsts: Iterable[int]) -> Iterator[Run]:
         """Ranges of packs that cover `firsts`, with few others between them."""
-        places = sorted(bisect_left(self.firsts, first) for first in firsts)
+        locations = sorted(bisect_left(self.firsts, first) for first in firsts)
         start = last = -1
-        for place in places:
+        for place in locations:
             if start < 0 or place - last > GAP_MAX or place - start >= RUN_MAX:
                 if start >= 0:
                     yield name, self.firsts[start], self.firsts[last]
@@ -104,15 +103,15 @@ class Shelf:
         if start >= 0:
             yield name, self.firsts[start], self.firsts[last]
 
-    def tidy(self, heads: RowIndex) -> None:
+    def compact(self, heads: RowIndex) -> None:
         """Forget stale entries when they are more than those that count."""
-        if len(self.seqs) > TIDY_FROM + 2 * sum(self.live.values()):
+        if len(self.seqs) > COMPACT_FROM + 2 * sum(self.live.values()):
             kept = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
             self.seqs, self.keys = [s for s, _ in kept], [k for _, k in kept]
 
 
 @dataclass(slots=True)
-class Plan:
+class SegmentPlan:
     """What a commit does to the packs of one collection; memory follows when it is done."""
 
     added: list[list[Entry]] = field(default_factory=list)
@@ -123,13 +122,13 @@ class Plan:
     sealed: set[int] = field(default_factory=set)  # firsts of packs that get their checksum
 
 
-class Shelves:
+class SegmentIndex:
     """Where the rows of one user lie. Read by many; changed by `follow` alone, after the commit."""
 
     def __init__(self) -> None:
-        self._of: defaultdict[str, Shelf] = defaultdict(Shelf)
+        self._of: defaultdict[str, CollectionSegments] = defaultdict(CollectionSegments)
 
-    def __getitem__(self, collection: str) -> Shelf:
+    def __getitem__(self, collection: str) -> CollectionSegments:
         return self._of[collection]
 
     def after(self, collection: str, seq: int, limit: int, heads: RowIndex) -> list[Entry]:
@@ -144,42 +143,46 @@ class Shelves:
             at = end
         return found[:limit]
 
-    def untidy(self) -> list[PackName]:
+    def segments_to_compact(self) -> list[SegmentName]:
         """The packs that hold stale rows."""
         return [
             (name, first)
-            for name, shelf in self._of.items()
-            for first in shelf.firsts
-            if shelf.live[first] < shelf.totals[first]
+            for name, segments in self._of.items()
+            for first in segments.firsts
+            if segments.live[first] < segments.totals[first]
         ]
 
-    def unsealed(self) -> list[PackName]:
+    def without_checksum(self) -> list[SegmentName]:
         """The packs that have no checksum yet."""
-        return [(name, first) for name, shelf in self._of.items() for first in sorted(shelf.unsealed)]
+        return [
+            (name, first)
+            for name, segments in self._of.items()
+            for first in sorted(segments.without_checksum)
+        ]
 
-    def runs(self, packs: Iterable[PackName]) -> list[Run]:
+    def runs(self, packs: Iterable[SegmentName]) -> list[Run]:
         """Ranges of packs that cover all of these."""
         by_name: defaultdict[str, list[int]] = defaultdict(list)
         for name, first in packs:
             by_name[name].append(first)
         return [run for name, firsts in by_name.items() for run in self._of[name].runs(name, firsts)]
 
-    def follow(self, plans: Mapping[str, Plan], heads: RowIndex) -> None:
+    def apply_commit(self, plans: Mapping[str, SegmentPlan], heads: RowIndex) -> None:
         """Take over what was committed; `heads` have taken it over already."""
         for name, plan in plans.items():
-            shelf = self._of[name]
+            segments = self._of[name]
             for first, count in plan.stale.items():
-                shelf.live[first] -= count
-            shelf.verified.difference_update(plan.rewritten)
+                segments.live[first] -= count
+            segments.verified.difference_update(plan.rewritten)
             for first, count in plan.rewritten.items():
                 if count:
-                    shelf.totals[first] = shelf.live[first] = count
+                    segments.totals[first] = segments.live[first] = count
                 else:
-                    shelf.remove(first)
-            shelf.unsealed -= plan.sealed
+                    segments.remove(first)
+            segments.without_checksum -= plan.sealed
             for entries in plan.added:
-                shelf.add(entries[0][0], entries)
-            shelf.tidy(heads)
+                segments.add(entries[0][0], entries)
+            segments.compact(heads)
 
 
 def is_at(heads: RowIndex, key: str, seq: int) -> bool:
@@ -195,12 +198,12 @@ def _seq(change: Change) -> int:
 # -- loading and reading ------------------------------------------------------------------------------------------
 
 
-def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[RowIndex, Shelves]:
+def load_index(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[RowIndex, SegmentIndex]:
     """What memory holds of an attached file."""
     statement = f"SELECT collection, first, seqs, heads, checksum FROM {alias}.main.packs ORDER BY first"
     latest: dict[str, RowHead] = {}
     same: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal parents are shared: a third of the memory
-    shelves = Shelves()
+    index = SegmentIndex()
     for name, first, seqs, heads, stored_sum in cursor.execute(statement).fetchall():
         verify(name, first, seqs, stored_sum, heads=heads)
         if name not in collections:
@@ -211,28 +214,28 @@ def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[RowInd
             key = f"{name}/{stored.id}"
             latest[key] = stored.at(seq)
             entries.append((seq, key))
-        shelves[name].add(first, entries)
+        index[name].add(first, entries)
         if stored_sum is None:
-            shelves[name].unsealed.add(first)
+            index[name].without_checksum.add(first)
     for (head,) in cursor.execute(f"SELECT head FROM {alias}.main.waiting").fetchall():
         stored = _head.decode(head)
         latest[stored.id] = stored.at(WAITING)
     loaded = RowIndex()
     loaded.apply({key: Change(key, None, head, b"") for key, head in latest.items()})
     for name in collections:
-        _count_live(shelves[name], loaded)
-    return loaded, shelves
+        _count_live(index[name], loaded)
+    return loaded, index
 
 
-def _count_live(shelf: Shelf, heads: RowIndex) -> None:
-    shelf.live = dict.fromkeys(shelf.firsts, 0)
-    for seq, key in zip(shelf.seqs, shelf.keys, strict=True):
+def _count_live(segments: CollectionSegments, heads: RowIndex) -> None:
+    segments.live = dict.fromkeys(segments.firsts, 0)
+    for seq, key in zip(segments.seqs, segments.keys, strict=True):
         if is_at(heads, key, seq):
-            shelf.live[shelf.pack_of(seq)] += 1
+            segments.live[segments.segment_of(seq)] += 1
 
 
 @dataclass(slots=True)
-class Places:
+class RowLocations:
     """Where to read: the keys wanted by their seqs, the packs these lie in, and waiting rows."""
 
     keys: dict[int, str] = field(default_factory=dict)
@@ -240,46 +243,48 @@ class Places:
     waiting: list[str] = field(default_factory=list)
 
 
-def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
+def locate_rows(index: SegmentIndex, entries: Iterable[Entry]) -> RowLocations:
     """Neighbours mostly lie in one pack, which is then looked for once."""
-    places = Places()
-    packs: set[PackName] = set()
+    locations = RowLocations()
+    packs: set[SegmentName] = set()
     known, low, high = "", 0, 0
     for seq, key in entries:
         if seq == WAITING:
-            places.waiting.append(key)
+            locations.waiting.append(key)
             continue
         name = key.partition("/")[0]
         if name != known or not low <= seq < high:
-            firsts = shelves[name].firsts
+            firsts = index[name].firsts
             at = bisect_right(firsts, seq)
             known, low, high = name, firsts[at - 1], firsts[at] if at < len(firsts) else seq + 1
             packs.add((name, low))
-        places.keys[seq] = key
-    places.runs = shelves.runs(packs)
-    return places
+        locations.keys[seq] = key
+    locations.runs = index.runs(packs)
+    return locations
 
 
-def read(cursor: Cursor, alias: str, places: Places, shelves: Shelves) -> dict[str, bytes]:
+def read_bodies(cursor: Cursor, alias: str, locations: RowLocations, index: SegmentIndex) -> dict[str, bytes]:
     """Key -> body. A row that a commit has moved meanwhile is missing: look again. Raises DamagedSegment."""
     found: dict[str, bytes] = {}
-    wanted = places.keys
+    wanted = locations.keys
     columns = "collection, first, seqs, bodies, checksum"
-    for name, first, seqs, bodies, stored_sum in _select(cursor, alias, columns, places.runs):
-        if first not in (verified := shelves[name].verified):
+    for name, first, seqs, bodies, stored_sum in _select(cursor, alias, columns, locations.runs):
+        if first not in (verified := index[name].verified):
             verify(name, first, seqs, stored_sum, bodies=bodies)
             verified.add(first)
         rows = decoded(name, first, (_seqs.decode, seqs), (_raws.decode, bodies))
         found.update([(wanted[seq], bytes(body)) for seq, body in rows if seq in wanted])
-    if places.waiting:
+    if locations.waiting:
         statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
-        found.update((k, body.encode()) for k, body in cursor.execute(statement, [places.waiting]).fetchall())
+        found.update(
+            (k, body.encode()) for k, body in cursor.execute(statement, [locations.waiting]).fetchall()
+        )
     return found
 
 
-def _read_packs(
+def _read_segments(
     cursor: Cursor, alias: str, runs: Iterable[Run]
-) -> Iterator[tuple[PackName, list[_Row], str | None]]:
+) -> Iterator[tuple[SegmentName, list[_Row], str | None]]:
     """The rows of all packs in these ranges, and their checksums."""
     for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
         verify(name, first, seqs, stored_sum, heads=heads, bodies=bodies)
@@ -290,62 +295,48 @@ def _read_packs(
 def _select(cursor: Cursor, alias: str, columns: str, runs: Iterable[Run]) -> Iterator[tuple[Any, ...]]:
     statement = f"SELECT {columns} FROM {alias}.main.packs WHERE first BETWEEN ? AND ? AND collection = ?"
     for name, low, high in runs:
-        yield from cursor.execute(parsed(cursor, statement), [low, high, name]).fetchall()
+        yield from cursor.execute(parse_cached(cursor, statement), [low, high, name]).fetchall()
 
 
-def inspect(
+def decode_rows(name: str, first: int, seqs: str, heads: str, bodies: str) -> list[Any]:
+    """Return (seq, head, body) of each row of a segment. Raises DamagedSegment."""
+    return decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads), (_raws.decode, bodies))
+
+
+def compute_checksums(
     cursor: Cursor,
     alias: str,
-    wanted: Collection[PackName],
+    wanted: Collection[SegmentName],
     runs: Iterable[Run],
-    is_valid: Callable[[str, StoredHead, bytes], bool],
-) -> tuple[list[Seal], list[PackName]]:
+    is_valid: Callable[[str, StoredRowHead, bytes], bool],
+) -> tuple[list[NewChecksum], list[SegmentName]]:
     """The checksums of packs that have none, and the names of those with a row that is not valid."""
-    seals: list[Seal] = []
-    invalid: list[PackName] = []
+    new_checksums: list[NewChecksum] = []
+    invalid: list[SegmentName] = []
     for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
         if stored_sum is not None or (name, first) not in wanted:
             continue
-        rows = decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads), (_raws.decode, bodies))
+        rows = decode_rows(name, first, seqs, heads, bodies)
         if all(is_valid(name, head, bytes(body)) for _, head, body in rows):
-            seals.append(((name, first), len(rows), checksum(first, name, seqs, heads, bodies)))
+            new_checksums.append(((name, first), len(rows), checksum(first, name, seqs, heads, bodies)))
         else:
             invalid.append((name, first))
-    return seals, invalid
-
-
-def verify_all(connection: duckdb.DuckDBPyConnection, alias: str) -> None:
-    """Verify and decode every pack and waiting row of an attached file. Raises DamagedSegment."""
-    has_checksums = connection.execute(
-        "SELECT 1 FROM duckdb_columns() WHERE database_name = ? AND table_name = 'packs' AND column_name = 'checksum'",
-        [alias],
-    ).fetchall()
-    columns = COLUMNS if has_checksums else COLUMNS.replace("checksum", "NULL")
-    found = connection.execute(f"SELECT {columns} FROM {alias}.main.packs")
-    while rows := found.fetchmany(64):
-        for first, name, seqs, heads, bodies, stored_sum in rows:
-            verify(name, first, seqs, stored_sum, heads=heads, bodies=bodies)
-            decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads), (_raws.decode, bodies))
-    found = connection.execute(f"SELECT id, head, body FROM {alias}.main.waiting")
-    while rows := found.fetchmany(64):
-        for key, head, body in rows:
-            name = key.partition("/")[0]
-            decoded(name, WAITING, (_heads.decode, f"[{head}]"), (_raws.decode, f"[{body}]"))
+    return new_checksums, invalid
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def flush(
+def write_commit(
     cursor: Cursor,
     alias: str,
     changes: Mapping[str, Change],
     heads: RowIndex,
-    shelves: Shelves,
-    untidy: Iterable[PackName] = (),
+    index: SegmentIndex,
+    segments_to_compact: Iterable[SegmentName] = (),
     more: Iterable[Statement] = (),
-    seals: Iterable[Seal] = (),
-) -> dict[str, Plan]:
+    new_checksums: Iterable[NewChecksum] = (),
+) -> dict[str, SegmentPlan]:
     """Write the changes of a transaction, and `more`, in one transaction. On any error nothing of it is stored.
 
     `untidy`: packs that are to be written again without their stale rows. `seals`: checksums of packs that have none.
@@ -357,46 +348,46 @@ def flush(
         now = change.head if change is not None else heads.rows.get(key)
         return now is not None and now.seq == seq
 
-    plans, fresh, touched = _plan(changes.values(), shelves)
-    touched.update(untidy)
+    plans, fresh, touched = _plan(changes.values(), index)
+    touched.update(segments_to_compact)
     packs: list[list[Any]] = []
-    left = {(name, first) for name, first in touched if shelves[name].live[first] > plans[name].stale[first]}
+    left = {(name, first) for name, first in touched if index[name].live[first] > plans[name].stale[first]}
     for name, first in touched:
         plans[name].rewritten[first] = 0
-    for pack, rows, stored_sum in _read_packs(cursor, alias, shelves.runs(left)):
+    for pack, rows, stored_sum in _read_segments(cursor, alias, index.runs(left)):
         if pack not in left:
             continue
         name, first = pack
         kept = [row for row in rows if stays(name, row[0], row[1])]
         plans[name].rewritten[first] = len(kept)
-        packs.append(_repacked(pack, kept, is_sealed=stored_sum is not None))
+        packs.append(_rewritten_segment(pack, kept, is_sealed=stored_sum is not None))
     for name, changed in fresh.items():
         for some in _cut(changed):
             plans[name].added.append([(_seq(change), change.key) for change in some])
-            packs.append(_packed(name, some))
+            packs.append(_new_segment(name, some))
     replaced = sorted(first for _, first in touched)
-    sealing = list(_sealing(alias, seals, plans, shelves))
+    sealing = list(_sealing(alias, new_checksums, plans, index))
     commit(cursor, [*_waiting(alias, changes.values()), *_replacing(alias, replaced, packs), *sealing, *more])
     return plans
 
 
 def _plan(
-    changes: Iterable[Change], shelves: Shelves
-) -> tuple[defaultdict[str, Plan], defaultdict[str, list[Change]], set[PackName]]:
+    changes: Iterable[Change], index: SegmentIndex
+) -> tuple[defaultdict[str, SegmentPlan], defaultdict[str, list[Change]], set[SegmentName]]:
     """By collection which packs get stale rows and the changes that come into new packs; and the packs to write again."""
-    plans: defaultdict[str, Plan] = defaultdict(Plan)
+    plans: defaultdict[str, SegmentPlan] = defaultdict(SegmentPlan)
     fresh: defaultdict[str, list[Change]] = defaultdict(list)
-    touched: set[PackName] = set()
+    touched: set[SegmentName] = set()
     for change in changes:
         name = change.key.partition("/")[0]
         if change.head is not None and change.head.seq != WAITING:
             fresh[name].append(change)
         if change.before is not None and change.before.seq != WAITING:
-            shelf = shelves[name]
-            first = shelf.pack_of(change.before.seq)
+            segments = index[name]
+            first = segments.segment_of(change.before.seq)
             plans[name].stale[first] += 1
-            left = shelf.live[first] - plans[name].stale[first]
-            if change.head is None or change.head.deleted or 2 * left < shelf.totals[first]:
+            left = segments.live[first] - plans[name].stale[first]
+            if change.head is None or change.head.deleted or 2 * left < segments.totals[first]:
                 touched.add((name, first))
     return plans, fresh, touched
 
@@ -406,7 +397,7 @@ def _cut(changes: list[Change]) -> Iterator[list[Change]]:
     some: list[Change] = []
     size = 0
     for change in changes:
-        if some and size + len(change.body) > PACK_BYTES:
+        if some and size + len(change.body) > SEGMENT_BYTES:
             yield some
             some, size = [], 0
         some.append(change)
@@ -415,7 +406,7 @@ def _cut(changes: list[Change]) -> Iterator[list[Change]]:
         yield some
 
 
-def _packed(name: str, changes: list[Change]) -> list[Any]:
+def _new_segment(name: str, changes: list[Change]) -> list[Any]:
     seqs = [_seq(change) for change in changes]
     heads = [_fields(change.key.partition("/")[2], change.head) for change in changes]
     bodies = b",".join([change.body for change in changes]).decode()
@@ -423,7 +414,7 @@ def _packed(name: str, changes: list[Change]) -> list[Any]:
     return [*columns, checksum(*columns)]
 
 
-def _repacked(pack: PackName, rows: list[_Row], *, is_sealed: bool) -> list[Any]:
+def _rewritten_segment(pack: SegmentName, rows: list[_Row], *, is_sealed: bool) -> list[Any]:
     """A pack without a checksum gets none here: its rows have not been looked at."""
     name, first = pack
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
@@ -454,12 +445,19 @@ def _replacing(alias: str, gone: list[int], packs: list[list[Any]]) -> Iterator[
 
 
 def _sealing(
-    alias: str, seals: Iterable[Seal], plans: defaultdict[str, Plan], shelves: Shelves
+    alias: str,
+    new_checksums: Iterable[NewChecksum],
+    plans: defaultdict[str, SegmentPlan],
+    index: SegmentIndex,
 ) -> Iterator[Statement]:
     """Store checksums, unless a pack has been written again since its rows were read: that always drops rows."""
-    for (name, first), count, value in seals:
-        shelf, plan = shelves[name], plans[name]
-        if first in shelf.unsealed and shelf.totals[first] == count and first not in plan.rewritten:
+    for (name, first), count, value in new_checksums:
+        segments, plan = index[name], plans[name]
+        if (
+            first in segments.without_checksum
+            and segments.totals[first] == count
+            and first not in plan.rewritten
+        ):
             plan.sealed.add(first)
             yield f"UPDATE {alias}.main.packs SET checksum = ? WHERE first = ?", [value, first]
 
@@ -485,15 +483,15 @@ def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:
 def commit(cursor: Cursor, statements: Sequence[Statement]) -> None:
     """Run all in one transaction. One alone is its own, which spares two calls: each waits for Python's lock anew,
     and while others push that is where the time of a push goes."""
-    calls = [(parsed(cursor, sql), values) for sql, values in statements]
+    calls = [(parse_cached(cursor, sql), values) for sql, values in statements]
     if len(calls) == 1:
         cursor.execute(*calls[0])
     elif calls:
-        cursor.execute(parsed(cursor, "BEGIN"))
+        cursor.execute(parse_cached(cursor, "BEGIN"))
         try:
             for call in calls:
                 cursor.execute(*call)
-            cursor.execute(parsed(cursor, "COMMIT"))
+            cursor.execute(parse_cached(cursor, "COMMIT"))
         except BaseException:
             cursor.execute("ROLLBACK")
             raise

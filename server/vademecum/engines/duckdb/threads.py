@@ -56,7 +56,7 @@ class _Lane:
     is_busy: bool = False
 
 
-class Threads:
+class ThreadPool:
     """`cursor` makes the cursor of a thread. `on_stuck` is called in the event loop when a thread counts as stuck."""
 
     def __init__(self, count: int, cursor: Callable[[], Cursor], on_stuck: Callable[[str], None]) -> None:

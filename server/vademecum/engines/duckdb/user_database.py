@@ -17,10 +17,17 @@ import msgspec
 
 from vademecum.engines.duckdb import ingested_events, job_table, segments
 from vademecum.engines.duckdb import migrations as migrate
-from vademecum.engines.duckdb.body_cache import Recent
+from vademecum.engines.duckdb.body_cache import BodyCache
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.segments import PackName, Places, Plan, Seal, Shelves, Statement
+from vademecum.engines.duckdb.segments import (
+    NewChecksum,
+    RowLocations,
+    SegmentIndex,
+    SegmentName,
+    SegmentPlan,
+    Statement,
+)
 from vademecum.errors import Broken
 from vademecum.fsync import sync_folder
 from vademecum.model.memory.jobs import Job, StoredJobs
@@ -36,12 +43,12 @@ _gaps = msgspec.json.Decoder(Gaps)
 
 
 @dataclass(slots=True)
-class Opened:
+class UserDatabase:
     """An attached file and what memory holds of it. `notice`: what an operator should know about the opening."""
 
     alias: str
     row_index: RowIndex
-    shelves: Shelves
+    segment_index: SegmentIndex
     epoch: str
     forgotten_at: str
     notice: str | None
@@ -52,7 +59,7 @@ class Opened:
     gaps: Gaps = ()
     jump: int = 0
     erasure_due: bool = False  # since the file was rewritten, a commit deleted or replaced some text
-    recent: Recent = field(default_factory=Recent)
+    body_cache: BodyCache = field(default_factory=BodyCache)
 
     def begin_transaction(
         self, cursor: Cursor, collections: Mapping[str, Collection], now: str
@@ -60,15 +67,15 @@ class Opened:
         """Return a transaction on the newest state, for the one writer."""
 
         def read(keys: list[str]) -> dict[str, bytes]:
-            recent = self.recent.find(keys, self.row_index)
-            places = self.locate(key for key in keys if key not in recent)
-            return recent | segments.read(cursor, self.alias, places, self.shelves)
+            body_cache = self.body_cache.find(keys, self.row_index)
+            places = self.locate_rows(key for key in keys if key not in body_cache)
+            return body_cache | segments.read_bodies(cursor, self.alias, places, self.segment_index)
 
         def read_jobs(ids: list[str]) -> Mapping[str, Job]:
-            return job_table.by_ids(cursor, self.alias, ids)
+            return job_table.read_jobs(cursor, self.alias, ids)
 
         def read_taken(ids: list[str]) -> set[str]:
-            return ingested_events.among(cursor, self.alias, ids)
+            return ingested_events.select_ingested(cursor, self.alias, ids)
 
         told = self.epoch, self.forgotten_at, now
         stored_jobs = replace(self.jobs, read=read_jobs)
@@ -77,26 +84,28 @@ class Opened:
             self.row_index, read, collections, *told, stored_jobs, self.id_key, read_taken, *restored
         )
 
-    def locate(self, keys: Iterable[str]) -> Places:
+    def locate_rows(self, keys: Iterable[str]) -> RowLocations:
         """Where the rows lie that have these keys."""
-        return segments.locate(self.shelves, [(self.row_index.rows[key].seq, key) for key in keys])
+        return segments.locate_rows(self.segment_index, [(self.row_index.rows[key].seq, key) for key in keys])
 
-    def flush(
+    def commit(
         self,
         cursor: Cursor,
         tx: Transaction,
         meta: Mapping[str, str],
-        tidy: Set[PackName] = frozenset(),
-        seals: Sequence[Seal] = (),
-    ) -> dict[str, Plan] | None:
-        """Commit the transaction, its jobs, `meta`, the packs of `tidy` written again without their stale rows, and `seals`.
+        compact: Set[SegmentName] = frozenset(),
+        new_checksums: Sequence[NewChecksum] = (),
+    ) -> dict[str, SegmentPlan] | None:
+        """Commit the transaction, its jobs, `meta`, the packs of `tidy` written again without their stale rows, and `new_checksums`.
 
         Returns what `follow` needs, or None when there was nothing to commit.
         """
         # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
-        untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
+        segments_to_compact = (
+            [name for name in self.segment_index.segments_to_compact() if name in compact] if compact else []
+        )
         forgets = tx.forgotten_at != self.forgotten_at
-        meta = {**meta, **job_table.meta(tx, self.jobs)}
+        meta = {**meta, **job_table.meta_changes(tx, self.jobs)}
         if tx.gaps != self.gaps:
             meta["gaps"] = msgspec.json.encode(tx.gaps).decode()
         events = ingested_events.statements(
@@ -106,36 +115,43 @@ class Opened:
             tx.ingested_events_expire_before,
             forget_all=forgets,
         )
-        if not (tx.changes or tx.jobs or meta or untidy or events or seals):
+        if not (tx.changes or tx.jobs or meta or segments_to_compact or events or new_checksums):
             return None
         more = [
             *meta_statements(self.alias, meta),
             *job_table.statements(self.alias, tx.jobs, self.jobs.open, tx.missing_job_ids),
             *events,
         ]
-        if job_table.is_unsaid(tx, self.jobs):
-            more.append(job_table.unsay(self.alias))
-        return segments.flush(
-            cursor, self.alias, tx.changes, self.row_index, self.shelves, untidy, more, seals
+        if job_table.must_forget_answers(tx, self.jobs):
+            more.append(job_table.forget_answers(self.alias))
+        return segments.write_commit(
+            cursor,
+            self.alias,
+            tx.changes,
+            self.row_index,
+            self.segment_index,
+            segments_to_compact,
+            more,
+            new_checksums,
         )
 
-    def follow(self, tx: Transaction, plans: Mapping[str, Plan]) -> None:
+    def apply_commit(self, tx: Transaction, plans: Mapping[str, SegmentPlan]) -> None:
         """Memory takes over what was committed. In the event loop, where all look at it."""
         self.row_index.apply(tx.changes)
         self.row_index.seq = tx.seq
         if tx.gaps != self.gaps or tx.epoch != self.epoch:
             self.gaps, self.jump = tx.gaps, 0
         self.epoch, self.restored_seq = tx.epoch, tx.restored_seq
-        self.shelves.follow(plans, self.row_index)
-        self.recent.absorb(tx.changes.values())
+        self.segment_index.apply_commit(plans, self.row_index)
+        self.body_cache.absorb(tx.changes.values())
         self.forgotten_at = tx.forgotten_at
         self.erasure_due |= needs_erasure(tx)
         self.id_key = tx.id_key
-        job_table.follow(tx, self.jobs)
+        job_table.apply_commit(tx, self.jobs)
 
 
 @dataclass
-class Files:
+class DatabaseFactory:
     """How to open users' files: the collections that are served, and the migrations that make the tables.
 
     While one file is opened others are detached, so no statement here may look at all attached files, as
@@ -147,18 +163,18 @@ class Files:
     migrations: tuple[migrate.Migration, ...]
     template: Path
 
-    def open(self, path: Path, known: int = 0) -> Opened:
+    def open(self, path: Path, known: int = 0) -> UserDatabase:
         """Attach, creating or migrating first if need be, and load the heads. `known`: the seq at which this process let go
         of the file, if it has had it: then `seq` goes on without a gap."""
         is_new = not path.exists()
         if is_new:
             self._create(path)
-        with self.instance.timed_for(path):
+        with self.instance.sized_deadline(path):
             return self._open(path, is_new, known)
 
-    def _open(self, path: Path, is_new: bool, known: int) -> Opened:
+    def _open(self, path: Path, is_new: bool, known: int) -> UserDatabase:
         where = f"the file of {path.parent.name}"
-        alias, notice = migrate.attach_current(self.instance, path, self.migrations, where)
+        alias, notice = migrate.attach_migrated(self.instance, path, self.migrations, where)
         cursor = self.instance.cursor()
         try:
             meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
@@ -172,7 +188,7 @@ class Files:
             if new:
                 set_meta(cursor, alias, new)
                 meta |= new
-            row_index, shelves = segments.load(cursor, alias, self.collections)
+            row_index, segment_index = segments.load_index(cursor, alias, self.collections)
             row_index.seq = max(row_index.seq, int(meta.get("seq_floor", "0")))
             is_cut = notice is not None or (is_without_epoch and row_index.seq > 0)
             if is_cut:
@@ -182,14 +198,14 @@ class Files:
                 set_meta(cursor, alias, {"seq_floor": str(row_index.seq), **before})
                 meta |= before
             forgotten_at = meta.get("forgotten_at", "")
-            stored = job_table.load(cursor, alias, meta)
+            stored = job_table.load_jobs(cursor, alias, meta)
             told = meta["epoch"], forgotten_at, notice, meta["id_key"], stored, meta["mac_key"]
             restored_seq, gaps = int(meta.get("restored_seq", "0")), _gaps.decode(meta.get("gaps", "[]"))
             jump = 0 if is_new or known or is_cut else SEQ_JUMP * (1 + secrets.randbelow(1024))
             due = ERASURE_DUE in meta
-            return Opened(alias, row_index, shelves, *told, restored_seq, gaps, jump, due)
+            return UserDatabase(alias, row_index, segment_index, *told, restored_seq, gaps, jump, due)
         except BaseException:
-            self.instance.let_go(alias)
+            self.instance.detach_safely(alias)
             raise
 
     def _create(self, path: Path) -> None:
@@ -199,7 +215,7 @@ class Files:
         shutil.copyfile(self.template, new)
         publish_file(new, path)
 
-    def prepare(self) -> None:
+    def prepare_template(self) -> None:
         """Once, at the start: make the empty file that new users' files are copied from, if there is none that is whole."""
         for stale in self.template.parent.glob(".template-*"):
             if stale != self.template or not self._is_whole(stale):
@@ -217,7 +233,7 @@ class Files:
             return False
         try:
             return not migrate.pending(
-                self.migrations, migrate.applied_in(self.instance.cursor(), alias), template.name
+                self.migrations, migrate.read_applied(self.instance.cursor(), alias), template.name
             )
         finally:
             self.instance.detach(alias)
@@ -232,7 +248,7 @@ def rewrite_records(instance: Instance, path: Path) -> None:
 def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
     """Copy what lives in a detached file into a new one, put that in its place, remove old logs: the only way bytes leave
     a DuckDB file. `then`: a statement for the new file, with `{}` for its alias."""
-    with staged(path) as new, instance.timed_for(path):
+    with staged(path) as new, instance.sized_deadline(path):
         source = instance.attach(path)
         try:
             target = instance.attach(new)

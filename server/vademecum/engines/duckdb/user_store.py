@@ -24,14 +24,21 @@ import structlog
 from vademecum.engines.duckdb import ingested_events, job_table, segments
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.damage import ReplacedError
-from vademecum.engines.duckdb.erasure_ledger import Ledger
+from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.paths import RECORDS
-from vademecum.engines.duckdb.segments import Entry, PackName, Places, Plan, Seal, StoredHead
+from vademecum.engines.duckdb.paths import RECORDS_FILE, file_identity
+from vademecum.engines.duckdb.segments import (
+    Entry,
+    NewChecksum,
+    RowLocations,
+    SegmentName,
+    SegmentPlan,
+    StoredRowHead,
+)
 from vademecum.engines.duckdb.user_database import (
     ERASURE_DUE,
     SEQ_JUMP,
-    Opened,
+    UserDatabase,
     needs_erasure,
     new_epoch,
     new_id_key,
@@ -47,24 +54,13 @@ from vademecum.model.sync.transaction import WAITING, Change, RowIndex, Transact
 T = TypeVar("T")
 OnCommit = Callable[["UserStore", list[Change]], None]
 GROUP_MAX = 8  # writes in one commit: more would hold the GIL and the event loop for long at a time
-TIDY_AT_ONCE = 32  # packs
-SEAL_AT_ONCE = 32  # packs
+COMPACT_BATCH = 32  # packs
+CHECKSUM_BATCH = 32  # packs
 TURNS_AT_ONCE = 256
 READ_ATTEMPTS = 8  # then a read takes the writer's turn
 _LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
-_log = structlog.get_logger("vademecum.store")
-
-
 MOVED_LOG = ".wal.moved"
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return which file the path leads to, or None if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+_log = structlog.get_logger("vademecum.store")
 
 
 def _live_bodies(tx: Transaction, keys: Sequence[str]) -> dict[str, bytes]:
@@ -86,12 +82,12 @@ async def _attempts() -> AsyncIterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A queued write. Its commit also compacts the segments in `tidy` and stores the checksums in `seals`."""
+    """A queued write. Its commit also compacts the segments in `tidy` and stores the checksums in `new_checksums`."""
 
     work: Callable[[Transaction], Any]
     answer: asyncio.Future[Any]
-    tidy: Sequence[PackName]
-    seals: Sequence[Seal] = ()
+    compact: Sequence[SegmentName]
+    new_checksums: Sequence[NewChecksum] = ()
 
 
 class UserStore:
@@ -103,9 +99,9 @@ class UserStore:
         user_id: str,
         folder: Path,
         instance: Instance,
-        opened: Opened,
+        opened: UserDatabase,
         collections: Mapping[str, Collection],
-        ledger: Ledger,
+        ledger: ErasureLedger,
         clock: Callable[[], str],
         on_commit: OnCommit,
         raise_mark: Callable[[int], None],
@@ -114,17 +110,17 @@ class UserStore:
         self.folder = folder
         self.collections = collections
         self.pins = 0
-        self.lost = False
+        self.is_unusable = False
         self.idle = asyncio.Event()
         self.idle.set()
-        self._identity = _identity(folder / RECORDS)
+        self._identity = file_identity(folder / RECORDS_FILE)
         self._opened = opened
         self._instance = instance
         self._ledger = ledger
         self._clock = clock
         self._on_commit = on_commit
         self._raise_mark = raise_mark
-        self._invalid: set[PackName] = set()  # packs with a row that does not fit; they get no checksum
+        self._invalid: set[SegmentName] = set()  # segments with an invalid row; they get no checksum
         self._queue: list[_Write] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -175,35 +171,35 @@ class UserStore:
     def usage(self) -> Usage:
         return Usage(documents=self.row_index.documents, bytes=self.row_index.bytes)
 
-    def live(self, key: str) -> bool:
+    def is_live(self, key: str) -> bool:
         head = self.row_index.rows.get(key)
         return head is not None and not head.deleted and head.seq > 0
 
-    def after(self, collection: str, seq: int, limit: int) -> list[Entry]:
+    def entries_after(self, collection: str, seq: int, limit: int) -> list[Entry]:
         """(seq, key) of the next rows of a collection, tombstones too, at most `limit`, in the order of seq."""
-        return self._opened.shelves.after(collection, seq, limit, self.row_index)
+        return self._opened.segment_index.after(collection, seq, limit, self.row_index)
 
-    def latest(self, collection: str) -> int:
+    def latest_seq(self, collection: str) -> int:
         """Return the highest seq that a row of this collection has taken, or 0."""
-        seqs = self._opened.shelves[collection].seqs
+        seqs = self._opened.segment_index[collection].seqs
         return seqs[-1] if seqs else 0
 
-    async def page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+    async def read_page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
         """As `after`, with the rows' JSON, which may be newer than that seq."""
-        entries = self.after(collection, after, limit)
-        found = await self.bodies([key for _, key in entries])
+        entries = self.entries_after(collection, after, limit)
+        found = await self.read_bodies([key for _, key in entries])
         return [(seq, found[key]) for seq, key in entries]
 
-    async def bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
+    async def read_bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Bodies, as they are now, of the keys that have a head."""
-        found = self._opened.recent.find(keys, self.row_index)
+        found = self._opened.body_cache.find(keys, self.row_index)
         if found:
             await asyncio.sleep(0)  # who asks in a loop leaves others their turn, as when the file is read
         async for _ in _attempts():
             missing = [k for k in keys if k not in found and k in self.row_index.rows]
             if not missing:
                 return found
-            found |= await self._read(self._opened.locate(missing))
+            found |= await self._read(self._opened.locate_rows(missing))
         # A user's calls run one after the other, so each read may have come behind a commit that moved the rows.
         missing = [k for k in keys if k not in found and k in self.row_index.rows]
         found |= await self.write(lambda tx: _live_bodies(tx, missing))
@@ -211,12 +207,12 @@ class UserStore:
             raise Broken(_LOST)
         return found
 
-    async def _read(self, places: Places) -> dict[str, bytes]:
+    async def _read(self, places: RowLocations) -> dict[str, bytes]:
         """`places` come from the event loop: memory may move on while the thread reads."""
-        shelves = self._opened.shelves
-        return await self._run(lambda c: segments.read(c, self.alias, places, shelves))
+        segment_index = self._opened.segment_index
+        return await self._run(lambda c: segments.read_bodies(c, self.alias, places, segment_index))
 
-    def unembedded(self, model: str) -> list[str]:
+    def blocks_without_vectors(self, model: str) -> list[str]:
         """Ids of the live blocks that lack vectors of `model`, the oldest first."""
         blocks = [
             (head.seq, key.partition("/")[2])
@@ -238,11 +234,11 @@ class UserStore:
 
     async def survey_jobs(self, most: int) -> tuple[list[Job], dict[str, int]]:
         """The newest jobs, and how many are in each state."""
-        return await self._run(lambda c: job_table.survey(c, self.alias, most))
+        return await self._run(lambda c: job_table.list_jobs(c, self.alias, most))
 
-    async def knows_events(self) -> bool:
+    async def has_ingested_events(self) -> bool:
         """Whether there are ids of events that were taken up."""
-        return await self._run(lambda c: ingested_events.are_there(c, self.alias))
+        return await self._run(lambda c: ingested_events.is_any(c, self.alias))
 
     def llm_requests_on(self, day: str) -> int:
         """How many questions jobs have asked a language model on this day."""
@@ -250,7 +246,7 @@ class UserStore:
 
     # -- jobs of turns ------------------------------------------------------------------------------------------
 
-    async def extract(self, *, extracts: bool) -> None:
+    async def set_extraction(self, *, extracts: bool) -> None:
         """Whether turns that come from now on cause jobs. Those of the turns until now are as they were. A disk that does
         not take this down keeps nobody from their rows."""
         if extracts == (self.followed is not None):
@@ -260,14 +256,14 @@ class UserStore:
             tx.extracted_up_to_seq = tx.seq if extracts else None
 
         try:
-            await self.take_up()
+            await self.create_jobs_for_new_turns()
             await self.write(turn)
         except Exception as error:
             _log.error("which turns are to be extracted is not noted", exc_info=error)
             if extracts:  # in memory at least: it is noted when the next turns are taken up
                 self._opened.jobs.extracted_up_to_seq = self.seq
 
-    async def take_up(self) -> None:
+    async def create_jobs_for_new_turns(self) -> None:
         """Write the jobs of the turns that have come since this was done last."""
         while turns := self.new_turns():
             await self.write(partial(job_triggers.take_up, turns=turns))
@@ -279,7 +275,11 @@ class UserStore:
 
     def new_turns(self) -> list[Entry]:
         """The next of those turns, in the order of seq."""
-        return [] if self.followed is None else self.after(job_triggers.TURNS, self.followed, TURNS_AT_ONCE)
+        return (
+            []
+            if self.followed is None
+            else self.entries_after(job_triggers.TURNS, self.followed, TURNS_AT_ONCE)
+        )
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -302,10 +302,13 @@ class UserStore:
         await self.write(work)
 
     async def _write(
-        self, work: Callable[[Transaction], T], tidy: Sequence[PackName], seals: Sequence[Seal] = ()
+        self,
+        work: Callable[[Transaction], T],
+        compact: Sequence[SegmentName],
+        new_checksums: Sequence[NewChecksum] = (),
     ) -> T:
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Write(work, answer, tidy, seals))
+        self._queue.append(_Write(work, answer, compact, new_checksums))
         if self._writer is None:
             self.pin()
             self._writer = asyncio.create_task(self._drain())
@@ -335,7 +338,7 @@ class UserStore:
                 raise
             return
         if plans is not None:
-            self._opened.follow(tx, plans)
+            self._opened.apply_commit(tx, plans)
         for write, result in zip(group, results, strict=True):
             if write.answer.done():
                 continue
@@ -355,7 +358,7 @@ class UserStore:
 
     def _commit(
         self, cursor: Cursor, group: list[_Write]
-    ) -> tuple[Transaction, dict[str, Plan] | None, list[Any]]:
+    ) -> tuple[Transaction, dict[str, SegmentPlan] | None, list[Any]]:
         tx = self._opened.begin_transaction(cursor, self.collections, self._clock())
         results: list[Any] = []
         for write in group:
@@ -378,11 +381,11 @@ class UserStore:
             meta["seq_floor"] = str(tx.seq)  # no row tells it any more, and none is given twice
         if not self._opened.erasure_due and needs_erasure(tx):
             meta[ERASURE_DUE] = "1"
-        tidy = {name for write in group for name in write.tidy}
-        if _identity(self.folder / RECORDS) != self._identity:
+        compact = {name for write in group for name in write.compact}
+        if file_identity(self.folder / RECORDS_FILE) != self._identity:
             raise ReplacedError
-        seals = [seal for write in group for seal in write.seals]
-        plans = self._opened.flush(cursor, tx, meta, tidy, seals)
+        new_checksums = [add_checksums for write in group for add_checksums in write.new_checksums]
+        plans = self._opened.commit(cursor, tx, meta, compact, new_checksums)
         if plans is not None:
             self._note(tx, forgotten)
             self._raise_mark(tx.seq if "seq_floor" in meta else tx.highest_stored_seq)
@@ -391,40 +394,44 @@ class UserStore:
     def _note(self, tx: Transaction, forgotten: str) -> None:
         """The commit stands, whether or not the ledger can be written: it catches up at the next note or opening."""
         try:
-            self._ledger.note(tx.changes.values(), forgotten, tx.expired_keys)
+            self._ledger.append(tx.changes.values(), forgotten, tx.expired_keys)
         except OSError as error:
             _log.error("the ledger is behind", exc_info=error)
 
-    async def settle_ledger(self) -> None:
+    async def sync_ledger(self) -> None:
         """Write what the ledger still lacks, to the disk. Raises OSError when it cannot be written."""
-        await self._run(lambda _: self._ledger.settle())
+        await self._run(lambda _: self._ledger.sync())
 
-    async def tidy(self) -> None:
+    async def compact(self) -> None:
         """Write every pack that holds stale rows by now again without them, some at a time.
 
         Rows that become stale meanwhile are left to the next time, or it would not end while edits go on.
         """
-        untidy = self._opened.shelves.untidy()
-        for at in range(0, len(untidy), TIDY_AT_ONCE):
-            await self._write(lambda tx: None, untidy[at : at + TIDY_AT_ONCE])
+        segments_to_compact = self._opened.segment_index.segments_to_compact()
+        for at in range(0, len(segments_to_compact), COMPACT_BATCH):
+            await self._write(lambda tx: None, segments_to_compact[at : at + COMPACT_BATCH])
 
-    async def seal(self) -> bool:
+    async def add_checksums(self) -> bool:
         """Add checksums to some packs of older versions whose rows are all valid. Return False if there are no more."""
-        packs_left = [pack for pack in self._opened.shelves.unsealed() if pack not in self._invalid]
-        some = set(packs_left[:SEAL_AT_ONCE])
+        remaining = [
+            segment
+            for segment in self._opened.segment_index.without_checksum()
+            if segment not in self._invalid
+        ]
+        some = set(remaining[:CHECKSUM_BATCH])
         if not some:
             return False
-        runs = self._opened.shelves.runs(some)
-        seals, invalid = await self._run(
-            lambda c: segments.inspect(c, self.alias, some, runs, self._is_valid)
+        runs = self._opened.segment_index.runs(some)
+        new_checksums, invalid = await self._run(
+            lambda c: segments.compute_checksums(c, self.alias, some, runs, self._is_valid)
         )
         for name, first in invalid:
             _log.error("a segment holds an invalid row", account=self.user_id, collection=name, segment=first)
         self._invalid.update(invalid)
-        await self._write(lambda tx: None, (), seals)
+        await self._write(lambda tx: None, (), new_checksums)
         return True
 
-    def _is_valid(self, name: str, head: StoredHead, body: bytes) -> bool:
+    def _is_valid(self, name: str, head: StoredRowHead, body: bytes) -> bool:
         """Return whether a stored row fits its head and, if it is live, the schema."""
         try:
             row = msgspec.json.decode(body)
@@ -447,12 +454,12 @@ class UserStore:
 
     async def _attempt(self, work: Callable[[Cursor], T]) -> T:
         def attempt(cursor: Cursor) -> T:
-            if self.lost:
+            if self.is_unusable:
                 raise not_now()
             try:
                 return work(cursor)
             except duckdb.Error:
-                self.lost = not self._instance.is_usable(self.alias)
+                self.is_unusable = not self._instance.is_usable(self.alias)
                 raise
 
         return await self._instance.run(attempt, self.user_id)
@@ -466,17 +473,17 @@ class UserStore:
         if self.pins == 0:
             self.idle.set()
 
-    def let_go(self) -> None:
+    def detach_safely(self) -> None:
         """Detach the file, as `Instance.let_go`; blocks. DETACH removes the log by its path, so the log of a file that has
         replaced this one is moved away in the meantime."""
-        path = self.folder / RECORDS
-        log, moved = (path.with_name(f"{RECORDS}{end}") for end in (".wal", MOVED_LOG))
-        is_moved = _identity(path) != self._identity and log.exists()
-        with self._instance.timed_for(path):
+        path = self.folder / RECORDS_FILE
+        log, moved = (path.with_name(f"{RECORDS_FILE}{end}") for end in (".wal", MOVED_LOG))
+        is_moved = file_identity(path) != self._identity and log.exists()
+        with self._instance.sized_deadline(path):
             if is_moved:
                 log.replace(moved)
             try:
-                self._instance.let_go(self.alias)
+                self._instance.detach_safely(self.alias)
             finally:
                 if is_moved:
                     moved.replace(log)
@@ -485,7 +492,7 @@ class UserStore:
         """Fold the write-ahead log into the file; a push that comes meanwhile waits."""
 
         def fold(cursor: Cursor) -> None:
-            with self._instance.timed_for(self.folder / RECORDS):
+            with self._instance.sized_deadline(self.folder / RECORDS_FILE):
                 cursor.execute(f"CHECKPOINT {self.alias}")
 
         await self._run(fold)

@@ -23,16 +23,22 @@ import structlog
 
 from vademecum.engines.duckdb.account_store import ACCOUNTS
 from vademecum.engines.duckdb.cursor import Cursor
-from vademecum.engines.duckdb.erasure_ledger import Ledger
-from vademecum.engines.duckdb.erasure_replay import Rollback, begin_again, rollback_of
+from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
+from vademecum.engines.duckdb.erasure_replay import Rollback, detect_rollback, start_epoch_after_rollback
 from vademecum.engines.duckdb.fence import Fences
-from vademecum.engines.duckdb.marks import Marks
-from vademecum.engines.duckdb.paths import RECORDS, on_disk, remove_tree, user_folder, user_ledger
+from vademecum.engines.duckdb.marks import HighWaterMarks
+from vademecum.engines.duckdb.paths import (
+    RECORDS_FILE,
+    remove_tree,
+    translate_disk_errors,
+    user_folder,
+    user_ledger,
+)
 from vademecum.engines.duckdb.recovery import Recovery
 from vademecum.engines.duckdb.threads import is_unowned
 from vademecum.engines.duckdb.user_database import (
-    Files,
-    Opened,
+    DatabaseFactory,
+    UserDatabase,
     new_id_key,
     publish_file,
     rewrite_file,
@@ -46,7 +52,7 @@ from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.transaction import Transaction
 
 T = TypeVar("T")
-PATIENCE_S = 30
+IDLE_WAIT_S = 30
 LOG_MAX = 4 * 2**20  # bytes of a write-ahead log that are left for later
 LOGS_MAX = 8 * 2**20  # bytes of all of them
 _log = structlog.get_logger("vademecum.users")
@@ -57,7 +63,7 @@ def _log_bytes(store: UserStore | None) -> int:
     if store is None:
         return 0
     try:
-        return (store.folder / f"{RECORDS}.wal").stat().st_size
+        return (store.folder / f"{RECORDS_FILE}.wal").stat().st_size
     except OSError:
         return 0
 
@@ -82,14 +88,14 @@ class _Entry:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     store: UserStore | None = None
     seq: int = 0
-    unfolded: bool = False
+    failed_checkpoints: bool = False
 
 
-class Users:
+class UserStores:
     def __init__(
         self,
         data: Path,
-        files: Files,
+        files: DatabaseFactory,
         registry: Registry,
         knows: Callable[[str], bool],
         clock: Callable[[], str],
@@ -112,7 +118,7 @@ class Users:
         self._on_erasure_due = on_erasure_due
         self._on_new_epoch = on_new_epoch
         self.fences = fences
-        self.marks = Marks(data)
+        self.marks = HighWaterMarks(data)
         self.recovery = Recovery(fences, self.detached)
         self._replacing: set[str] = set()  # their damage is that of the copy, not of the user's file
         files.instance.on_damage = self._fence
@@ -126,11 +132,11 @@ class Users:
         self.unsigned_ahead: dict[str, int] = {}  # pulls by account whose unsigned checkpoint is ahead
 
     @asynccontextmanager
-    async def open(self, user_id: str, *, counts: bool = True) -> AsyncIterator[UserStore]:
+    async def open(self, user_id: str, *, touches_lru: bool = True) -> AsyncIterator[UserStore]:
         """`counts`: as a use, behind which the file stays attached longer than those used before."""
         with self._held(user_id):
             try:
-                store = await self._acquire(user_id, counts=counts)
+                store = await self._acquire(user_id, touches_lru=touches_lru)
             except (Busy, Broken, duckdb.Error):
                 self.fences.check(user_id)
                 raise
@@ -156,7 +162,7 @@ class Users:
         finally:
             self._holders.discard(holder)
 
-    async def _acquire(self, user_id: str, *, counts: bool) -> UserStore:
+    async def _acquire(self, user_id: str, *, touches_lru: bool) -> UserStore:
         while True:
             if not self._knows(user_id):  # it has left; who holds its file by now may finish
                 raise NotFound("There is no such account.")
@@ -166,9 +172,9 @@ class Users:
             entry = self._entries.get(user_id)
             if entry is None:
                 entry = self._entries[user_id] = _Entry()
-            if counts:
+            if touches_lru:
                 self._entries.move_to_end(user_id)
-            if entry.store is not None and not entry.store.lost and not entry.lock.locked():
+            if entry.store is not None and not entry.store.is_unusable and not entry.lock.locked():
                 entry.store.pin()
                 return entry.store
             # In a task of its own: who asked may give up meanwhile, and a file half attached would lock its owner out.
@@ -178,7 +184,7 @@ class Users:
         async with entry.lock:
             if self._entries.get(user_id) is not entry or not self._knows(user_id):
                 return  # evicted, or left, while we waited
-            if entry.store is not None and entry.store.lost:
+            if entry.store is not None and entry.store.is_unusable:
                 await self._detach(entry)
             if entry.store is None and self.fences.reason(user_id) is None:
                 entry.store = await self._attach(user_id, entry.seq)
@@ -186,8 +192,8 @@ class Users:
     async def _attach(self, user_id: str, known: int) -> UserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
-        with on_disk(user_id, "opened", folder):
-            opened, rollback = await self._opened(folder / RECORDS, ledger, known)
+        with translate_disk_errors(user_id, "opened", folder):
+            opened, rollback = await self._opened(folder / RECORDS_FILE, ledger, known)
         if opened.notice:
             self._on_notice(opened.notice)
         if opened.erasure_due:
@@ -205,23 +211,27 @@ class Users:
         )
         if rollback is not None:
             await self._begin_again(store, ledger, rollback)
-        await store.extract(extracts=self._extracts)
+        await store.set_extraction(extracts=self._extracts)
         return store
 
-    async def _begin_again(self, store: UserStore, ledger: Ledger, rollback: Rollback) -> None:
+    async def _begin_again(self, store: UserStore, ledger: ErasureLedger, rollback: Rollback) -> None:
         """Begin a new epoch of records that lack acknowledged commits, before anybody sees them."""
         self._on_new_epoch(store.user_id)
         try:
-            erased = await store.write(lambda tx: begin_again(tx, rollback))
+            erased = await store.write(lambda tx: start_epoch_after_rollback(tx, rollback))
         except BaseException:
-            await self.files.instance.run(lambda _: self.files.instance.let_go(store.alias), store.user_id)
+            await self.files.instance.run(
+                lambda _: self.files.instance.detach_safely(store.alias), store.user_id
+            )
             raise
         self._on_new_epoch(store.user_id)  # streams that began meanwhile
         found = {"seq": rollback.seq, "acknowledged_seq": rollback.mark, "erased_again": erased}
         _log.warning("records lack acknowledged changes", account=store.user_id, **found)
-        await asyncio.to_thread(ledger.note_rollback, self._clock())
+        await asyncio.to_thread(ledger.record_rollback, self._clock())
 
-    async def _opened(self, path: Path, ledger: Ledger, known: int) -> tuple[Opened, Rollback | None]:
+    async def _opened(
+        self, path: Path, ledger: ErasureLedger, known: int
+    ) -> tuple[UserDatabase, Rollback | None]:
         """Open a file. Return with it the evidence that it lacks acknowledged commits, if there is any."""
         if not path.exists() and ledger.path.exists():
             raise Broken(
@@ -234,12 +244,12 @@ class Users:
         opened = await self.files.instance.run(lambda _: self.files.open(path, known), user_id)
         try:
             lines, mark = await asyncio.to_thread(ledger.read), self.marks.of(user_id)
-            rollback = await asyncio.to_thread(rollback_of, opened.row_index, lines, mark, self._registry)
+            rollback = await asyncio.to_thread(detect_rollback, opened.row_index, lines, mark, self._registry)
             await asyncio.to_thread(ledger.catch_up, lines, opened.row_index, opened.forgotten_at)
-            await asyncio.to_thread(ledger.begin)
+            await asyncio.to_thread(ledger.create_file)
             await asyncio.to_thread(self.marks.raise_to, user_id, opened.row_index.seq)
         except BaseException:
-            await self.files.instance.run(lambda _: self.files.instance.let_go(opened.alias), user_id)
+            await self.files.instance.run(lambda _: self.files.instance.detach_safely(opened.alias), user_id)
             raise
         return opened, rollback
 
@@ -248,7 +258,7 @@ class Users:
         it would be loaded anew for every request."""
         if len(self._entries) > self._attached_max:
             return True
-        rows = sum(len(store.row_index.rows) for store in self.attached())
+        rows = sum(len(store.row_index.rows) for store in self.attached_stores())
         return rows > self._attached_rows_max and len(self._entries) > 1
 
     async def _evict(self) -> None:
@@ -279,15 +289,15 @@ class Users:
         self.fences.fence(user_id, reason)
         entry = self._entries.get(user_id)
         if entry is not None and entry.store is not None:
-            entry.store.lost = True
+            entry.store.is_unusable = True
         if not self.files.instance.is_stuck(user_id):
             self.recovery.begin(user_id)
         return True
 
     def _forget_files(self) -> None:
         """DuckDB was started again, without any file attached."""
-        for store in self.attached():
-            store.lost = True
+        for store in self.attached_stores():
+            store.is_unusable = True
 
     async def _detach(self, entry: _Entry) -> None:
         store = entry.store
@@ -299,7 +309,7 @@ class Users:
             while store.pins:
                 await store.idle.wait()
             entry.store, entry.seq = None, store.seq
-            await _to_the_end(self.files.instance.run(lambda _: store.let_go(), store.user_id))
+            await _to_the_end(self.files.instance.run(lambda _: store.detach_safely(), store.user_id))
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
@@ -318,7 +328,7 @@ class Users:
     async def _quiet(self, entry: _Entry) -> None:
         """Wait for a moment when nobody holds the file, without keeping others out meanwhile; not for ever."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(IDLE_WAIT_S):
                 while entry.store is not None and entry.store.pins:
                     await entry.store.idle.wait()
         except TimeoutError:
@@ -327,12 +337,12 @@ class Users:
     async def rewrite(self, user_id: str) -> None:
         """Erase from the disk what was deleted: the file is written anew from its live content."""
         async with self.open(user_id) as store:
-            await store.tidy()
+            await store.compact()
         async with self.detached(user_id) as folder:
-            with on_disk(user_id, "written anew", folder):
+            with translate_disk_errors(user_id, "written anew", folder):
                 await _to_the_end(
                     self.files.instance.run(
-                        lambda _: rewrite_records(self.files.instance, folder / RECORDS), user_id
+                        lambda _: rewrite_records(self.files.instance, folder / RECORDS_FILE), user_id
                     )
                 )
 
@@ -367,16 +377,16 @@ class Users:
         self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Transaction], T]
     ) -> T:
         folder.mkdir(parents=True, exist_ok=True)
-        with staged(folder / RECORDS) as new:
+        with staged(folder / RECORDS_FILE) as new:
             for end in ("", ".wal"):
                 if source.with_name(source.name + end).exists():
                     shutil.copyfile(source.with_name(source.name + end), new.with_name(new.name + end))
             result = self._renew(cursor, new, floor, work)
             rewrite_file(self.files.instance, new)  # what `work` took out has left its bytes
-            (folder / f"{RECORDS}.wal").unlink(
+            (folder / f"{RECORDS_FILE}.wal").unlink(
                 missing_ok=True
             )  # only a file that could not be opened has one
-            publish_file(new, folder / RECORDS)
+            publish_file(new, folder / RECORDS_FILE)
         return result
 
     def _renew(self, cursor: Cursor, path: Path, floor: int, work: Callable[[Transaction], T]) -> T:
@@ -397,7 +407,7 @@ class Users:
             }
             if tx.forgotten_at != opened.forgotten_at:
                 meta["id_key"] = new_id_key()  # as when it was forgotten: that of the backup tells what was
-            opened.flush(cursor, tx, meta, set(opened.shelves.untidy()))
+            opened.commit(cursor, tx, meta, set(opened.segment_index.segments_to_compact()))
         finally:
             self.files.instance.detach(opened.alias)
         return result
@@ -406,12 +416,12 @@ class Users:
         """Erase a user's whole folder and ledger, when those who hold it are done."""
         async with self.detached(user_id) as folder:
             await _to_the_end(asyncio.to_thread(remove_tree, folder))
-            await asyncio.to_thread(user_ledger(self._data, user_id).drop)
+            await asyncio.to_thread(user_ledger(self._data, user_id).delete)
             await asyncio.to_thread(self.marks.drop, user_id)
             self.fences.lift(user_id)
         self._entries.pop(user_id, None)
 
-    async def fold_idle(self) -> None:
+    async def checkpoint_idle(self) -> None:
         """Fold the logs of files that nobody uses now: a long one makes the start after a crash slow, and until it is folded
         its rows are in memory. Short ones, too, when there are many, those of who came last before longest ago first."""
         logs = {user_id: _log_bytes(entry.store) for user_id, entry in self._entries.items()}
@@ -420,37 +430,37 @@ class Users:
             entry = self._entries.get(user_id)
             if entry is None or entry.lock.locked() or (entry.store is not None and entry.store.pins):
                 continue
-            if entry.unfolded or log > LOG_MAX or (log and total > LOGS_MAX):
+            if entry.failed_checkpoints or log > LOG_MAX or (log and total > LOGS_MAX):
                 await self._fold(user_id, entry)
                 total -= log
 
-    async def seal_idle(self) -> None:
+    async def add_checksums_to_idle(self) -> None:
         """Add checksums to some packs of each attached file that nobody uses now."""
         for user_id, entry in list(self._entries.items()):
             if entry.store is None or entry.store.pins or entry.lock.locked():
                 continue
             try:
-                async with self.open(user_id, counts=False) as store:
-                    await store.seal()
+                async with self.open(user_id, touches_lru=False) as store:
+                    await store.add_checksums()
             except Exception as error:
                 _log.error("an account's segments get no checksums", account=user_id, exc_info=error)
 
     async def _fold(self, user_id: str, entry: _Entry) -> None:
         """A disk that does not take it costs the file its place; whoever opens it next gives it back."""
         try:
-            async with self.open(user_id, counts=False) as store:
+            async with self.open(user_id, touches_lru=False) as store:
                 try:
                     await store.checkpoint()
                 finally:
-                    entry.unfolded = store.lost
+                    entry.failed_checkpoints = store.is_unusable
         except Exception as error:
             _log.error("an account's log is not folded into its file", exc_info=error)
 
-    def unfolded(self) -> int:
+    def failed_checkpoints(self) -> int:
         """How many users have a log that the disk did not take."""
-        return sum(entry.unfolded for entry in self._entries.values())
+        return sum(entry.failed_checkpoints for entry in self._entries.values())
 
-    def attached(self) -> list[UserStore]:
+    def attached_stores(self) -> list[UserStore]:
         return [entry.store for entry in self._entries.values() if entry.store is not None]
 
     async def close(self) -> None:
@@ -463,10 +473,10 @@ class Users:
         self._entries.clear()
         await asyncio.to_thread(self.marks.close)
 
-    def sweep(self) -> None:
+    def remove_leftovers(self) -> None:
         """At start: take away what a crash left half-made, and put back logs that it left moved away."""
-        for moved in (self._data / "users").glob(f"*/*/{RECORDS}{MOVED_LOG}"):
-            log = moved.with_name(f"{RECORDS}.wal")
+        for moved in (self._data / "users").glob(f"*/*/{RECORDS_FILE}{MOVED_LOG}"):
+            log = moved.with_name(f"{RECORDS_FILE}.wal")
             if not log.exists():
                 moved.replace(log)
         for pattern in ("*.new", "*.new.wal", "*.tmp"):

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import msgspec
 
+from vademecum.engines.duckdb.checksums import verify
 from vademecum.engines.duckdb.cursor import Deadlines
-from vademecum.engines.duckdb.instance import connect
-from vademecum.engines.duckdb.segments import verify_all
+from vademecum.engines.duckdb.instance import Connection, connect
+from vademecum.engines.duckdb.segments import COLUMNS, decode_rows
+from vademecum.model.sync.transaction import WAITING
 
 PROBLEM_MAX = 500  # characters
 
@@ -69,6 +71,24 @@ class Verifier:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
             await child.wait()
+
+
+def verify_all(connection: Connection, alias: str) -> None:
+    """Verify and decode every segment and waiting row of an attached file. Raises DamagedSegment."""
+    has_checksums = connection.execute(
+        "SELECT 1 FROM duckdb_columns() WHERE database_name = ? AND table_name = 'packs' AND column_name = 'checksum'",
+        [alias],
+    ).fetchall()
+    columns = COLUMNS if has_checksums else COLUMNS.replace("checksum", "NULL")
+    result = connection.execute(f"SELECT {columns} FROM {alias}.main.packs")
+    while rows := result.fetchmany(64):
+        for first, name, seqs, heads, bodies, stored_checksum in rows:
+            verify(name, first, seqs, stored_checksum, heads=heads, bodies=bodies)
+            decode_rows(name, first, seqs, heads, bodies)
+    result = connection.execute(f"SELECT id, head, body FROM {alias}.main.waiting")
+    while rows := result.fetchmany(64):
+        for key, head, body in rows:
+            decode_rows(key.partition("/")[0], WAITING, f"[{WAITING}]", f"[{head}]", f"[{body}]")
 
 
 def _problem(path: str) -> str | None:

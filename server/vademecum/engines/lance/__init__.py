@@ -12,7 +12,15 @@ os.environ.setdefault("LANCE_LOG", "error")
 os.environ.setdefault("RUST_LOG", "error")
 
 from vademecum.engines.lance.matrix_cache import MatrixCache
-from vademecum.engines.lance.records import Block, Chunk, Erased, Hit, IndexDamaged, IndexStats, Pace
+from vademecum.engines.lance.records import (
+    Block,
+    Chunk,
+    ErasureResult,
+    Hit,
+    IndexDamaged,
+    IndexStats,
+    Throttle,
+)
 
 if TYPE_CHECKING:
     from vademecum.engines.lance.vector_index import VectorIndex
@@ -20,12 +28,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Block",
     "Chunk",
-    "Erased",
+    "ErasureResult",
     "Hit",
     "IndexDamaged",
     "IndexStats",
     "MatrixCache",
-    "Pace",
+    "Throttle",
     "VectorIndex",
 ]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vademecum.engines.lance.records import Block, Pace
+from vademecum.engines.lance.records import Block, Throttle
 from vademecum.model.schema.vector_codec import has_direction, lengths
 from vademecum.model.text.ranking import TERM, count_terms
 
@@ -38,7 +38,7 @@ def schema(dims: int | None) -> pa.Schema:
     return pa.schema([pa.field(name, kind, metadata=_PLAIN) for name, kind in columns])
 
 
-def to_table(blocks: Iterable[Block], dims: int | None, pace: Pace = iter) -> pa.Table:
+def to_table(blocks: Iterable[Block], dims: int | None, pace: Throttle = iter) -> pa.Table:
     """Blocks as rows. Of a block id given twice the last counts, of a chunk index given twice the first."""
     columns: dict[str, list[Any]] = {name: [] for name in schema(dims).names if name != "vector"}
     vectors: list[NDArray[np.float32]] = []

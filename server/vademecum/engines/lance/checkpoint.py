@@ -16,7 +16,7 @@ LAYOUT = 4
 FILE = "checkpoint.json"
 
 
-class State(msgspec.Struct, frozen=True):
+class IndexCheckpoint(msgspec.Struct, frozen=True):
     """`version` is the table's version when this was written: an older table has lost writes."""
 
     layout: int = LAYOUT
@@ -29,10 +29,10 @@ class State(msgspec.Struct, frozen=True):
 
 
 # Made here: two threads that are the first to decode a type, both at once, can crash the process in msgspec.
-_decoder = msgspec.json.Decoder(State)
+_decoder = msgspec.json.Decoder(IndexCheckpoint)
 
 
-def load(folder: Path) -> State | None:
+def load(folder: Path) -> IndexCheckpoint | None:
     """The state saved in a folder, or None where there is none that can be understood."""
     try:
         return _decoder.decode((folder / FILE).read_bytes())
@@ -40,7 +40,7 @@ def load(folder: Path) -> State | None:
         return None
 
 
-def save(folder: Path, state: State) -> None:
+def save(folder: Path, state: IndexCheckpoint) -> None:
     """Write the state so that a crash leaves the old one or the new one."""
     folder.mkdir(parents=True, exist_ok=True)
     new = folder / (FILE + ".tmp")

@@ -134,7 +134,7 @@ class ChunkTable:
         if rows != fresh.rows:
             raise ValueError("rows are missing")
 
-    def meaning(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
+    def vector_search(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
         """Lance's own exact search: for a library that memory does not hold."""
         hits: list[Hit] = []
         for condition in _conditions("document_id", document_ids):
@@ -144,7 +144,7 @@ class ChunkTable:
             hits += _hits(found, 1.0 - found["_distance"].to_numpy())
         return in_order(hits, k)
 
-    def words(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
+    def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
         """BM25 read from the disk, keeping no more than the rows that hold a wanted term."""
         keys = np.array([term_key(term) for term in wanted], np.uint64)
         places: list[pa.RecordBatch] = []

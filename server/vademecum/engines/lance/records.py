@@ -33,7 +33,7 @@ class Block(msgspec.Struct, frozen=True):
     vectors: NDArray[np.float32] | None = None
 
 
-Pace = Callable[[Iterable[Block]], Iterable[Block]]  # hands them out one by one, and may rest in between
+Throttle = Callable[[Iterable[Block]], Iterable[Block]]  # hands them out one by one, and may rest in between
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class IndexStats(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Erased(msgspec.Struct, frozen=True):
+class ErasureResult(msgspec.Struct, frozen=True):
     """What an erasure took off the disk. The rows still alive were written anew before, so both count these too."""
 
     files: int

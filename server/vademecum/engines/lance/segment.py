@@ -182,12 +182,12 @@ class Snapshot:
             kept[-2:] = [Segment.join(kept[-2:])]
         return Snapshot(tuple(kept))
 
-    def meaning(self, unit: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
+    def vector_search(self, unit: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
         """The k rows nearest to a unit vector, by exact cosine."""
         scores = [part.cosines(unit, part.within(document_ids)) for part in self.segments]
         return self._top(scores, k, -np.inf)
 
-    def words(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
+    def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
         """The k rows that the wanted terms fit best, by BM25."""
         parts = [(part.postings, part.within(document_ids)) for part in self.segments]
         return self._top(bm25(parts, wanted), k, 0.0)

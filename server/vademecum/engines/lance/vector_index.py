@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from vademecum.engines.lance import checkpoint as states
 from vademecum.engines.lance.arrow_schema import to_table
-from vademecum.engines.lance.checkpoint import State
+from vademecum.engines.lance.checkpoint import IndexCheckpoint
 from vademecum.engines.lance.chunk_table import ChunkTable, remove, tree_size
 from vademecum.engines.lance.matrix_cache import MatrixCache
-from vademecum.engines.lance.records import Block, Erased, Hit, IndexDamaged, IndexStats, Pace
+from vademecum.engines.lance.records import Block, ErasureResult, Hit, IndexDamaged, IndexStats, Throttle
 from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.model.text.ranking import query_terms
 
@@ -38,7 +38,7 @@ class VectorIndex:
 
     def __init__(self, folder: Path, model: str | None, dims: int | None, cache: MatrixCache) -> None:
         self._folder = folder
-        self._empty = State(model=model, dims=dims)
+        self._empty = IndexCheckpoint(model=model, dims=dims)
         self._state = self._empty
         self._dims = dims
         self._cache = cache
@@ -94,7 +94,7 @@ class VectorIndex:
         gone_blocks: Collection[str],
         gone_documents: Collection[str],
         checkpoint: tuple[str, int],
-        pace: Pace = iter,
+        pace: Throttle = iter,
     ) -> None:
         """Write what has changed since the last checkpoint, then save the new one. A block replaces all rows of its
         id; where a block is also named gone, gone wins. Doing it again changes nothing. `pace` hands out the blocks one
@@ -114,7 +114,7 @@ class VectorIndex:
                 self._keep(held.changed(added, dead_blocks, dead_documents))
             self._save(*checkpoint)
 
-    def meaning(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
+    def vector_search(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
         """The k chunks of these documents with the highest cosine, exactly."""
         asked = np.asarray(vector, dtype=np.float32)
         if self._dims is None or not document_ids or k <= 0:
@@ -126,16 +126,18 @@ class VectorIndex:
             return []
         unit, scope = asked / np.float32(norm), frozenset(document_ids)
         return self._search(
-            lambda snapshot: snapshot.meaning(unit, scope, k), lambda table: table.meaning(unit, scope, k)
+            lambda snapshot: snapshot.vector_search(unit, scope, k),
+            lambda table: table.vector_search(unit, scope, k),
         )
 
-    def words(self, query: str, document_ids: Collection[str], k: int) -> list[Hit]:
+    def keyword_search(self, query: str, document_ids: Collection[str], k: int) -> list[Hit]:
         """The k chunks of these documents that the question's words fit best."""
         wanted, scope = query_terms(query), frozenset(document_ids)
         if not wanted or not scope or k <= 0:
             return []
         return self._search(
-            lambda snapshot: snapshot.words(wanted, scope, k), lambda table: table.words(wanted, scope, k)
+            lambda snapshot: snapshot.keyword_search(wanted, scope, k),
+            lambda table: table.keyword_search(wanted, scope, k),
         )
 
     def _search(
@@ -183,7 +185,7 @@ class VectorIndex:
         held: Snapshot | None = self._cache.get(self._key)
         return table if held is None else held
 
-    def erase(self, document_ids: Collection[str] | None = None) -> Erased:
+    def erase(self, document_ids: Collection[str] | None = None) -> ErasureResult:
         """After this no byte of rows deleted or replaced before is left in the folder; nor of these documents' rows,
         which go now. The living rows are written to a new table and the old one is unlinked: nothing has to be
         known about what Lance leaves behind."""
@@ -257,7 +259,7 @@ class VectorIndex:
         states.save(self._folder, new)
         self._state = new
 
-    def _sweep(self) -> Erased:
+    def _sweep(self) -> ErasureResult:
         """Unlink everything in the folder that does not count: old tables, and what a crash or an older version left."""
         named = {states.FILE}
         if self._table is not None:
@@ -267,7 +269,7 @@ class VectorIndex:
             if path.name not in named:
                 some, bytes_ = remove(path)
                 files, size = files + some, size + bytes_
-        return Erased(files=files, bytes=size)
+        return ErasureResult(files=files, bytes=size)
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

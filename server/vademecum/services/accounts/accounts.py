@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.account_store import Account
-from vademecum.engines.duckdb.paths import RECORDS, on_disk, user_folder, user_ledger
+from vademecum.engines.duckdb.paths import RECORDS_FILE, translate_disk_errors, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.accounts.emails import check_email
 from vademecum.model.schema.constants import OWNER
@@ -103,8 +103,8 @@ async def _usage(parts: Parts, account: Account) -> Usage:
     """Whoever never came has no file, and being looked at does not make one. Raises Broken."""
     data = parts.settings.data
     folder = user_folder(data, account.id)
-    with on_disk(account.id, "opened", folder):
-        if not (folder / RECORDS).exists() and not user_ledger(data, account.id).path.exists():
+    with translate_disk_errors(account.id, "opened", folder):
+        if not (folder / RECORDS_FILE).exists() and not user_ledger(data, account.id).path.exists():
             return Usage(documents=0, bytes=0)
     async with parts.users.open(account.id) as store:
         return store.usage
@@ -148,7 +148,7 @@ async def remove(parts: Parts, account: Account) -> None:
     folder back. Raises NotFound when somebody else has removed it, Conflict when nobody would be left to administer, and
     Broken when events of agents are left, alone of all that there was.
     """
-    await parts.accounts.hide(account.id, lambda leaving: _note_leaving(parts, leaving))
+    await parts.accounts.block(account.id, lambda leaving: _note_leaving(parts, leaving))
     leaving = _leaving(parts)
     leaving.ask(account.id)  # its marker, should a kill come now
     await parts.accounts.remove_account(account.id)

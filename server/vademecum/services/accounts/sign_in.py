@@ -19,7 +19,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from argon2.low_level import ARGON2_VERSION
 
-from vademecum.engines.duckdb.account_store import Account, Check, Token, email_key
+from vademecum.engines.duckdb.account_store import Account, AccountCheck, Token, email_key
 from vademecum.errors import BadRequest, Busy, Forbidden, SignedOut
 from vademecum.fair_queue import SERVER, FairExecutor, current_user
 from vademecum.model.accounts import passwords
@@ -81,11 +81,11 @@ async def use_link(parts: Parts, secret: str) -> str:
 
     # Nothing comes between the two: of several who use it at once, the others find it gone.
     cookie = await new_cookie(parts, parts.accounts.accounts[token.account_id], check)
-    await parts.accounts.remove_tokens([token])
+    await parts.accounts.revoke_tokens([token])
     return cookie
 
 
-async def new_cookie(parts: Parts, account: Account, check: Check | None = None) -> str:
+async def new_cookie(parts: Parts, account: Account, check: AccountCheck | None = None) -> str:
     expires_at = later(parts.clock(), COOKIE_S)
     return await issue(parts, account, "cookie", "browser", expires_at, check=check)
 
@@ -149,7 +149,7 @@ async def _guess_from(parts: Parts, device: Token) -> AsyncIterator[None]:
         yield
     except (SignedOut, Forbidden):
         if parts.limiter.failed(who) >= DEVICE_FAILURES_MAX:
-            await parts.accounts.remove_tokens([device])
+            await parts.accounts.revoke_tokens([device])
         raise
     parts.limiter.succeeded(who)
 
@@ -163,7 +163,7 @@ async def new_device(parts: Parts, session: Token) -> str:
         parts, account, "device", "browser", expires_at, check=lambda _: check_still_in(parts, session)
     )
     known = [token for token in parts.accounts.tokens_of(account.id) if token.kind == "device"]
-    await parts.accounts.remove_tokens(known[:-DEVICES_MAX])
+    await parts.accounts.revoke_tokens(known[:-DEVICES_MAX])
     return secret
 
 
@@ -219,7 +219,7 @@ async def _in_hashing_pool(work: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(_hashing, work)
 
 
-async def _rehash(parts: Parts, account: Account, check: Check, password: str) -> None:
+async def _rehash(parts: Parts, account: Account, check: AccountCheck, password: str) -> None:
     """Replace the hash of the bytes as typed. Sessions stay."""
 
     def change(now: Account) -> Account:
@@ -268,7 +268,7 @@ async def set_password(
     parts: Parts,
     account_id: str,
     password: str | None,
-    check: Check = lambda _: None,
+    check: AccountCheck = lambda _: None,
     keep: Token | None = None,
 ) -> Account:
     """`password`: its hash. The commit that sets it ends all cookies and links of the account, but one: no crash leaves
@@ -287,5 +287,5 @@ async def set_password(
 
 async def sign_out(parts: Parts, token: Token) -> None:
     """End this cookie, and the streams that were opened with it."""
-    await parts.accounts.remove_tokens([token])
+    await parts.accounts.revoke_tokens([token])
     parts.hub.wake_user(token.account_id)

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.account_store import Account, Check, Token, TokenKind
+from vademecum.engines.duckdb.account_store import Account, AccountCheck, Token, TokenKind
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.model.schema.timestamps import DAY_S
 from vademecum.services.runtime.container import Parts
@@ -79,7 +79,7 @@ async def issue(
     name: str,
     expires_at: str | None,
     most: int | None = None,
-    check: Check | None = None,
+    check: AccountCheck | None = None,
 ) -> str:
     """Store a new secret and return it: the only time that it can be seen. `check`: may it still be given, at the very
     moment when it is? Raises Conflict when the account has `most` of this kind already."""
@@ -109,7 +109,7 @@ async def revoke(parts: Parts, account: Account, token_id: str) -> None:
     found: Token | None = next((t for t in parts.accounts.tokens_of(account.id) if t.id == token_id), None)
     if found is None or found.kind != "api":
         raise NotFound("There is no such token.")
-    await parts.accounts.remove_tokens([found])
+    await parts.accounts.revoke_tokens([found])
     parts.hub.wake_user(account.id)
 
 
@@ -144,6 +144,6 @@ async def _forget_expired_or_log(parts: Parts) -> None:
 async def forget_expired(parts: Parts) -> None:
     """Cookies and links that nobody can use any more leave the file."""
     now = parts.clock()
-    await parts.accounts.remove_tokens(
+    await parts.accounts.revoke_tokens(
         t for t in list(parts.accounts.tokens.values()) if t.expires_at is not None and t.expires_at <= now
     )

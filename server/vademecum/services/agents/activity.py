@@ -45,7 +45,7 @@ class SessionWork(msgspec.Struct, frozen=True, rename="camel"):
 async def in_projects(store: UserStore, scope: MemoryScope) -> list[ProjectWork]:
     """Every project of the scope, also those without an agent; where work was done last comes first."""
     keys = await list_live_keys(store, "projects")
-    bodies = await store.bodies([key for key in keys if sees(scope, key.removeprefix(PROJECTS))])
+    bodies = await store.read_bodies([key for key in keys if sees(scope, key.removeprefix(PROJECTS))])
     heads = store.row_index.rows
     done = await _work(
         store, scope, lambda key, card: find_project_id(heads[key].parents) if key in heads else None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import LimitReached, no_such
 from vademecum.model import secrets
 from vademecum.model.agents.observations import CONTENT_MAX, Event, fold
@@ -58,7 +58,7 @@ def without_secrets(event: Event) -> Event:
 
 
 async def receive(
-    users: Users, user_id: str, events: Sequence[Event], limits: Limits, view: folder_check.View
+    users: UserStores, user_id: str, events: Sequence[Event], limits: Limits, view: folder_check.View
 ) -> int:
     """Take these events up, in one transaction. Returns how many were new."""
     clean = await asyncio.to_thread(lambda: [without_secrets(event) for event in events])
@@ -117,7 +117,7 @@ async def read(store: UserStore, scope: MemoryScope, ids: Sequence[str]) -> Read
     """Those within the scope, in the order asked for. Another project's id is missing as an unknown one is."""
     heads = store.row_index.rows
     seen = [i for i in dict.fromkeys(ids) if is_within(scope, heads.get(key_of(i)))]
-    bodies = await store.bodies([key_of(i) for i in seen])
+    bodies = await store.read_bodies([key_of(i) for i in seen])
     found = [i for i in seen if key_of(i) in bodies and is_within(scope, heads.get(key_of(i)))]
     return ReadRows([bodies[key_of(i)] for i in found], [i for i in dict.fromkeys(ids) if i not in found])
 
@@ -133,12 +133,12 @@ async def timeline(
     beside = [
         k for k in store.row_index.dependents.get(head.parents[0], ()) if k.startswith(f"{OBSERVATIONS}/")
     ]
-    order = await sort_by_time(store, [k for k in beside if store.live(k)])
+    order = await sort_by_time(store, [k for k in beside if store.is_live(k)])
     if key not in order:
         raise no_such(OBSERVATIONS)
     at = order.index(key)
     around = order[max(0, at - before) : at + after + 1]
-    bodies = await store.bodies(around)
+    bodies = await store.read_bodies(around)
     return [bodies[k] for k in around if k in bodies and is_within(scope, store.row_index.rows.get(k))]
 
 

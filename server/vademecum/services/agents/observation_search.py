@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.model.memory.indexable_text import Kind, kind_of
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import ObservationKind
@@ -65,7 +65,7 @@ class Hits(msgspec.Struct, frozen=True):
 
 
 async def search(
-    users: Users, recall: Recall, user_id: str, scope: MemoryScope, query: str, asked: Filter, limit: int
+    users: UserStores, recall: Recall, user_id: str, scope: MemoryScope, query: str, asked: Filter, limit: int
 ) -> Hits:
     """Best first. Raises Busy when too many ask at once."""
     async with users.open(user_id) as store:
@@ -74,7 +74,7 @@ async def search(
     keys = [f"{one.kind}/{one.id}" for one in found.results]
     async with users.open(user_id) as store:
         keys = keys[: count_fitting(store, keys)]
-        bodies = await store.bodies(keys)
+        bodies = await store.read_bodies(keys)
         hits = [
             ObservationHit(key, bodies[key], one.score, one.relevance)
             for key, one in zip(keys, found.results, strict=False)

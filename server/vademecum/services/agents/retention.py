@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.model.agents.observations import days_before, expired
 from vademecum.model.schema.collections import ObservationKind
 from vademecum.model.sync import cascade
@@ -42,7 +42,7 @@ class Retention:
 
     def __init__(
         self,
-        users: Users,
+        users: UserStores,
         spool: Spool,
         kept_days: Mapping[ObservationKind, float],
         clock: Callable[[], str],
@@ -67,7 +67,7 @@ class Retention:
                 await store.write(partial(self._sweep, old[at : at + AT_ONCE], now))
             if (
                 await list_live_keys(store, OBSERVATIONS)
-                or await store.knows_events()
+                or await store.has_ingested_events()
                 or await _tombstones(store)
             ):
                 self._again(user_id, EVERY_S)
@@ -83,8 +83,8 @@ class Retention:
     async def _drop(self, store: UserStore, dead: list[tuple[str, RowHead]]) -> None:
         """Once the ledger holds them, and no pack an older version of theirs: without a tombstone it would live again."""
         if dead:
-            await store.settle_ledger()
-            await store.tidy()
+            await store.sync_ledger()
+            await store.compact()
         for at in range(0, len(dead), AT_ONCE):
             await store.write(partial(_drop, dead[at : at + AT_ONCE]))
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.account_store import Account, Accounts, email_key
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.account_store import Account, AccountStore, email_key
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import BadRequest, Broken, LimitReached, VademecumError
 from vademecum.model.agents.observations import Event, Identity
 from vademecum.model.agents.spool_layout import OF_OWNER, REJECTED, SPOOL, folder_name
@@ -60,8 +60,8 @@ class Spool:
     def __init__(
         self,
         data: Path,
-        accounts: Accounts,
-        users: Users,
+        accounts: AccountStore,
+        users: UserStores,
         limits: Callable[[Account], Limits],
     ) -> None:
         self._data = data

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from msgspec import UNSET, UnsetType
 
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.llm import errors as refusals
 from vademecum.engines.llm.sse_parser import Finish
 from vademecum.errors import (
@@ -145,7 +145,7 @@ class Answers:
         self,
         endpoint: Endpoint | None,
         contexts: ContextBuilder,
-        users: Users,
+        users: UserStores,
         places: QuestionPlaces,
         longest_s: float,
     ) -> None:
@@ -246,7 +246,7 @@ def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
 
 @asynccontextmanager
 async def open_answers(
-    settings: Settings, contexts: ContextBuilder, users: Users, places: QuestionPlaces
+    settings: Settings, contexts: ContextBuilder, users: UserStores, places: QuestionPlaces
 ) -> AsyncIterator[Answers]:
     answers = Answers(create_endpoint(settings), contexts, users, places, settings.assistant_whole_s)
     try:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import TooLarge, no_such
 from vademecum.model.chat.answers import enters_prompts
 from vademecum.model.chat.fact_relevance import Fact, belonging, most_useful
@@ -128,7 +128,7 @@ _fact = msgspec.json.Decoder(Fact)
 
 class ContextBuilder:
     def __init__(
-        self, users: Users, searcher: DocumentSearch, reminder: PromptMemory, inference: Inference
+        self, users: UserStores, searcher: DocumentSearch, reminder: PromptMemory, inference: Inference
     ) -> None:
         self._users = users
         self._searcher = searcher
@@ -229,7 +229,7 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
     head = store.row_index.rows.get(key)
     if head is not None and head.deleted:
         raise no_such("sessions")
-    body = (await store.bodies([key])).get(key)
+    body = (await store.read_bodies([key])).get(key)
     return _session.decode(body) if body is not None else _Session()
 
 
@@ -285,7 +285,7 @@ async def _turns(
 async def _moment_of(store: UserStore, session_id: str, episode_id: str | None) -> TurnPosition | None:
     """The place in time of a turn of the session; one that is not here yet bounds nothing."""
     key = f"episodes/{episode_id}"
-    body = (await store.bodies([key])).get(key)
+    body = (await store.read_bodies([key])).get(key)
     if body is None or key not in list_live_children(store, f"sessions/{session_id}", "episodes"):
         return None
     return _moment(_episode.decode(body))

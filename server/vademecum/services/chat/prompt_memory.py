@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import VademecumError
 from vademecum.model import secrets
 from vademecum.model.chat.prompt import Recalled
@@ -76,7 +76,7 @@ _summary = msgspec.json.Decoder(_ToldSummary)
 class PromptMemory:
     """`wait_s`: the longest wait of a search for its index."""
 
-    def __init__(self, users: Users, recall: Recall, wait_s: float) -> None:
+    def __init__(self, users: UserStores, recall: Recall, wait_s: float) -> None:
         self._users = users
         self._recall = recall
         self._longest_s = wait_s + READING_S
@@ -114,7 +114,7 @@ async def read_summaries(store: UserStore, session_id: str, home: Home) -> list[
             if store.row_index.rows[key].parents[0] == place
         ]
         newest = max(keys, key=lambda key: store.row_index.rows[key].seq, default="")
-        body = (await store.bodies([newest])).get(newest)
+        body = (await store.read_bodies([newest])).get(newest)
         if body is not None and place in names:
             row = _summary.decode(body)
             found.append(Recalled(newest, row.updated_at[:10], names[place], row.content))
@@ -145,12 +145,12 @@ def _place(store: UserStore, home: Home, one: Recollection) -> str:
 
 
 def _is_within(store: UserStore, home: Home, session: str) -> bool:
-    return store.live(session) and sees(home, find_project_id(store.row_index.rows[session].references))
+    return store.is_live(session) and sees(home, find_project_id(store.row_index.rows[session].references))
 
 
 async def _names(store: UserStore, places: Iterable[str]) -> Mapping[str, str]:
     """What each session or project is called in a prompt, of those that are there."""
-    bodies = await store.bodies(list(dict.fromkeys(place for place in places if store.live(place))))
+    bodies = await store.read_bodies(list(dict.fromkeys(place for place in places if store.is_live(place))))
     return {place: _called(place, _named.decode(body)) for place, body in bodies.items()}
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.erasure_replay import erase_again
-from vademecum.engines.duckdb.paths import RECORDS, user_folder, user_ledger
+from vademecum.engines.duckdb.erasure_replay import replay_erasures
+from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder, user_ledger
 from vademecum.engines.duckdb.user_database import SEQ_JUMP
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.engines.duckdb.verification import Verifier
@@ -100,7 +100,7 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
     made = staging
     try:
         accounts = (
-            await parts.accounts.content()
+            await parts.accounts.read_file()
         )  # in memory, so that sign-ins do not wait for the disk of the backup
         users = sorted(parts.accounts.accounts)
         with _writing(target):
@@ -111,7 +111,7 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
                 copy = user_folder(staging, user_id)
                 try:
                     await _copy_user(parts, user_id, copy, target)
-                    await _verify_copy(parts, user_id, copy / RECORDS, verifier)
+                    await _verify_copy(parts, user_id, copy / RECORDS_FILE, verifier)
                 except NotWritableError:
                     raise
                 except Exception as error:
@@ -132,13 +132,13 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
 
 async def _copy_user(parts: Parts, user_id: str, copy: Path, target: Path) -> None:
     parts.users.fences.check(user_id)
-    records = user_folder(parts.settings.data, user_id) / RECORDS
+    records = user_folder(parts.settings.data, user_id) / RECORDS_FILE
     if not records.exists():
         await _check_not_lost(parts, user_id)
         return
-    if records.with_name(f"{RECORDS}.wal").exists():
+    if records.with_name(f"{RECORDS_FILE}.wal").exists():
         with suppress(Busy):  # on a full disk the log is copied as it is
-            async with parts.users.open(user_id, counts=False):  # repairs a log that a crash has damaged
+            async with parts.users.open(user_id, touches_lru=False):  # repairs a log that a crash has damaged
                 pass
     if parts.backstage.jobs["erase"].is_asked(user_id):  # do not copy deleted text
         await parts.users.rewrite(user_id)
@@ -157,7 +157,7 @@ async def _verify_copy(parts: Parts, user_id: str, copy: Path, verifier: Verifie
 async def verify_account(parts: Parts, user_id: str) -> str | None:
     """Read every segment of an account's file while nobody has it open. Return a sentence about its damage, or None."""
     async with Verifier() as verifier, parts.users.detached(user_id) as folder:
-        path = folder / RECORDS
+        path = folder / RECORDS_FILE
         problem = await verifier.problem(path) if path.exists() else None
     return None if problem is None else damage_of(parts, user_id, problem)
 
@@ -165,7 +165,7 @@ async def verify_account(parts: Parts, user_id: str) -> str | None:
 def damage_of(parts: Parts, user_id: str, problem: str) -> str:
     """Return a sentence that names a damaged file and the remedy."""
     return (
-        f"Its file {user_folder(parts.settings.data, user_id) / RECORDS} is damaged ({problem}). Other accounts are not "
+        f"Its file {user_folder(parts.settings.data, user_id) / RECORDS_FILE} is damaged ({problem}). Other accounts are not "
         "affected. Restore it from an earlier backup with "
         f"`vademecum restore BACKUP --user {parts.accounts.name_of(user_id)}`."
     )
@@ -192,7 +192,7 @@ def _writing(target: Path) -> Iterator[None]:
 
 def _copy_records(source: Path, target: Path) -> None:
     target.mkdir(parents=True)
-    for name in (RECORDS, RECORDS + ".wal"):
+    for name in (RECORDS_FILE, RECORDS_FILE + ".wal"):
         if (source / name).exists():
             _copy(source / name, target / name)
 
@@ -250,7 +250,7 @@ async def restore_one(parts: Parts, source: Path, email: str) -> Restored:
         raise BadRequest(f"There is no account {email} here. Nothing was changed.")
     folder = user_folder(Path(), account.id)
     manifest = await asyncio.to_thread(_verified, source, str(folder))
-    if not (source / folder / RECORDS).exists():
+    if not (source / folder / RECORDS_FILE).exists():
         raise BadRequest(f"The backup {source} has no records of {email}. Nothing was changed.")
     erased = await _restore_user(parts, account.id, source / folder)
     return Restored(1, 0, erased, manifest.at, [], [])
@@ -263,7 +263,7 @@ async def restore(parts: Parts, source: Path) -> Restored:
     """
     manifest = await asyncio.to_thread(_verified, source)
     empty = {account_id for account_id in parts.accounts.accounts if await _is_empty(parts, account_id)}
-    adopted = await parts.accounts.adopt(source / ACCOUNTS, read_left(parts.settings.data), empty)
+    adopted = await parts.accounts.adopt_missing(source / ACCOUNTS, read_left(parts.settings.data), empty)
     for account_id in adopted.replaced:
         await parts.users.remove(account_id)
     emails = [account.email for account in parts.accounts.accounts.values()]
@@ -272,7 +272,7 @@ async def restore(parts: Parts, source: Path) -> Restored:
     done: list[str] = []
     for user_id in manifest.users:
         records = user_folder(source, user_id)
-        if user_id in parts.accounts.accounts and (records / RECORDS).exists():
+        if user_id in parts.accounts.accounts and (records / RECORDS_FILE).exists():
             email = parts.accounts.accounts[user_id].email
             try:
                 erased += await _restore_user(parts, user_id, records)
@@ -297,7 +297,7 @@ def _stopped(email: str, error: Exception, done: list[str]) -> Broken:
 async def _is_empty(parts: Parts, account_id: str) -> bool:
     """Nothing was ever written here, as by the owner that a new server makes for itself."""
     data = parts.settings.data
-    if not (user_folder(data, account_id) / RECORDS).exists():
+    if not (user_folder(data, account_id) / RECORDS_FILE).exists():
         return not user_ledger(data, account_id).path.exists()
     try:
         async with parts.users.open(account_id) as store:
@@ -332,7 +332,7 @@ def _flaws(source: Path, manifest: BackupManifest, more: set[str]) -> list[str]:
     ]
     if found:
         return found
-    records = [str(user_folder(Path(), user_id) / RECORDS) for user_id in manifest.users]
+    records = [str(user_folder(Path(), user_id) / RECORDS_FILE) for user_id in manifest.users]
     unnamed = {*more, *records, *(f"{name}.wal" for name in records)} - manifest.files.keys()
     return [f"{name} is not of it" for name in sorted(unnamed) if (source / name).exists()]
 
@@ -358,12 +358,12 @@ async def _check_not_lost(parts: Parts, user_id: str) -> None:
 async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
     ledger = user_ledger(parts.settings.data, user_id)
     highest, places = ledger.last_seq(), dict[str, str | None]()
-    if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
+    if not (user_folder(parts.settings.data, user_id) / RECORDS_FILE).exists():
         highest += SEQ_JUMP  # how far it had come is not known
     else:
         try:
             async with parts.users.open(user_id) as store:
-                await store.settle_ledger()
+                await store.sync_ledger()
                 highest, places = max(highest, store.seq), _places(store)
         except Broken:  # the restore is its cure
             highest += SEQ_JUMP
@@ -372,9 +372,9 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
         await parts.recall.indexer.drop(user_id)
         return await parts.users.replace(
             user_id,
-            records / RECORDS,
+            records / RECORDS_FILE,
             highest,
-            lambda tx: erase_again(tx, ledger.read(), places),
+            lambda tx: replay_erasures(tx, ledger.read(), places),
             # A stream that outlived it would go on in the new epoch, and its reader never learn that there is one.
             before_opening=lambda: parts.hub.close_user(user_id),
         )

@@ -12,8 +12,8 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from vademecum.engines.duckdb.paths import RECORDS, user_folder
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import Broken, Busy, NotFound, NotYetErased, Stopping, VademecumError, lacks_room
 from vademecum.services.runtime.job_queue import UserQueue
 from vademecum.services.search.indexing import Indexer
@@ -28,7 +28,7 @@ class Eraser:
     def __init__(
         self,
         data: Path,
-        users: Users,
+        users: UserStores,
         indexers: Sequence[Indexer],
         prune: Callable[[str], Awaitable[None]],
     ) -> None:
@@ -76,10 +76,10 @@ class Eraser:
 
 def room_needed(data: Path, user_id: str) -> int:
     """Return the bytes of free disk space that suffice to rewrite a user's records."""
-    records = user_folder(data, user_id) / RECORDS
+    records = user_folder(data, user_id) / RECORDS_FILE
     return sum(
         file.stat().st_size
-        for file in records.parent.glob(f"{RECORDS}*")
+        for file in records.parent.glob(f"{RECORDS_FILE}*")
         if file.suffix in (".duckdb", ".wal")
     )
 

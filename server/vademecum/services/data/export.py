@@ -24,7 +24,7 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.model.documents.chunking import join
 from vademecum.model.schema.collections import Json
 from vademecum.model.schema.lenient_json import on_one_line
@@ -92,7 +92,7 @@ class _Sink:
 class Export:
     """`only`: keys of the rows to export; None: all. `spooled`: the user's folders of the spool, if they are exported."""
 
-    users: Users
+    users: UserStores
     user_id: str
     account: dict[str, Any]
     collections: Iterable[str]

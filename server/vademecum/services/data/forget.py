@@ -18,7 +18,7 @@ import msgspec
 
 from vademecum.engines.duckdb.paths import user_folder
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import NotYetErased
 from vademecum.model.schema.collections import Collection, Json
 from vademecum.model.sync.transaction import WAITING, Transaction
@@ -66,7 +66,7 @@ class Receipt(msgspec.Struct, rename="camel"):
 
 
 async def forget_everything(
-    data: Path, users: Users, eraser: Eraser, hub: Hub, user_id: str, spooled: Several[Path]
+    data: Path, users: UserStores, eraser: Eraser, hub: Hub, user_id: str, spooled: Several[Path]
 ) -> Receipt:
     """Returns when it is done and checked. `spooled`: the user's folders of the spool, which are looked through too."""
     await eraser.evict(user_id)  # unlinks before anything is written: on a full disk that makes room
@@ -86,7 +86,7 @@ async def forget_everything(
 
 async def forget_project(
     data: Path,
-    users: Users,
+    users: UserStores,
     eraser: Eraser,
     user_id: str,
     project_id: str,

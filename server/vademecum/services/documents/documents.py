@@ -59,7 +59,7 @@ def check_session_id(session_id: str) -> None:
 def list_borrowed_ids(store: UserStore, session_id: str) -> set[str]:
     """Ids of the documents whose `activeSessions` have this session: the only sessions a document's head refers to."""
     named = store.row_index.dependents.get(f"sessions/{session_id}", ())
-    return {key.partition("/")[2] for key in named if key.startswith("documents/") and store.live(key)}
+    return {key.partition("/")[2] for key in named if key.startswith("documents/") and store.is_live(key)}
 
 
 async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
@@ -67,12 +67,12 @@ async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]
     read: every search asks."""
     known = _named.setdefault(store, {})
     heads = store.row_index.rows
-    seqs = {key: heads[key].seq for key in _keys(ids) if store.live(key)}
+    seqs = {key: heads[key].seq for key in _keys(ids) if store.is_live(key)}
     unknown = [key for key, seq in seqs.items() if known.get(key, (0, ""))[0] != seq]
     async for card, _ in read_documents(store, unknown):
         key = f"documents/{card.id}"
         known[key] = seqs[key], card.filename
-    for key in [key for key in known if not store.live(key)]:
+    for key in [key for key in known if not store.is_live(key)]:
         del known[key]
     return {key.partition("/")[2]: known[key][1] for key in seqs if key in known}
 

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import ReplyNotJson
 from vademecum.model import secrets
 from vademecum.model.chat.answers import enters_prompts
@@ -78,7 +78,7 @@ _found = msgspec.json.Decoder(Believed)
 class Extraction:
     """`limits`: of an account. `longest_s`: of a reply."""
 
-    users: Users
+    users: UserStores
     endpoint: Endpoint
     limits: Callable[[str], Limits]
     memories: Memories
@@ -238,8 +238,8 @@ def _clean(found: Believed) -> Believed:
 
 async def _read(store: UserStore, job: Job) -> _NewTurn | None:
     """Return the turn if it is still what the job is about and a model may read it."""
-    body = (await store.bodies([job.subject])).get(job.subject)
-    if body is None or not store.live(job.subject):
+    body = (await store.read_bodies([job.subject])).get(job.subject)
+    if body is None or not store.is_live(job.subject):
         return None
     turn = _turn.decode(body)
     if not enters_prompts(turn.model, turn.ai_response):
@@ -259,7 +259,7 @@ async def _known(store: UserStore, home: Home) -> list[_Entity]:
     heads = store.row_index.rows
     named = store.row_index.dependents.get(f"projects/{home.project_id}", ())
     keys = sorted((k for k in named if k.startswith("entities/")), key=lambda k: heads[k].seq, reverse=True)
-    bodies = await store.bodies(keys[: extraction.KNOWN_MAX])
+    bodies = await store.read_bodies(keys[: extraction.KNOWN_MAX])
     return [_entity.decode(body) for body in bodies.values()]
 
 

@@ -85,8 +85,8 @@ async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[
     ids = [*reversed(newer), asked.id, *older]
     keys = [key_of(one) for one in ids]
     ids = ids[: count_fitting(store, keys)]
-    found = await store.bodies(keys[: len(ids)])
-    return [found[key_of(one)] for one in ids if key_of(one) in found and store.live(key_of(one))]
+    found = await store.read_bodies(keys[: len(ids)])
+    return [found[key_of(one)] for one in ids if key_of(one) in found and store.is_live(key_of(one))]
 
 
 async def _chain(store: UserStore, scope: MemoryScope, start: object, link: str, seen: set[str]) -> list[str]:
@@ -95,7 +95,7 @@ async def _chain(store: UserStore, scope: MemoryScope, start: object, link: str,
     at = start
     while isinstance(at, str) and at not in seen and len(found) < HISTORY_MAX:
         key = key_of(at)
-        body = (await store.bodies([key])).get(key)
+        body = (await store.read_bodies([key])).get(key)
         if body is None or not is_within(scope, store.row_index.rows.get(key)):
             break
         seen.add(at)

@@ -16,7 +16,7 @@ import numpy as np
 import structlog
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import Block, Chunk, IndexDamaged
 from vademecum.errors import Broken
 from vademecum.model.memory.indexable_text import (
@@ -70,7 +70,7 @@ class MemoryBlockSource:
 
     async def page(self, store: UserStore, after: int) -> SourcePage:
         latest = store.seq
-        entries = sorted(entry for kind in KINDS for entry in store.after(kind, after, BATCH_ROWS))[
+        entries = sorted(entry for kind in KINDS for entry in store.entries_after(kind, after, BATCH_ROWS))[
             :BATCH_ROWS
         ]
         keys = next(split_into_batches(store, [key for _, key in entries]), [])
@@ -79,7 +79,7 @@ class MemoryBlockSource:
         seqs = {key: seq for seq, key in entries}
         more = len(keys) < len(entries) or len(entries) == BATCH_ROWS
         upto = seqs[keys[-1]] if more else latest
-        bodies = await store.bodies(keys)
+        bodies = await store.read_bodies(keys)
         rows = [(key, bodies[key]) for key in keys]
         async for portion in read_batches(store, await self._following(store, keys)):
             rows += portion
@@ -95,7 +95,7 @@ class MemoryBlockSource:
             found = await self._indexes.read(store.user_id, lambda index: index.in_sections(turns))
         except (IndexDamaged, IndexReplaced):  # one that is begun anew holds none of them
             return []
-        return sorted(key for key in set(found).difference(keys) if store.live(key))
+        return sorted(key for key in set(found).difference(keys) if store.is_live(key))
 
     def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
         blocks: list[Block] = []
@@ -124,7 +124,7 @@ class MemoryVectorizer:
 
     def __init__(
         self,
-        users: Users,
+        users: UserStores,
         indexes: Indexes,
         indexer: Indexer,
         inference: Inference,
@@ -176,7 +176,7 @@ class MemoryVectorizer:
             return [
                 key
                 for key in wanted
-                if store.epoch == epoch and store.live(key) and rows[key].seq <= seq
+                if store.epoch == epoch and store.is_live(key) and rows[key].seq <= seq
                 if self._failures[user_id, key, rows[key].seq] < ATTEMPTS
             ]
 
@@ -196,7 +196,7 @@ class MemoryVectorizer:
             names = [key] if before is None else [key, before]
             heads = store.row_index.rows
             seqs = {name: heads[name].seq for name in names if name in heads}
-            bodies = await store.bodies(names)
+            bodies = await store.read_bodies(names)
         row = decode(bodies.get(key, b"{}"))
         earlier = b"{}" if before is None else bodies.get(before, b"{}")
         cut_up = await asyncio.to_thread(lambda: pieces(said(key, row), turn(decode(earlier))))
@@ -234,7 +234,7 @@ def _standing(store: UserStore, made: Iterable[_Made]) -> list[Block]:
     return [
         one.block
         for one in made
-        if all(store.live(key) and rows[key].seq == seq for key, seq in one.seqs.items())
+        if all(store.is_live(key) and rows[key].seq == seq for key, seq in one.seqs.items())
     ]
 
 
@@ -244,7 +244,7 @@ def _turns_before(store: UserStore, named: Iterable[str], keys: Iterable[str]) -
     By `seq`, not by time: heads tell it, where times would mean reading the whole session for each turn."""
     heads = store.row_index.rows
     turns = sorted(
-        (heads[name].seq, name) for name in named if kind_of(name) == "episodes" and store.live(name)
+        (heads[name].seq, name) for name in named if kind_of(name) == "episodes" and store.is_live(name)
     )
     at = {name: place for place, (_, name) in enumerate(turns)}
     return {key: turns[at[key] - 1][1] for key in keys if at.get(key)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.model.memory.indexable_text import Kind, Remembered, decode, kind_of, may_be_told, said
 from vademecum.model.memory.recency import CANDIDATES, scored
@@ -63,7 +63,7 @@ class Recall:
 
     def __init__(
         self,
-        users: Users,
+        users: UserStores,
         indexes: Indexes,
         indexer: Indexer,
         seeker: HybridSearch,
@@ -193,7 +193,7 @@ def _seen(store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple
     seen: dict[tuple[str, ...], bool] = {}
     found = []
     for key in keys:
-        if key.startswith(prefixes) and store.live(key):
+        if key.startswith(prefixes) and store.is_live(key):
             parents = heads[key].parents
             if parents not in seen:
                 seen[parents] = is_row_in_scope(store, scope, key)

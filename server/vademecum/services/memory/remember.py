@@ -13,7 +13,7 @@ from itertools import accumulate
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import BadRequest
 from vademecum.model import secrets
 from vademecum.model.memory.deduplication import Near, same_form, superseded
@@ -81,7 +81,7 @@ class MemoryLookup(msgspec.Struct, frozen=True):
 class Memories:
     """Without a model, words alone are searched, and only the exact form is known again."""
 
-    def __init__(self, users: Users, recall: Recall, clock: Callable[[], str]) -> None:
+    def __init__(self, users: UserStores, recall: Recall, clock: Callable[[], str]) -> None:
         self._users = users
         self._recall = recall
         self._clock = clock

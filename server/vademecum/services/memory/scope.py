@@ -106,7 +106,7 @@ async def list_scoped_keys(store: UserStore, scope: MemoryScope, collection: str
 
 async def find_project_by_name(store: UserStore, said: str) -> str:
     """The id of the live project with this id or, without regard to case and accents, this name."""
-    if store.live(PROJECTS + said):
+    if store.is_live(PROJECTS + said):
         return said
     keys = await list_live_keys(store, "projects")
     wanted = fold(said.strip())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import NoAssistant, NotFound, NothingToSummarise, VademecumError
 from vademecum.model import secrets
 from vademecum.model.chat.answers import enters_prompts
@@ -63,7 +63,7 @@ _summary = msgspec.json.Decoder(_Summary)
 class Summaries:
     """`again`: has a user's jobs looked at, after so many seconds. `longest_s`: of a reply."""
 
-    users: Users
+    users: UserStores
     endpoint: Endpoint | None
     limits: Callable[[str], Limits]
     longest_s: float
@@ -137,7 +137,7 @@ class Summaries:
 
     async def _text(self, store: UserStore, subject: str) -> str:
         noun = "project" if subject.startswith("projects/") else "session"
-        if not store.live(subject):
+        if not store.is_live(subject):
             raise NotFound(f"There is no such {noun}.")
         text = summary_input.newest(await _parts(store, subject))
         if not text:
@@ -193,7 +193,9 @@ async def _turns(store: UserStore, keys: list[str]) -> list[str]:
 def _named_by(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
     """Keys of the rows of a collection that name one of `keys`."""
     named = store.row_index.dependents
-    return [key for name in keys for key in named.get(name, ()) if key.startswith(prefix) and store.live(key)]
+    return [
+        key for name in keys for key in named.get(name, ()) if key.startswith(prefix) and store.is_live(key)
+    ]
 
 
 async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decoder[Row]) -> list[Row]:

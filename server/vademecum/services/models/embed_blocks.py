@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import Broken
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.collections import Json
@@ -78,7 +78,7 @@ class EmbedJob:
     """`again`: asks for another turn of this user, behind the users that wait."""
 
     def __init__(
-        self, users: Users, inference: Inference, teller: Teller, again: Callable[[str], None]
+        self, users: UserStores, inference: Inference, teller: Teller, again: Callable[[str], None]
     ) -> None:
         self._users = users
         self._inference = inference
@@ -121,7 +121,7 @@ class EmbedJob:
             rows = store.row_index.rows
             blocks = [
                 (block_id, rows[f"{COLLECTION}/{block_id}"].seq)
-                for block_id in store.unembedded(embedder.model)
+                for block_id in store.blocks_without_vectors(embedder.model)
             ]
         tries = {(i, seq): n for (owner, i, seq), n in self._failures.items() if owner == user_id}
         return await asyncio.to_thread(in_turn, blocks, tries)
@@ -152,7 +152,7 @@ class EmbedJob:
     async def _embed_block(self, user_id: str, block_id: str, seq: int, embedder: Embedder) -> None:
         key = f"{COLLECTION}/{block_id}"
         async with self._users.open(user_id) as store:
-            body = (await store.bodies([key])).get(key)
+            body = (await store.read_bodies([key])).get(key)
             head = store.row_index.rows.get(key)
         if body is None or head is None or head.seq != seq or not self._inference.serves(embedder, user_id):
             return  # it has changed since it was listed, and the change has asked for this job again
@@ -191,7 +191,7 @@ async def _settle(store: UserStore, model: str | None, hopeless: set[str]) -> No
     known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
     waiting = [f"documents/{card.id}" for card in known if card.status == "pending"]
     if waiting:
-        missing = set(map(_document_of, store.unembedded(model))) if model is not None else set()
+        missing = set(map(_document_of, store.blocks_without_vectors(model))) if model is not None else set()
         counts = {i: store.chunk_count(i) for i in (k.partition("/")[2] for k in waiting)}
         await store.write(lambda tx: _mark(tx, waiting, missing, counts, hopeless))
 

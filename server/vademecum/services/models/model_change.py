@@ -16,9 +16,9 @@ import msgspec
 import structlog
 
 from vademecum.engines import lance
-from vademecum.engines.duckdb.paths import RECORDS, user_folder
+from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import BadRequest, Broken, Busy, Conflict, NotFound
@@ -83,7 +83,7 @@ class Reembedding:
         self,
         settings: Settings,
         plan: ModelPlan | None,
-        users: Users,
+        users: UserStores,
         inference: Inference,
         indexer: Indexer,
         ask: Callable[[str, str], None],
@@ -154,7 +154,7 @@ class Reembedding:
     async def _with_rows(self, accounts: Collection[str]) -> set[str]:
         data, user_ids = self._settings.data, list(accounts)
         return await asyncio.to_thread(
-            lambda: {i for i in user_ids if (user_folder(data, i) / RECORDS).exists()}
+            lambda: {i for i in user_ids if (user_folder(data, i) / RECORDS_FILE).exists()}
         )
 
     async def _begin(self, plan: ModelPlan, behind: set[str]) -> None:
@@ -265,7 +265,9 @@ class Reembedding:
     ) -> tuple[list[tuple[str, int]], int]:
         """The blocks (id, seq) that are neither swapped nor staged, the oldest first, and how many there are in all."""
         staged = await asyncio.to_thread(stage.seqs)
-        wanted = [(i, store.row_index.rows[f"{COLLECTION}/{i}"].seq) for i in store.unembedded(model)]
+        wanted = [
+            (i, store.row_index.rows[f"{COLLECTION}/{i}"].seq) for i in store.blocks_without_vectors(model)
+        ]
         size = sum(1 for head in store.row_index.rows.values() if head.chunks and head.seq != WAITING)
         missing = [
             (i, seq)
@@ -278,7 +280,7 @@ class Reembedding:
     async def _stage(self, user_id: str, block_id: str, seq: int, target: Embedder, stage: Staging) -> None:
         key = f"{COLLECTION}/{block_id}"
         async with self._users.open(user_id) as store:
-            body = (await store.bodies([key])).get(key)
+            body = (await store.read_bodies([key])).get(key)
         if body is None or not await self._stands(user_id, block_id, seq):
             return
         texts = [chunk["text"] for chunk in msgspec.json.decode(body)["chunks"]]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from vademecum.engines.duckdb.paths import RECORDS, user_folder
+from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.memory import job_triggers
 from vademecum.model.sync.transaction import Change, deletes_content, replaces_text
@@ -124,7 +124,7 @@ class Backstage:
         """Take up what was left undone. A leftover log means a crash: whoever was open then is looked at again."""
         for job in self.jobs.values():
             job.start()
-        for wal in (data / "users").glob(f"*/*/{RECORDS}.wal"):
+        for wal in (data / "users").glob(f"*/*/{RECORDS_FILE}.wal"):
             for name, job in self.jobs.items():
                 if name != "erase":  # `on_erasure_due` asks for it, if the file says that it is due
                     job.ask(wal.parent.name)
@@ -144,7 +144,7 @@ class Backstage:
         if embedder is None or (known.exists() and known.read_text(encoding="utf-8") == embedder.model):
             return
         for user_id in user_ids:
-            if (user_folder(data, user_id) / RECORDS).exists():
+            if (user_folder(data, user_id) / RECORDS_FILE).exists():
                 self.jobs["embed"].ask(user_id)
                 self.jobs["index"].ask(user_id)
                 self.jobs["recall"].ask(user_id)

@@ -11,13 +11,13 @@ from pathlib import Path
 import structlog
 
 from vademecum.engines.duckdb import migrations as migrate
-from vademecum.engines.duckdb.account_store import Accounts
+from vademecum.engines.duckdb.account_store import AccountStore
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.paths import RECORDS, user_folder, without_accounts
-from vademecum.engines.duckdb.user_database import Files
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.paths import RECORDS_FILE, missing_accounts_message, user_folder
+from vademecum.engines.duckdb.user_database import DatabaseFactory
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import MatrixCache
 from vademecum.errors import Broken
 from vademecum.model.memory.jobs import Kind
@@ -74,46 +74,48 @@ def open_users(
     instance: Instance,
     migrations: Path,
     registry: Registry,
-    accounts: Accounts,
+    accounts: AccountStore,
     clock: Callable[[], str],
     backstage: Backstage,
-) -> Users:
+) -> UserStores:
     """All users' files, without what a crash left half-made."""
     records = migrate.load(migrations)
     template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
-    files = Files(instance, tuple(registry), records, template)
-    files.prepare()
+    files = DatabaseFactory(instance, tuple(registry), records, template)
+    files.prepare_template()
     told = backstage.on_commit, say_repaired, backstage.on_erasure_due, backstage.on_new_epoch
     bounds = settings.attached_max, settings.attached_rows_max
-    fences = Fences(settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS, accounts.name_of)
+    fences = Fences(
+        settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS_FILE, accounts.name_of
+    )
     fences.on_fence = backstage.on_fence
-    users = Users(
+    users = UserStores(
         settings.data,
         files,
         registry,
-        accounts.knows,
+        accounts.exists,
         clock,
         *told,
         fences,
         *bounds,
         extracts=settings.extracts,
     )
-    users.sweep()
+    users.remove_leftovers()
     return users
 
 
-def open_accounts(settings: Settings, instance: Instance, migrations: Path) -> Accounts:
+def open_accounts(settings: Settings, instance: Instance, migrations: Path) -> AccountStore:
     path = settings.data / "accounts.duckdb"
-    if not path.exists() and (lost := without_accounts(settings.data)):
+    if not path.exists() and (lost := missing_accounts_message(settings.data)):
         raise Broken(lost)
-    return Accounts.open(instance, path, migrations / "accounts", migrations, say_repaired)
+    return AccountStore.open(instance, path, migrations / "accounts", migrations, say_repaired)
 
 
 @asynccontextmanager
 async def open_worker(
     settings: Settings,
-    accounts: Accounts,
-    users: Users,
+    accounts: AccountStore,
+    users: UserStores,
     known: Memories,
     places: QuestionPlaces,
     clock: Callable[[], str],
@@ -157,7 +159,7 @@ def open_inference(
 
 def open_recall(
     settings: Settings,
-    users: Users,
+    users: UserStores,
     inference: Inference,
     cache: MatrixCache,
     knows: Callable[[str], bool],
@@ -197,8 +199,8 @@ def add_jobs(
 
 def open_spool(
     settings: Settings,
-    accounts: Accounts,
-    users: Users,
+    accounts: AccountStore,
+    users: UserStores,
     recalling: Recall,
     clock: Callable[[], str],
     backstage: Backstage,
@@ -227,7 +229,7 @@ async def open_parts(
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
         accounts = open_accounts(settings, instance, migrations)
-        foreground, knows, wait_s = Foreground(), accounts.knows, settings.search_wait_s
+        foreground, knows, wait_s = Foreground(), accounts.exists, settings.search_wait_s
         plan, inference = open_inference(settings, knows, foreground)
         stack.push_async_callback(inference.close)
         hub = Hub(StreamLimits(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vademecum.engines.duckdb.account_store import Account, Accounts
+from vademecum.engines.duckdb.account_store import Account, AccountStore
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts.rate_limiter import Limiter
@@ -37,8 +37,8 @@ class Parts:
     settings: Settings
     registry: Registry
     instance: Instance
-    accounts: Accounts
-    users: Users
+    accounts: AccountStore
+    users: UserStores
     hub: Hub
     foreground: Foreground
     inference: Inference

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import NotFound
 from vademecum.model.memory import jobs
 from vademecum.model.memory.jobs import Job
@@ -26,7 +26,7 @@ class Survey:
     today: int
 
 
-async def survey(users: Users, user_id: str, limit: int, now: str) -> Survey:
+async def survey(users: UserStores, user_id: str, limit: int, now: str) -> Survey:
     async with users.open(user_id) as store:
         followed = await _take_up(store)
         while True:
@@ -41,13 +41,13 @@ async def _take_up(store: UserStore) -> int | None:
     """Take up all turns that any reader may have seen. Returns up to which seq that is."""
     try:
         await store.write(lambda tx: None)  # done after every commit that has begun
-        await store.take_up()
+        await store.create_jobs_for_new_turns()
     except Exception as error:  # a full disk: what is written down can be looked at all the same
         _log.error("jobs of turns are not written down yet", exc_info=error)
     return store.followed
 
 
-async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:
+async def retry_one(users: UserStores, user_id: str, job_id: str, now: str) -> Job:
     """Raises NotFound."""
 
     def again(tx: Transaction) -> Job:
@@ -59,11 +59,11 @@ async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:
         return job
 
     async with users.open(user_id) as store:
-        await store.take_up()
+        await store.create_jobs_for_new_turns()
         return await store.write(again)
 
 
-async def retry_all(users: Users, user_id: str, now: str) -> int:
+async def retry_all(users: UserStores, user_id: str, now: str) -> int:
     """All that have failed. Returns how many."""
 
     def again(tx: Transaction) -> int:

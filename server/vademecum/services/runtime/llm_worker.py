@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import (
     AssistantBusy,
     AssistantKeyRefused,
@@ -57,7 +57,7 @@ class Worker:
 
     def __init__(
         self,
-        users: Users,
+        users: UserStores,
         doers: Mapping[Kind, Doer],
         daily: int,
         clock: Callable[[], str],

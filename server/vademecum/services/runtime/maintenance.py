@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from vademecum.engines.duckdb.account_store import Accounts
+from vademecum.engines.duckdb.account_store import AccountStore
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.marks import Marks
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.marks import HighWaterMarks
+from vademecum.engines.duckdb.user_stores import UserStores
 
 _log = structlog.get_logger("vademecum.upkeep")
 FOLD_EVERY_S = 15
@@ -22,7 +22,7 @@ SYNC_EVERY_S = 0.1
 
 
 @asynccontextmanager
-async def upkeep(users: Users, accounts: Accounts) -> AsyncIterator[None]:
+async def upkeep(users: UserStores, accounts: AccountStore) -> AsyncIterator[None]:
     """Goes on in the background for as long as the block runs."""
     work = _fold(users, accounts), _shrink(users.files.instance), _sync(users.marks)
     tasks = [asyncio.create_task(one) for one in work]
@@ -34,16 +34,16 @@ async def upkeep(users: Users, accounts: Accounts) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _fold(users: Users, accounts: Accounts) -> None:
+async def _fold(users: UserStores, accounts: AccountStore) -> None:
     while True:
         await asyncio.sleep(FOLD_EVERY_S)
         try:
-            await accounts.correct()
+            await accounts.repair_file()
         except Exception as error:
             _log.error("the accounts' file is not corrected", exc_info=error)
         try:
-            await users.seal_idle()
-            await users.fold_idle()
+            await users.add_checksums_to_idle()
+            await users.checkpoint_idle()
         except Exception as error:
             _log.error("logs are not folded", exc_info=error)
 
@@ -51,10 +51,10 @@ async def _fold(users: Users, accounts: Accounts) -> None:
 async def _shrink(instance: Instance) -> None:
     while True:
         await asyncio.sleep(SHRINK_EVERY_S)
-        instance.shrink()
+        instance.release_memory()
 
 
-async def _sync(marks: Marks) -> None:
+async def _sync(marks: HighWaterMarks) -> None:
     while True:
         await asyncio.sleep(SYNC_EVERY_S)
         if marks.is_unsynced:

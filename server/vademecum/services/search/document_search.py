@@ -15,7 +15,7 @@ from math import inf
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import Hit
 from vademecum.errors import TierTooLow
 from vademecum.model.documents.filename_match import asked_about
@@ -85,7 +85,7 @@ class Found(msgspec.Struct):
 
 
 class DocumentSearch:
-    def __init__(self, users: Users, seeker: HybridSearch, inference: Inference) -> None:
+    def __init__(self, users: UserStores, seeker: HybridSearch, inference: Inference) -> None:
         self._users = users
         self._seeker = seeker
         self._inference = inference
@@ -105,7 +105,7 @@ class DocumentSearch:
         async with self._users.open(user_id) as store:
             scope = list_borrowed_ids(store, session_id)
             names = await read_filenames(store, scope)
-            at = store.epoch, store.latest(BLOCKS)  # other rows are not in the index
+            at = store.epoch, store.latest_seq(BLOCKS)  # other rows are not in the index
         if not scope:
             return Found(SearchScope(session_id, [], possible, True, 0), [])
         depth = max(k, DEPTH)
@@ -158,9 +158,9 @@ async def _read_back(
             (hit, score)
             for group in groups
             for hit, score in group
-            if hit.document_id in active and store.live(_block(hit))
+            if hit.document_id in active and store.is_live(_block(hit))
         ]
-        bodies = await store.bodies(list({_block(hit) for hit, _ in some}))
+        bodies = await store.read_bodies(list({_block(hit) for hit, _ in some}))
         standing += await asyncio.to_thread(_standing, some, bodies)
     names = await read_filenames(store, {result.document_id for result in standing})
     active = list_borrowed_ids(
@@ -170,7 +170,7 @@ async def _read_back(
         [
             msgspec.structs.replace(result, filename=names[result.document_id])
             for result in standing
-            if result.document_id in active and result.document_id in names and store.live(_block(result))
+            if result.document_id in active and result.document_id in names and store.is_live(_block(result))
         ],
         group_of,
     )

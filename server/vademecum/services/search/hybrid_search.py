@@ -102,7 +102,7 @@ class HybridSearch:
             )
         if mode != "meaning":
             wanted = f"{query} {marks}"
-            words = await self._indexes.read(user_id, lambda index: index.words(wanted, ids, depth))
+            words = await self._indexes.read(user_id, lambda index: index.keyword_search(wanted, ids, depth))
         if mode == "meaning":
             return [(hit, hit.score) for hit in meaning]
         if mode == "words":
@@ -126,4 +126,4 @@ def _nearest(index: VectorIndex, model: str, vector: Vectors, ids: Collection[st
     """Raises IndexReplaced: vectors of two models are never compared."""
     if index.model != model:
         raise IndexReplaced
-    return index.meaning(vector, ids, depth)
+    return index.vector_search(vector, ids, depth)

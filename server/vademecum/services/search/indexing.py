@@ -21,8 +21,8 @@ import msgspec
 from vademecum.engines import lance
 from vademecum.engines.duckdb.paths import user_folder
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
-from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, Pace
+from vademecum.engines.duckdb.user_stores import UserStores
+from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, Throttle
 from vademecum.errors import Broken, NotFound
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.collections import Json
@@ -226,7 +226,7 @@ class Indexer:
 
     def __init__(
         self,
-        users: Users,
+        users: UserStores,
         indexes: Indexes,
         source: IndexSource,
         may_follow: Callable[[str], bool],
@@ -353,7 +353,7 @@ class Indexer:
         self._seen.pop(user_id, None)
 
 
-def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block], pace: Pace) -> None:
+def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block], pace: Throttle) -> None:
     """Nothing if the index has been begun anew meanwhile: it will hear of these blocks again."""
     if blocks and index.model == model and index.checkpoint[0] == epoch:
         index.apply(blocks, [], [], index.checkpoint, pace)
@@ -365,8 +365,8 @@ class DocumentBlockSource:
 
     async def page(self, store: UserStore, after: int) -> SourcePage:
         latest = store.seq
-        entries = store.after(COLLECTION, after, PAGE)
-        bodies = await store.bodies([key for _, key in entries])
+        entries = store.entries_after(COLLECTION, after, PAGE)
+        bodies = await store.read_bodies([key for _, key in entries])
         more = len(entries) == PAGE
         return SourcePage(
             [(key, bodies[key]) for _, key in entries], entries[-1][0] if more else latest, more

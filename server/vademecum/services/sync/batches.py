@@ -22,7 +22,7 @@ Batch = list[tuple[str, bytes]]
 async def read_batches(store: UserStore, keys: Iterable[str]) -> AsyncIterator[Batch]:
     """Yield key and body of the rows `keys` in order, as they are when their batch is read; omit deleted rows."""
     for some in split_into_batches(store, keys):
-        found = await store.bodies(some)
+        found = await store.read_bodies(some)
         yield [(key, found[key]) for key in some if key in found and _is_alive(store, key)]
 
 
@@ -30,7 +30,7 @@ async def read_first_batch(store: UserStore, keys: Sequence[str]) -> tuple[Batch
     """Return the first batch of the rows `keys`, as `read_batches` yields it, and the remaining keys."""
     some = next(split_into_batches(store, keys), [])
     rest = keys[keys.index(some[-1]) + 1 :] if some else ()
-    found = await store.bodies(some)
+    found = await store.read_bodies(some)
     return [(key, found[key]) for key in some if key in found and _is_alive(store, key)], rest
 
 
@@ -43,7 +43,7 @@ def _is_alive(store: UserStore, key: str) -> bool:
 def list_live_children(store: UserStore, parent: str, collection: str) -> list[str]:
     """Return the keys of the live rows of a collection that refer to the row `parent`, unordered."""
     named = store.row_index.dependents.get(parent, ())
-    return [key for key in named if key.startswith(f"{collection}/") and store.live(key)]
+    return [key for key in named if key.startswith(f"{collection}/") and store.is_live(key)]
 
 
 async def list_live_keys(store: UserStore, collection: str) -> list[str]:
@@ -51,7 +51,7 @@ async def list_live_keys(store: UserStore, collection: str) -> list[str]:
     keys = list(store.row_index.rows)  # a copy: a commit may change the rows while the thread reads
     prefix = f"{collection}/"
     return await asyncio.to_thread(
-        lambda: [key for key in keys if key.startswith(prefix) and store.live(key)]
+        lambda: [key for key in keys if key.startswith(prefix) and store.is_live(key)]
     )
 
 

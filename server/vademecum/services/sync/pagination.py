@@ -82,8 +82,8 @@ async def list_newest(
     cards = await read_list_entries(store, list(keys))
     found = await asyncio.to_thread(_places, cards, asked, fits)
     page = found[: count_fitting(store, [key for _, key in found[: asked.limit]])]
-    bodies = await store.bodies([key for _, key in page])
-    rows = [bodies[key] for _, key in page if key in bodies and store.live(key)]
+    bodies = await store.read_bodies([key for _, key in page])
+    rows = [bodies[key] for _, key in page if key in bodies and store.is_live(key)]
     return Page(rows, _cursor(page[-1][0]) if len(page) < len(found) else None)
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import BadRequest, OtherEpoch
 from vademecum.services.sync.batches import BATCH_BYTES, split_into_batches
 
@@ -28,7 +28,7 @@ class RollbackDetected(Exception):
 
 
 async def pull(
-    users: Users, user_id: str, collection: str, lwt: int, checkpoint_id: str, limit: int
+    users: UserStores, user_id: str, collection: str, lwt: int, checkpoint_id: str, limit: int
 ) -> bytes | AsyncIterator[bytes]:
     """Return a page as JSON (see `encode_page`). A page with fewer than `limit` rows is the last one.
 
@@ -49,18 +49,18 @@ async def pull(
                     f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
                 )
             return encode_page(store, [], store.seq)
-        entries = store.after(collection, lwt, limit)
+        entries = store.entries_after(collection, lwt, limit)
         keys, seq = [key for _, key in entries], entries[-1][0] if entries else lwt
         if sum(store.row_index.rows[key].size for key in keys) > BATCH_BYTES:
             return _pieces(
                 users, user_id, list(split_into_batches(store, keys)), _closing(store, seq), store.epoch
             )
-        found = await store.bodies(keys)
+        found = await store.read_bodies(keys)
         return encode_page(store, [found[key] for key in keys], seq)
 
 
 async def _pieces(
-    users: Users, user_id: str, portions: list[list[str]], closing: bytes, epoch: str
+    users: UserStores, user_id: str, portions: list[list[str]], closing: bytes, epoch: str
 ) -> AsyncIterator[bytes]:
     """Yield the page in pieces, with the user's store closed between two of them, however slowly the client reads.
 
@@ -70,7 +70,7 @@ async def _pieces(
     for number, keys in enumerate(portions):
         async with users.open(user_id) as store:
             check_epoch(store, epoch)
-            found = await store.bodies(keys)
+            found = await store.read_bodies(keys)
         yield (b"," if number else b"") + b",".join([found[key] for key in keys])
     yield closing
 

@@ -40,15 +40,15 @@ _REFUSALS: dict[str, type[VademecumError]] = {
 async def read(store: UserStore, collection: str, row_id: str) -> bytes:
     """Return the stored row. Raises NotFound."""
     key = f"{collection}/{row_id}"
-    body = (await store.bodies([key])).get(key)
-    if body is None or not store.live(key):
+    body = (await store.read_bodies([key])).get(key)
+    if body is None or not store.is_live(key):
         raise no_such(collection)
     return body
 
 
 def check_live(store: UserStore, collection: str, row_id: str) -> None:
     """Check that the row is live. Raises NotFound."""
-    if not store.live(f"{collection}/{row_id}"):
+    if not store.is_live(f"{collection}/{row_id}"):
         raise no_such(collection)
 
 

@@ -1,12 +1,12 @@
 """Bodies that were written last: given only for a row as it is now, gone with it, and never more than the bound."""
 
-from vademecum.engines.duckdb.body_cache import MOST_BYTES, Recent
+from vademecum.engines.duckdb.body_cache import CACHE_BYTES_MAX, BodyCache
 from vademecum.model.sync.transaction import Change, RowHead, RowIndex
 
 
 class File:
     def __init__(self):
-        self.row_index, self.recent, self.seq = RowIndex(), Recent(), 0
+        self.row_index, self.recent, self.seq = RowIndex(), BodyCache(), 0
 
     def commit(self, *rows, deleted=False, followed=True):
         """`followed`: whether it hears of the commit."""
@@ -46,11 +46,11 @@ def test_what_dies_is_not_kept():
 
 def test_the_oldest_make_room_and_one_that_is_too_large_is_not_kept():
     file = File()
-    size = MOST_BYTES // 4
+    size = CACHE_BYTES_MAX // 4
     for number in range(10):
         file.commit((f"facts/{number}", b"x" * size))
     assert set(file.find(*(f"facts/{n}" for n in range(10)))) == {f"facts/{n}" for n in range(6, 10)}
-    file.commit(("facts/large", b"x" * (MOST_BYTES + 1)), ("facts/9", b"small"))
+    file.commit(("facts/large", b"x" * (CACHE_BYTES_MAX + 1)), ("facts/9", b"small"))
     assert set(file.recent._bodies) == {"facts/6", "facts/7", "facts/8", "facts/9"}
     file.commit(*((f"facts/{n}", b"y" * size) for n in range(10)))
     assert len(file.recent._bodies) == 4

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from vademecum.cli.doctor import _examine_ledgers
-from vademecum.engines.duckdb.erasure_ledger import SPARE, Ledger, LedgerLine, newest
+from vademecum.engines.duckdb.erasure_ledger import SPARE, ErasureLedger, LedgerLine, newest
 from vademecum.model.sync.transaction import Change, RowHead, RowIndex
 
 
@@ -22,21 +22,23 @@ def row_index(*changes, alive=()):
 
 
 def noted(path, *changes, forgotten_at="", aged=()):
-    ledger = Ledger(path / "ada.jsonl")
-    ledger.note(changes, forgotten_at, aged)
+    ledger = ErasureLedger(path / "ada.jsonl")
+    ledger.append(changes, forgotten_at, aged)
     return ledger
 
 
 def opened(path, *changes, alive=(), forgotten_at=""):
     """The ledger as opening the records leaves it."""
-    ledger = Ledger(path / "ada.jsonl")
+    ledger = ErasureLedger(path / "ada.jsonl")
     ledger.catch_up(ledger.read(), row_index(*changes, alive=alive), forgotten_at)
     return ledger
 
 
 def told(ledger):
     """Key -> seq of its last death, as somebody who reads the whole file learns it."""
-    return {line.key.partition("/")[2]: line.seq for line in newest(Ledger(ledger.path).read()).values()}
+    return {
+        line.key.partition("/")[2]: line.seq for line in newest(ErasureLedger(ledger.path).read()).values()
+    }
 
 
 def count(ledger):
@@ -70,8 +72,8 @@ def came_alive(name, seq, died_at):
 
 def test_of_a_row_that_came_alive_it_is_noted(tmp_path):
     ledger = noted(tmp_path, died("a", 1), died("b", 2))
-    ledger.note([came_alive("a", 3, died_at=1)])
-    ledger.note([came_alive("b", 4, died_at=2), died("b", 5)])
+    ledger.append([came_alive("a", 3, died_at=1)])
+    ledger.append([came_alive("b", 4, died_at=2), died("b", 5)])
     assert told(ledger) == {"a": 3, "b": 5} and revived(ledger) == {"a"}
     assert told(opened(tmp_path, died("b", 5), alive=[("a", 9)])) == {"a": 3, "b": 5}
     assert revived(ledger) == {"a"}
@@ -87,7 +89,7 @@ def test_a_revival_that_is_missing_is_made_up_at_opening(tmp_path):
 
 def test_the_revival_of_what_died_of_its_age_does_not_stay(tmp_path):
     ledger = noted(tmp_path, died("a", 1), died("b", 2), aged={"facts/a"})
-    ledger.note([came_alive("a", 3, died_at=1), came_alive("b", 4, died_at=2)])
+    ledger.append([came_alive("a", 3, died_at=1), came_alive("b", 4, died_at=2)])
     noted(tmp_path, died("c", 5))
     assert told(opened(tmp_path, died("c", 5), alive=[("a", 3), ("b", 4)])) == {"b": 4, "c": 5}
 
@@ -104,11 +106,11 @@ def test_a_lost_forgetting_is_made_up_and_does_not_cover_what_was_written_since(
 def test_what_could_not_be_written_is_written_with_the_next(tmp_path):
     in_the_way = tmp_path / "ledger"
     in_the_way.touch()
-    ledger = Ledger(in_the_way / "ada.jsonl")
+    ledger = ErasureLedger(in_the_way / "ada.jsonl")
     with pytest.raises(OSError, match="ledger"):
-        ledger.note([died("a", 1)])
+        ledger.append([died("a", 1)])
     in_the_way.unlink()
-    ledger.note([died("b", 2)])
+    ledger.append([died("b", 2)])
     assert told(ledger) == {"a": 1, "b": 2}
 
 
@@ -155,7 +157,7 @@ def test_rows_that_die_again_and_again_do_not_make_it_grow_while_it_is_open(tmp_
     ledger = opened(tmp_path)
     longest = 0
     for seq in range(1, 20 * SPARE, 100):
-        ledger.note([died(f"f{n}", seq + n) for n in range(100)])
+        ledger.append([died(f"f{n}", seq + n) for n in range(100)])
         longest = max(longest, count(ledger))
     assert longest <= 3 * 100 + SPARE + 100
     assert told(ledger) == {f"f{n}": seq + n for n in range(100)}
@@ -167,7 +169,7 @@ from pathlib import Path
 from vademecum.engines.duckdb import erasure_ledger as ledger
 from vademecum.model.sync.transaction import RowIndex
 ledger.publish_file = lambda new, path: os._exit(9)
-one = ledger.Ledger(Path(sys.argv[1]))
+one = ledger.ErasureLedger(Path(sys.argv[1]))
 one.catch_up(one.read(), RowIndex(), "")
 """
 
@@ -189,14 +191,14 @@ def test_a_ledger_that_cannot_be_written_anew_stays_whole_and_in_use(tmp_path):
         noted(tmp_path, died("a", seq))
     (tmp_path / "ada.jsonl.new").mkdir()
     ledger = opened(tmp_path, died("a", 10))
-    ledger.note([died("b", 11)])
+    ledger.append([died("b", 11)])
     assert told(ledger) == {"a": 10, "b": 11}
 
 
 def test_an_account_that_leaves_leaves_no_half_written_ledger_either(tmp_path):
     ledger = noted(tmp_path, died("a", 1))
     (tmp_path / "ada.jsonl.new").write_bytes(b"facts/a")
-    ledger.drop()
+    ledger.delete()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -206,11 +208,11 @@ def test_what_died_of_its_age_is_known_until_its_tombstone_is_gone_and_what_a_pe
     ledger = noted(
         tmp_path, *(died(f"old{n}", n) for n in range(1, 9)), aged={f"facts/old{n}" for n in range(1, 9)}
     )
-    ledger.note([died("old1", 9), died("mine", 10)])  # by a person
+    ledger.append([died("old1", 9), died("mine", 10)])  # by a person
     still = [died(f"old{n}", n) for n in range(2, 9)]
     assert len(told(opened(tmp_path, *still, died("old1", 9), died("mine", 10)))) == 9
-    ledger.note([died("old3", 11)], aged={"facts/old3"})
-    ledger.note([died("last", 12)], aged={"facts/last"})
+    ledger.append([died("old3", 11)], aged={"facts/old3"})
+    ledger.append([died("last", 12)], aged={"facts/last"})
     assert told(opened(tmp_path, died("old2", 2))) == {"old1": 9, "mine": 10, "old2": 2, "last": 12}
     assert opened(tmp_path).last_seq() == 12
 
@@ -232,9 +234,9 @@ def test_damaged_line_is_reported_and_stays_through_compaction(tmp_path, damaged
         file.write(damaged + b"\n")
     for seq in range(2, 20):
         noted(tmp_path, died("a", seq))
-    assert ledger.damaged() == [2]
+    assert ledger.damaged_lines() == [2]
     ledger = opened(tmp_path, died("a", 19))
-    assert told(ledger) == {"a": 19} and ledger.last_seq() == 19 and ledger.damaged() == [2]
+    assert told(ledger) == {"a": 19} and ledger.last_seq() == 19 and ledger.damaged_lines() == [2]
     assert count(ledger) == 2
 
 
@@ -247,23 +249,23 @@ def test_any_flipped_bit_damages_no_other_line_and_changes_no_fact(tmp_path):
             content = bytearray(whole)
             content[at] ^= 1 << bit
             (tmp_path / "ada.jsonl").write_bytes(content)
-            ledger = Ledger(tmp_path / "ada.jsonl")
+            ledger = ErasureLedger(tmp_path / "ada.jsonl")
             found = {(line.key, line.seq) for line in ledger.read()}
             assert ("facts/b", 34) in found and found <= facts, bytes(content)
-            assert found == facts or ledger.damaged(), bytes(content)
+            assert found == facts or ledger.damaged_lines(), bytes(content)
 
 
 def test_line_of_an_older_version_needs_no_checksum(tmp_path):
     (tmp_path / "ada.jsonl").write_bytes(b'{"seq":3,"key":"facts/a"}\n')
     ledger = opened(tmp_path, died("a", 3))
-    assert told(ledger) == {"a": 3} and ledger.damaged() == []
+    assert told(ledger) == {"a": 3} and ledger.damaged_lines() == []
 
 
 def test_line_that_a_crash_cut_short_is_not_damaged(tmp_path):
     whole = noted(tmp_path, died("a", 1)).path.read_bytes()
     for cut in range(1, len(whole) - 1):
         (tmp_path / "ada.jsonl").write_bytes(whole[:cut])
-        assert noted(tmp_path, died("b", 2)).damaged() == [], whole[:cut]
+        assert noted(tmp_path, died("b", 2)).damaged_lines() == [], whole[:cut]
 
 
 def test_doctor_names_the_lines_of_a_ledger_that_are_damaged(tmp_path):

@@ -177,7 +177,7 @@ def test_rebuild_waits_for_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(instance, "_reconnect", lambda: events.append("reconnected"))
             monkeypatch.setattr(instance, "_shrink", lambda: (gate.wait(60), events.append("shrunk")))
             await instance.run(one)
-            instance.shrink()
+            instance.release_memory()
             rebuild = asyncio.create_task(instance._rebuild())
             done, _ = await asyncio.wait([rebuild], timeout=0.2)
             gate.set()

@@ -3,19 +3,19 @@
 import pytest
 
 from vademecum.engines.duckdb import marks
-from vademecum.engines.duckdb.marks import Marks
+from vademecum.engines.duckdb.marks import HighWaterMarks
 
 
 def noted(data, **seqs):
     """Marks that note these seqs and are closed."""
-    found = Marks(data)
+    found = HighWaterMarks(data)
     for user_id, seq in seqs.items():
         found.raise_to(user_id, seq)
     found.close()
 
 
 def read(data, *user_ids):
-    found = Marks(data)
+    found = HighWaterMarks(data)
     found.close()
     return [found.of(user_id) for user_id in user_ids]
 
@@ -70,7 +70,7 @@ def test_invalid_line_is_no_mark(tmp_path, file, line):
 
 def test_dropped_account_has_no_mark(tmp_path, file):
     noted(tmp_path, ada=5, bob=6)
-    found = Marks(tmp_path)
+    found = HighWaterMarks(tmp_path)
     found.drop("ada")
     found.raise_to("bob", 7)
     found.close()
@@ -80,7 +80,7 @@ def test_dropped_account_has_no_mark(tmp_path, file):
 
 def test_outdated_lines_are_removed_while_marks_are_in_use(tmp_path, file, monkeypatch):
     monkeypatch.setattr(marks, "OUTDATED_MAX", 500)
-    found = Marks(tmp_path)
+    found = HighWaterMarks(tmp_path)
     for seq in range(1, 200):
         found.raise_to("ada", seq)
         found.raise_to("bob", seq + 1)
@@ -103,7 +103,7 @@ def test_file_that_was_not_compacted_stays_in_use(tmp_path, file, monkeypatch):
 
 def test_disk_that_fails_only_makes_marks_lag(tmp_path, file):
     file.mkdir(parents=True)
-    found = Marks(tmp_path)
+    found = HighWaterMarks(tmp_path)
     found.raise_to("ada", 5)
     found.sync()
     assert found.of("ada") == 5

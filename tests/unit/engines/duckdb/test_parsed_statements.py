@@ -1,28 +1,28 @@
 """Statements that are parsed once: by whichever cursor, for all of them, and no more of them than are bounded."""
 
 from vademecum.engines.duckdb import instance
-from vademecum.engines.duckdb.instance import PARSED_LENGTH, PARSED_MAX, connect, parsed
+from vademecum.engines.duckdb.instance import PARSED_LENGTH, PARSED_MAX, connect, parse_cached
 
 SQL = "INSERT INTO t VALUES (?)"
 
 
 def test_a_statement_serves_cursors_of_databases_that_did_not_parse_it(tmp_path):
     first = connect(tmp_path / "first")
-    statement = parsed(first, SQL)
+    statement = parse_cached(first, SQL)
     first.close()
     second = connect(tmp_path / "second")
-    assert parsed(second, SQL) is statement
+    assert parse_cached(second, SQL) is statement
     second.execute("CREATE TABLE t (x VARCHAR)")
     for value in ("a", "b"):
-        second.execute(parsed(second, SQL), [value])
+        second.execute(parse_cached(second, SQL), [value])
     assert second.execute("SELECT x FROM t ORDER BY x").fetchall() == [("a",), ("b",)]
 
 
 def test_neither_many_statements_nor_long_ones_fill_the_memory(tmp_path):
     cursor = connect(tmp_path / "any")
     long = f"SELECT {'1, ' * PARSED_LENGTH} 1"
-    assert len(cursor.execute(parsed(cursor, long)).fetchall()[0]) == PARSED_LENGTH + 1
+    assert len(cursor.execute(parse_cached(cursor, long)).fetchall()[0]) == PARSED_LENGTH + 1
     assert long not in instance._parsed
     for number in range(PARSED_MAX + 10):
-        parsed(cursor, f"SELECT {number}")
+        parse_cached(cursor, f"SELECT {number}")
     assert 0 < len(instance._parsed) <= PARSED_MAX

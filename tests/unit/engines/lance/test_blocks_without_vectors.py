@@ -15,7 +15,7 @@ def index(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
     """Rows come into memory with the first search, if they fit."""
     index = opened(shared=MatrixCache() if request.param == "in memory" else MatrixCache(0))
     index.apply([embedded("first", 0, 2)], [], [], AT)
-    assert index.words("plain", {"first"}, 1)
+    assert index.keyword_search("plain", {"first"}, 1)
     return index
 
 

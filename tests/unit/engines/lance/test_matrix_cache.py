@@ -42,9 +42,9 @@ def test_many_users_share_one_bound(tmp_path: Path, users: int) -> None:
         index.apply([embedded("a", at, 16, seed=n, word=f"user{n}") for at in range(16)], [], [], ("e", 1))
     for _ in range(3):
         for n, index in enumerate(indexes):
-            hits = index.words(f"user{n}", ["a"], 300)
+            hits = index.keyword_search(f"user{n}", ["a"], 300)
             assert len(hits) == 256 and {hit.text.split()[0] for hit in hits} == {f"user{n}"}
-            assert index.words(f"user{(n + 1) % users}", ["a"], 5) == []
+            assert index.keyword_search(f"user{(n + 1) % users}", ["a"], 5) == []
             assert 0 < cache.bytes <= cache.max_bytes
     assert 1 <= len(cache) < users
     for index in indexes:

@@ -13,13 +13,13 @@ from vademecum.engines.lance.chunk_table import ChunkTable
 
 
 def names(index: VectorIndex, query: str, scope: list[str], k: int = 100) -> list[tuple[str, int]]:
-    return [(hit.document_id, hit.chunk_index) for hit in index.words(query, scope, k)]
+    return [(hit.document_id, hit.chunk_index) for hit in index.keyword_search(query, scope, k)]
 
 
 def test_a_new_index_is_empty_and_leaves_no_file(index: VectorIndex, tmp_path: Path) -> None:
     assert index.checkpoint == ("", 0)
-    assert index.words("plain", ["a"], 10) == []
-    assert index.meaning(vectors(1, 1)[0], ["a"], 10) == []
+    assert index.keyword_search("plain", ["a"], 10) == []
+    assert index.vector_search(vectors(1, 1)[0], ["a"], 10) == []
     assert index.stats().rows == 0
     assert not (tmp_path / "user").exists()
 
@@ -27,7 +27,7 @@ def test_a_new_index_is_empty_and_leaves_no_file(index: VectorIndex, tmp_path: P
 def test_what_was_applied_is_found_whole(index: VectorIndex) -> None:
     index.apply([embedded("a", 0, 2)], [], [], ("epoch", 7))
     assert index.checkpoint == ("epoch", 7)
-    hit = index.words("chunk 1", ["a"], 1)[0]
+    hit = index.keyword_search("chunk 1", ["a"], 1)[0]
     assert (hit.document_id, hit.block, hit.chunk_index, hit.page) == ("a", 0, 1, 2)
     assert (hit.section, hit.text) == ("section 0", "plain chunk 1 of a")
     assert hit.score > 0
@@ -52,7 +52,7 @@ def test_gone_blocks_and_documents_are_not_found(index: VectorIndex, warm: bool)
     index.apply([], ["a.0"], ["b"], ("e", 2))
     assert {name for name, _ in names(index, "plain", ["a", "b", "c"])} == {"a", "c"}
     assert sorted(names(index, "plain", ["a", "b"])) == [("a", 16), ("a", 17)]
-    found = index.meaning(vectors(3, 1)[0], ["a", "b", "c"], 100)
+    found = index.vector_search(vectors(3, 1)[0], ["a", "b", "c"], 100)
     assert len(found) == 6 and not [hit for hit in found if hit.document_id == "b"]
     assert index.stats().documents == 2
 
@@ -72,7 +72,7 @@ def test_memory_and_disk_tell_the_same_after_many_writes(opened: Opener, cache: 
     """Segments in memory are joined and masked; the disk knows nothing of that."""
     index = opened()
     index.apply([embedded("seed", 0, 1)], [], [], ("e", 1))
-    index.words("plain", ["seed"], 1)
+    index.keyword_search("plain", ["seed"], 1)
     random = np.random.default_rng(5)
     scope = [f"d{n}" for n in range(6)]
     for step in range(60):
@@ -82,9 +82,9 @@ def test_memory_and_disk_tell_the_same_after_many_writes(opened: Opener, cache: 
         if step % 20 == 19:
             index.optimise(1)
     asked = vectors(9, 1)[0]
-    warm = (index.words("chunk 3 of d1", scope, 500), index.meaning(asked, scope, 500))
+    warm = (index.keyword_search("chunk 3 of d1", scope, 500), index.vector_search(asked, scope, 500))
     cold = opened(shared=MatrixCache())
-    assert (cold.words("chunk 3 of d1", scope, 500), cold.meaning(asked, scope, 500)) == warm
+    assert (cold.keyword_search("chunk 3 of d1", scope, 500), cold.vector_search(asked, scope, 500)) == warm
     assert len(warm[1]) == cold.stats().rows - 1 > 0
 
 
@@ -103,7 +103,7 @@ def test_the_folder_may_have_any_name(tmp_path: Path, cache: MatrixCache) -> Non
     index.apply([embedded("a", 0, 2)], [], [], ("e", 1))
     index.erase()
     again = VectorIndex.open(folder, "m", DIMS, cache=MatrixCache())
-    assert len(again.words("plain", ["a"], 9)) == 2
+    assert len(again.keyword_search("plain", ["a"], 9)) == 2
 
 
 def test_hostile_names_stay_names(index: VectorIndex) -> None:
@@ -132,8 +132,8 @@ def test_odd_input_is_kept_as_far_as_it_can_be(index: VectorIndex) -> None:
     )
     assert names(index, "first second", ["a"]) == [("a", 0)]
     assert len(names(index, "half inside", ["b"])) == 2
-    assert index.meaning(vectors(1, 1)[0], ["c"], 5) == []
-    assert [hit.text for hit in index.meaning(vectors(1, 1)[0], ["d"], 5)] == ["good"]
+    assert index.vector_search(vectors(1, 1)[0], ["c"], 5) == []
+    assert [hit.text for hit in index.vector_search(vectors(1, 1)[0], ["d"], 5)] == ["good"]
     assert len(names(index, "good zeros nan", ["d"])) == 3
 
 
@@ -141,7 +141,7 @@ def test_without_a_model_words_are_found(opened: Opener) -> None:
     index = opened(None, None)
     index.apply([embedded("a", 0, 2)], [], [], ("e", 1))
     assert len(names(index, "plain", ["a"])) == 2
-    assert index.meaning(vectors(1, 1)[0], ["a"], 5) == []
+    assert index.vector_search(vectors(1, 1)[0], ["a"], 5) == []
     index.erase()
     assert len(names(index, "plain", ["a"])) == 2
 
@@ -168,7 +168,7 @@ def test_hits_and_stats_are_plain_structs(index: VectorIndex) -> None:
     index.apply([embedded("a", 0, 2), embedded("b", 0, 1)], [], [], ("e", 1))
     stats = index.stats()
     assert (stats.rows, stats.documents) == (3, 2) and stats.bytes > 0
-    hit = index.words("plain", ["a"], 1)[0]
+    hit = index.keyword_search("plain", ["a"], 1)[0]
     assert msgspec.json.decode(msgspec.json.encode(hit))["document_id"] == "a"
 
 
@@ -176,4 +176,4 @@ def test_a_closed_index_says_so(index: VectorIndex) -> None:
     index.apply([embedded("a", 0, 1)], [], [], ("e", 1))
     index.close()
     with pytest.raises(RuntimeError, match="closed"):
-        index.words("plain", ["a"], 1)
+        index.keyword_search("plain", ["a"], 1)

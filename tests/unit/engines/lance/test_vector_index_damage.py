@@ -54,7 +54,7 @@ def test_after_a_kill_applying_again_gives_the_same(killed: Path, place: str) ->
     assert index.checkpoint == ("e", 2 if place == "after all" else 1)
     for _ in range(2):
         index.apply([embedded("a", 0, 3, word="new")], [], ["b"], ("e", 2))
-        assert [hit.text for hit in index.words("plain old new", ["a", "b"], 50)] == [
+        assert [hit.text for hit in index.keyword_search("plain old new", ["a", "b"], 50)] == [
             f"new chunk {at} of a" for at in range(3)
         ]
         assert index.stats().rows == 3
@@ -72,14 +72,14 @@ def rebuilt(index: VectorIndex) -> bool:
     """Whether the index begins again and works."""
     assert index.checkpoint == ("", 0)
     index.apply([embedded("c", 0, 4)], [], [], ("e", 3))
-    return [len(index.words("plain", [name], 50)) for name in "abc"] == [0, 0, 4]
+    return [len(index.keyword_search("plain", [name], 50)) for name in "abc"] == [0, 0, 4]
 
 
 def test_opening_again_finds_everything(opened: Opener) -> None:
     filled(opened)
     index = opened(shared=MatrixCache())
     assert index.checkpoint == ("e", 2)
-    assert len(index.words("plain", ["a", "b"], 50)) == 24
+    assert len(index.keyword_search("plain", ["a", "b"], 50)) == 24
 
 
 @pytest.mark.parametrize(("model", "dims"), [("model-b", DIMS), (MODEL, DIMS * 2), (None, None)])
@@ -127,7 +127,7 @@ def test_data_lost_under_an_open_index_is_said_and_rebuilt(opened: Opener, tmp_p
     for path in (tmp_path / "user").rglob("data/*.lance"):
         path.write_bytes(b"")
     with pytest.raises(IndexDamaged):
-        index.words("plain", ["a"], 5)
+        index.keyword_search("plain", ["a"], 5)
     assert rebuilt(index)
 
 
@@ -141,7 +141,7 @@ def test_a_folder_deleted_under_an_open_index_is_rebuilt(opened: Opener, tmp_pat
 
 def test_a_failing_machine_is_not_a_damaged_folder(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     index = filled(opened)
-    index.words("plain", ["a"], 1)
+    index.keyword_search("plain", ["a"], 1)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -152,7 +152,7 @@ def test_a_failing_machine_is_not_a_damaged_folder(opened: Opener, monkeypatch: 
             index.apply([embedded("c", 0, 1)], [], [], ("e", 3))
     assert index.checkpoint == ("e", 2)
     index.apply([embedded("c", 0, 1)], [], [], ("e", 3))
-    assert len(index.words("plain", ["a", "b", "c"], 50)) == 25
+    assert len(index.keyword_search("plain", ["a", "b", "c"], 50)) == 25
 
 
 def test_a_mistake_of_the_caller_is_not_a_damaged_folder(
@@ -168,7 +168,7 @@ def test_a_mistake_of_the_caller_is_not_a_damaged_folder(
         with pytest.raises(TypeError):
             index.apply([embedded("c", 0, 1)], [], [], ("e", 3))
     assert index.checkpoint == ("e", 2)
-    assert len(index.words("plain", ["a", "b"], 50)) == 24
+    assert len(index.keyword_search("plain", ["a", "b"], 50)) == 24
 
 
 def test_broken_files_never_stop_the_index(opened: Opener, tmp_path: Path) -> None:
@@ -188,13 +188,13 @@ def test_broken_files_never_stop_the_index(opened: Opener, tmp_path: Path) -> No
         index = opened(shared=MatrixCache())
         whole = index.checkpoint == ("e", 2)
         try:
-            assert not whole or len(index.words("plain", ["a", "b"], 50)) == 24
+            assert not whole or len(index.keyword_search("plain", ["a", "b"], 50)) == 24
         except IndexDamaged:
             assert index.checkpoint == ("", 0)
             whole = False
         outcomes.add(whole)
         index.apply([embedded("z", 0, 3)], [], [], ("e", 9))
-        assert len(index.words("plain", ["z"], 50)) == 3
+        assert len(index.keyword_search("plain", ["z"], 50)) == 3
         index.close()
     assert outcomes == {True, False}
 

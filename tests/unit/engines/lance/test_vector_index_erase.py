@@ -56,7 +56,7 @@ def test_nothing_of_a_deleted_document_is_left(
         index.apply([some], [], [], ("e", at + 1))
     if compacted:
         index.optimise(1)
-    index.words("zebra", ["d0"], 1)
+    index.keyword_search("zebra", ["d0"], 1)
     assert all(found(tmp_path, forms) == CONTROL for forms in wanted.values())
     index.apply([], [], ["d1"], ("e", 999))
     assert found(tmp_path, wanted["d1"]) == CONTROL, "the scan must see what a mere delete leaves"
@@ -65,7 +65,9 @@ def test_nothing_of_a_deleted_document_is_left(
     assert found(tmp_path, wanted["d1"]) == set()
     assert all(found(tmp_path, forms) == CONTROL for name, forms in wanted.items() if name != "d1")
     assert index.checkpoint == ("e", 999)
-    assert len(index.words("zebra", [f"d{n}" for n in range(documents)], 10_000)) == 16 * (documents - 1)
+    assert len(index.keyword_search("zebra", [f"d{n}" for n in range(documents)], 10_000)) == 16 * (
+        documents - 1
+    )
 
 
 def test_nothing_of_a_replaced_block_is_left(index: VectorIndex, tmp_path: Path) -> None:
@@ -84,7 +86,7 @@ def test_named_documents_go_with_the_erasure(index: VectorIndex, opened: Opener,
     index.erase(["d0", "d2"])
     assert [len(found(tmp_path, wanted[f"d{n}"])) for n in range(3)] == [0, 3, 0]
     assert opened(shared=MatrixCache()).checkpoint == ("e", 1)
-    assert [len(index.words("zebra", [f"d{n}"], 50)) for n in range(3)] == [0, 16, 0]
+    assert [len(index.keyword_search("zebra", [f"d{n}"], 50)) for n in range(3)] == [0, 16, 0]
 
 
 def test_an_index_with_nothing_left_keeps_no_table(index: VectorIndex, tmp_path: Path) -> None:
@@ -95,6 +97,6 @@ def test_an_index_with_nothing_left_keeps_no_table(index: VectorIndex, tmp_path:
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["checkpoint.json"]
     assert index.erase().files == 0
     index.apply(blocks[:1], [], [], ("e", 3))
-    assert len(index.words("zebra", ["d0"], 50)) == 16
+    assert len(index.keyword_search("zebra", ["d0"], 50)) == 16
     index.drop()
     assert not any(found(tmp_path, forms) for forms in wanted.values())

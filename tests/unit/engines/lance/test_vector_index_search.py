@@ -20,10 +20,10 @@ def either(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
 def test_an_empty_scope_finds_nothing(either: VectorIndex) -> None:
     either.apply([embedded("a", 0, 3)], [], [], ("e", 1))
     for scope in ([], set(), ["unknown"]):
-        assert either.meaning(vectors(1, 1)[0], scope, 10) == []
-        assert either.words("plain", scope, 10) == []
-    assert either.words("plain", ["a"], 0) == []
-    assert either.meaning(vectors(1, 1)[0], ["a"], 0) == []
+        assert either.vector_search(vectors(1, 1)[0], scope, 10) == []
+        assert either.keyword_search("plain", scope, 10) == []
+    assert either.keyword_search("plain", ["a"], 0) == []
+    assert either.vector_search(vectors(1, 1)[0], ["a"], 0) == []
 
 
 @pytest.mark.parametrize("scope_size", [1, 5, 40])
@@ -38,23 +38,23 @@ def test_meaning_is_exact(either: VectorIndex, scope_size: int) -> None:
         asked = vectors(seed, 1)[0]
         cosines = matrix @ asked / np.linalg.norm(matrix, axis=1) / np.linalg.norm(asked)
         expected = [places[at] for at in np.argsort(-cosines)[:10]]
-        hits = either.meaning(asked, scope, 10)
+        hits = either.vector_search(asked, scope, 10)
         assert [(hit.document_id, hit.chunk_index) for hit in hits] == expected
         assert np.allclose([hit.score for hit in hits], np.sort(cosines)[::-1][:10], atol=2e-6)
 
 
 def test_meaning_refuses_a_vector_of_another_size(index: VectorIndex) -> None:
     with pytest.raises(ValueError, match="dimensions"):
-        index.meaning(vectors(1, 1, DIMS + 1)[0], ["a"], 3)
-    assert index.meaning(np.zeros(DIMS, np.float32), ["a"], 3) == []
+        index.vector_search(vectors(1, 1, DIMS + 1)[0], ["a"], 3)
+    assert index.vector_search(np.zeros(DIMS, np.float32), ["a"], 3) == []
 
 
 def test_blocks_without_vectors_are_found_by_words_only(either: VectorIndex) -> None:
     either.apply([block("a", 0, ["waiting text"]), embedded("a", 1, 2)], [], [], ("e", 1))
-    assert len(either.words("waiting", ["a"], 10)) == 1
-    assert [hit.block for hit in either.meaning(vectors(1, 1)[0], ["a"], 10)] == [1, 1]
+    assert len(either.keyword_search("waiting", ["a"], 10)) == 1
+    assert [hit.block for hit in either.vector_search(vectors(1, 1)[0], ["a"], 10)] == [1, 1]
     either.apply([block("a", 0, ["waiting text"], vectors(4, 1))], [], [], ("e", 2))
-    assert len(either.meaning(vectors(1, 1)[0], ["a"], 10)) == 3
+    assert len(either.vector_search(vectors(1, 1)[0], ["a"], 10)) == 3
 
 
 SCRIPTS = {
@@ -96,7 +96,7 @@ SCRIPTS = {
 )
 def test_words_fold_accents_case_and_scripts(either: VectorIndex, query: str, name: str) -> None:
     either.apply([block(key, 0, [text]) for key, text in SCRIPTS.items()], [], [], ("e", 1))
-    assert either.words(query, list(SCRIPTS), 1)[0].document_id == name
+    assert either.keyword_search(query, list(SCRIPTS), 1)[0].document_id == name
 
 
 HOSTILE = [
@@ -120,18 +120,18 @@ def test_nothing_in_a_query_is_syntax(either: VectorIndex, query: str) -> None:
     either.apply(
         [block("a", 0, ["the needle in the hay"]), block("b", 0, ["text or else"])], [], [], ("e", 1)
     )
-    hits = either.words(query, ["a", "b"], 10)
+    hits = either.keyword_search(query, ["a", "b"], 10)
     spelt = "needle" in query.replace("needle" * 5000, "")
     assert any(hit.document_id == "a" for hit in hits) == spelt
-    assert either.words("?!… —", ["a", "b"], 10) == []
+    assert either.keyword_search("?!… —", ["a", "b"], 10) == []
 
 
 def test_rarity_is_counted_within_the_scope(either: VectorIndex) -> None:
     """What other documents hold neither helps nor hurts, nor shows."""
     either.apply([block("a", 0, ["red apple", "red pear"]), block("b", 0, ["green apple"])], [], [], ("e", 1))
-    alone = either.words("red apple", ["a"], 10)
+    alone = either.keyword_search("red apple", ["a"], 10)
     either.apply([block("c", 0, ["apple"] * 16)], [], [], ("e", 2))
-    assert either.words("red apple", ["a"], 10) == alone
+    assert either.keyword_search("red apple", ["a"], 10) == alone
     assert alone[0].text == "red apple"
 
 
@@ -142,8 +142,8 @@ def test_memory_and_disk_give_the_same(opened: Opener) -> None:
     scope = [f"d{n}" for n in range(0, 8, 2)]
     for n in range(5):
         query, asked = f"chunk {n} of d{n}", vectors(n, 1)[0]
-        assert memory.words(query, scope, 12) == disk.words(query, scope, 12)
-        warm, cold = memory.meaning(asked, scope, 12), disk.meaning(asked, scope, 12)
+        assert memory.keyword_search(query, scope, 12) == disk.keyword_search(query, scope, 12)
+        warm, cold = memory.vector_search(asked, scope, 12), disk.vector_search(asked, scope, 12)
         assert [hit.place for hit in warm] == [hit.place for hit in cold]
         assert np.allclose([hit.score for hit in warm], [hit.score for hit in cold], atol=2e-6)
 
@@ -152,7 +152,10 @@ def test_equal_scores_stand_in_the_order_of_their_places(index: VectorIndex) -> 
     same = np.repeat(vectors(1, 1), 16, axis=0)
     for name in "dacb":
         index.apply([block(name, 0, ["twin text"] * 16, same)], [], [], ("e", 1))
-    for hits in (index.meaning(same[0], list("abcd"), 20), index.words("twin", list("abcd"), 20)):
+    for hits in (
+        index.vector_search(same[0], list("abcd"), 20),
+        index.keyword_search("twin", list("abcd"), 20),
+    ):
         assert [hit.place for hit in hits] == [(n, 0, at) for n in "ab" for at in range(16)][:20]
 
 
@@ -165,10 +168,10 @@ def test_readers_beside_a_writer_see_whole_blocks(index: VectorIndex) -> None:
     def read() -> None:
         while not done.is_set():
             try:
-                hits = index.words("chunk", ["a"], 100)
+                hits = index.keyword_search("chunk", ["a"], 100)
                 if {f"v{len(hits)}"} != {hit.text.split()[0] for hit in hits}:
                     wrong.append(hits)
-                index.meaning(vectors(1, 1)[0], ["a"], 5)
+                index.vector_search(vectors(1, 1)[0], ["a"], 5)
             except Exception as error:
                 wrong.append(error)
 

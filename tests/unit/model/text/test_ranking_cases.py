@@ -83,7 +83,9 @@ def of_search(case: Case) -> Case:
     unit = vector / np.linalg.norm(vector)
 
     def arms(depth: int) -> tuple[list[Hit], list[Hit]]:
-        return snapshot.meaning(unit, scope, depth), snapshot.words(query_terms(case["query"]), scope, depth)
+        return snapshot.vector_search(unit, scope, depth), snapshot.keyword_search(
+            query_terms(case["query"]), scope, depth
+        )
 
     meaning, words = arms(max(k, DEPTH))
     place = {name(hit): hit for hit in (*meaning, *words)}

@@ -71,7 +71,7 @@ async def ready_route(state: State) -> Response[Readiness]:
 
 async def _check_store(parts: Parts) -> None:
     await parts.accounts.ping()
-    if count := parts.users.unfolded():
+    if count := parts.users.failed_checkpoints():
         raise Busy(f"the disk did not take what {count} accounts have written; it is safe in their logs")
 
 
@@ -113,7 +113,7 @@ async def metrics_route(request: Request[Any, Any, State], state: State) -> byte
     registry = CollectorRegistry()
     values = {
         "vademecum_accounts": (len(parts.accounts.accounts), "accounts"),
-        "vademecum_attached_files": (len(parts.users.attached()), "users' files open now"),
+        "vademecum_attached_files": (len(parts.users.attached_stores()), "users' files open now"),
         "vademecum_streams": (parts.hub.count(), "open streams"),
         "vademecum_answers": (parts.answers.count(), "answers under way"),
         **{
