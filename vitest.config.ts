@@ -1,8 +1,11 @@
 import { defineConfig } from "vitest/config";
 import Order from "./tests/order.ts";
+import { compileCatalog } from "./web/compileCatalog.ts";
 
 /** RxDB's own, and nothing beside it. */
 const ADVERTISEMENT = /^-+ RxDB Open Core RxStorage -+\n[^]*\n-{60,}\s*$/u;
+
+const plugins = [compileCatalog({ isSplit: false })];
 
 /** It puts RxDB into its mode for development, which nothing takes back. */
 const ALONE = "tests/sync/base.test.ts";
@@ -27,8 +30,9 @@ export default defineConfig({
     maxWorkers: 2, // a file runs a server and browsers: a third was no quicker on two cores
     sequence: { sequencer: Order },
     projects: [
-      { test: { ...each, name: "alone", include: [ALONE] } },
+      { plugins, test: { ...each, name: "alone", include: [ALONE] } },
       {
+        plugins,
         test: {
           ...{ ...each, name: "together", include: ["tests/**/*.test.ts"], exclude: [ALONE] },
           isolate: false, // Playwright and RxDB take a second to load: once a process is enough
@@ -36,6 +40,7 @@ export default defineConfig({
         },
       },
       {
+        plugins,
         resolve: { alias: [{ find: /^rxdb\//, replacement: "rxdb16/" }] },
         test: {
           ...{ ...each, name: "rxdb16", include: CLIENTS, env: { RXDB_VERSION: "16.21.1" } },

@@ -3,12 +3,14 @@
 import react from "@vitejs/plugin-react";
 import { defaultClientConditions, defineConfig } from "vite";
 import { VitePWA } from "vite-plugin-pwa";
+import { compileCatalog } from "./compileCatalog.ts";
 
 export default defineConfig({
   root: import.meta.dirname,
   logLevel: "warn",
   plugins: [
     react(),
+    compileCatalog(),
     VitePWA({
       filename: "sw.js",
       registerType: "prompt", // a new version must not take a draft away
@@ -41,7 +43,11 @@ export default defineConfig({
   ],
   // onnxruntime's own loader stays a file by itself: its threads are workers that load it again.
   resolve: {
-    alias: { dexie: "dexie/dist/modern/dexie.min.mjs" }, // its build for today's browsers: 2 kB less
+    alias: {
+      dexie: "dexie/dist/modern/dexie.min.mjs", // its build for today's browsers: 2 kB less
+      // The catalog is parsed while the app is built: 8 kB less.
+      "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js",
+    },
     conditions: ["onnxruntime-web-use-extern-wasm", ...defaultClientConditions],
   },
   worker: { format: "es" },

@@ -45,7 +45,7 @@ def test_each_file_has_its_line_as_soon_as_it_is_done_also_without_a_terminal(ho
         watchdog = threading.Timer(60, process.kill)  # a line that does not come must not be waited for
         watchdog.start()
         assert process.stderr.readline() == f"{files[0]}: stored, 1 passage\n"
-        assert process.stderr.readline().startswith(f"{files[1]}: There is no text in this file.")
+        assert process.stderr.readline().startswith(f"{files[1]}: This file contains no text.")
         assert process.poll() is None, "it goes on"
         pipe.write_text("Beat four eggs with sugar.")
         assert process.stderr.readline() == f"{pipe}: stored, 1 passage\n"

@@ -25,7 +25,7 @@ test("signed out by somebody else: the line says so, nothing is lost, and signin
   });
   const id = await visit.ask<string>("addFact", "written", "while signed out");
   await visit.said("signed-out");
-  await expect.poll(() => visit.line().textContent()).toBe("Signed out: sign in to sync 1 change");
+  await expect.poll(() => visit.line().textContent()).toBe("Signed out. Sign in to sync 1 change");
   await visit.page.reload();
   await visit.said("signed-out"); // it opens with what is here
   expect(await visit.values()).toContain("while signed out");
@@ -48,7 +48,7 @@ test("all is taken out without a network, the device is wiped, and another accou
   const bare = ({ _meta, _rev, _attachments, userId, ...row }: any) => row;
   const all = async () => Promise.all(names.map(async (name) => (await visit.device.rows(name)).map(bare)));
   await visit.goTo("Settings");
-  await visit.page.getByText("Storage on the server").waitFor();
+  await visit.page.getByText("Server storage").waitFor();
   await visit.accessible();
   const other = await visit.otherTab();
   await visit.device.offline(true);
@@ -56,9 +56,9 @@ test("all is taken out without a network, the device is wiped, and another accou
     (bytes) => (window as any).vademecum.addFiles([new File([new Uint8Array(bytes)], "utf32.txt")], null),
     [...Buffer.from(UTF_32, "hex")],
   );
-  await visit.askToSignOut("Wipe this device");
-  await visit.page.getByText("would be lost: 1 file.").waitFor();
-  await visit.page.getByText("The server does not answer. Nothing was changed.").waitFor();
+  await visit.askToSignOut("Delete the data on this device");
+  await visit.page.getByText("only on this device: 1 file.").waitFor();
+  await visit.page.getByText("The server is not responding. Nothing was changed.").waitFor();
   await visit.accessible();
   await visit.page.getByRole("dialog").getByRole("button", { name: "Cancel" }).last().click();
   await visit.stays(other);
@@ -72,14 +72,14 @@ test("all is taken out without a network, the device is wiped, and another accou
   await visit.device.offline(false);
   await visit.ask("syncNow");
   await visit.said("synced");
-  await visit.signOut("Wipe this device");
+  await visit.signOut("Delete the data on this device");
   await other.waitForURL("**/sign-in");
   await other.close();
   await visit.page.getByLabel("Email").waitFor();
   const told = await visit.page.getByRole("main").innerText();
   for (const part of [
-    "Set a password there, in Settings",
-    "signs you out on every device",
+    "Set a password there under Settings",
+    "signs you out on all devices",
     "owner@localhost",
   ]) {
     expect(told).toContain(part);
@@ -134,7 +134,7 @@ async function databases(): Promise<string> {
 test("two accounts are kept on one device and never mix", async () => {
   await visit.ask("addFact", "secret", "canary of Bob");
   await visit.said("synced");
-  await visit.signOut("Keep what is on this device");
+  await visit.signOut("Keep the data on this device");
   await visit.press(`Open ${bob.email} without signing in`);
   await visit.said("signed-out");
   expect(await visit.values()).toContain("canary of Bob");
@@ -145,7 +145,7 @@ test("two accounts are kept on one device and never mix", async () => {
   expect((await harness.live(ada, "facts")).map(({ value }) => value)).not.toContain("canary of Bob");
   expect(await databases()).toContain(bob.userId);
   await visit.goTo("Settings");
-  const removal = visit.page.getByRole("button", { name: `Remove ${bob.email} from this device` });
+  const removal = visit.page.getByRole("button", { name: `Remove from this device: ${bob.email}` });
   await removal.press("Enter");
   await visit.page.getByRole("button", { name: "Remove from this device", exact: true }).press("Enter");
   await visit.device.until(async () => !(await databases()).includes(bob.userId));
@@ -161,15 +161,15 @@ test("what the account holds is told once the server is back, to whom has the pa
   await visit.ask("syncNow");
   await visit.said("offline");
   await visit.goTo("Settings");
-  await visit.page.getByText("How much is used is known when the server answers.").waitFor();
+  await visit.page.getByText("Your usage appears here when the server responds.").waitFor();
   await visit.device.offline(false);
   await visit.ask("syncNow");
-  await visit.page.getByText("Storage on the server").waitFor();
+  await visit.page.getByText("Server storage").waitFor();
 });
 
 test("forget everything: typed, done by the server, told by a receipt, and gone from here", async () => {
   await visit.goTo("Memory");
-  const field = visit.page.getByLabel("To go on, type: forget everything");
+  const field = visit.page.getByLabel("To confirm, type: forget everything");
   await visit.device.offline(true);
   await visit.ask("syncNow");
   await visit.said("offline");
@@ -183,7 +183,7 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
   const other = await visit.otherTab();
   await visit.page.route("**/v1/forget", (route) => route.abort()); // the network breaks at that moment
   await button.click();
-  await visit.page.getByText("The server does not answer. Nothing was changed.").waitFor();
+  await visit.page.getByText("The server is not responding. Nothing was changed.").waitFor();
   await visit.stays(other);
   await visit.page.unroute("**/v1/forget");
   await visit.page.route("**/v1/forget", async (route) => {
@@ -210,16 +210,16 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
     };
   }, ada.userId);
   await button.click();
-  const receipt = visit.page.getByRole("dialog", { name: "Everything is forgotten" });
+  const receipt = visit.page.getByRole("dialog", { name: "Everything has been erased" });
   await receipt.waitFor();
   expect(await receipt.textContent()).toMatch(
-    /Erased \d+ entries, \d+ files, .* nothing of it is left on the server/u,
+    /Erased \d+ entries and \d+ files .* nothing is left on the server/u,
   );
-  expect(await receipt.textContent()).toContain("could not be removed");
+  expect(await receipt.textContent()).toContain("could not be deleted");
   expect(await receipt.textContent()).not.toContain("another tab");
   await visit.accessible();
   await other.waitForURL("**/sign-in");
-  await visit.press("Start afresh");
+  await visit.press("Start over");
   await visit.said("synced");
   expect(await visit.values()).toEqual([]);
   expect(await harness.live(ada, "facts")).toEqual([]);
@@ -227,7 +227,7 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
 
 test("a wipe that has to wait for another tab is waited for: nothing that is pressed meanwhile ends it", async () => {
   const held = await holds(ada);
-  await visit.askToSignOut("Wipe this device");
+  await visit.askToSignOut("Delete the data on this device");
   const dialog = visit.page.getByRole("dialog");
   await visit.device.until(async () => (await openHere()) === 1); // this tab has left, the other has not
   await visit.page.keyboard.press("Escape");

@@ -111,10 +111,10 @@ async function kept(): Promise<Observation[]> {
 
 test("the list of projects says in which of them agents work, and shows those alone", async () => {
   await page.getByRole("link", { name: "Projects", exact: true }).click();
-  await page.getByRole("link", { name: /^ferry: Agents: 8 steps, the last 2 days ago$/u }).waitFor();
+  await page.getByRole("link", { name: /^ferry: Agents: 8 steps, last active 2 days ago$/u }).waitFor();
   const rows = page.getByRole("main").getByRole("listitem");
   expect(await rows.count()).toBe(4);
-  await page.getByRole("checkbox", { name: "Only where agents work" }).check();
+  await page.getByRole("checkbox", { name: "Only projects with agent activity" }).check();
   await expect.poll(() => rows.count()).toBe(3);
   expect(await rows.filter({ hasText: "Flat in Harbour Street" }).count()).toBe(0);
   await expectFit(page);
@@ -135,7 +135,7 @@ test("the timeline of a project: by day, the newest first, with what is folded a
   await stepOf("Read").getByText(EDIT).waitFor();
   await stepOf("curl").getByText("2 secrets hidden").waitFor();
   expect(await page.getByText(/secrets? hidden/u).count()).toBe(1);
-  expect(await page.getByText("Every session").count()).toBe(1);
+  expect(await page.getByText("All sessions").count()).toBe(1);
   await expectFit(page);
 });
 
@@ -156,7 +156,7 @@ test("a step is pinned, shown among the pinned, and let go", async () => {
   const pins = async () => (await kept()).filter(({ pinned }) => pinned).map(({ kind }) => kind);
   const head = "On Sundays the northern pier is left out in winter alone.";
   await button(`Pin: ${head}`).click();
-  await stepOf(head).getByText("Pinned: kept for good").waitFor();
+  await stepOf(head).getByText("Pinned, never expires").waitFor();
   expect(await pins()).toEqual(["decision"]);
   await isFocused(button(`Unpin: ${head}`));
   await page.getByRole("checkbox", { name: "Pinned only" }).check();
@@ -170,25 +170,27 @@ test("a step is pinned, shown among the pinned, and let go", async () => {
 });
 
 test("steps are chosen by kind and by session of the agent", async () => {
-  await choose("Kind", "Error");
+  await choose("Type", "Error");
   await counts(1);
   await stepOf("make test").waitFor();
-  await choose("Kind", "Every kind");
+  await choose("Type", "All types");
   await choose("Session", /the last/u);
   await counts(3);
-  await choose("Session", "Every session");
-  await stepOf("Asked by you").waitFor();
+  await choose("Session", "All sessions");
+  await stepOf("Your request").waitFor();
   if (SOAK) await expectFit(page);
 });
 
 test("words find steps, the best first, also when the answer to them is late and garbage is collected meanwhile", async () => {
-  const words = page.getByRole("searchbox", { name: "Search what agents did" });
+  const words = page.getByRole("searchbox", { name: "Search agent activity" });
   const asked = "POST /v1/observations/search";
   await harness.ask("mute", { request: asked }); // the app asks again when it has waited for long enough
   await words.fill("northern pier in winter");
   await device.until(async () => (await harness.ask<{ yes: boolean }>("muted")).yes);
   await device.collectGarbage();
-  await page.getByText("The server does not answer now.", { exact: false }).waitFor();
+  await page
+    .getByText("Agent activity is stored on the server, which is not responding.", { exact: false })
+    .waitFor();
   await stepOf("left out in winter alone").waitFor();
   expect(await steps().first().innerText()).toContain("in winter alone");
   const days = page.getByRole("main").getByRole("heading", { level: 4 });
@@ -201,14 +203,14 @@ test("a step is deleted after a question, and the focus is never lost", async ()
   const asking = button("Delete: make test");
   await asking.click();
   const dialog = page.getByRole("dialog", { name: "Delete this step?" });
-  await dialog.getByText("It cannot be brought back.").waitFor();
+  await dialog.getByText("This cannot be undone.").waitFor();
   await expectFit(page);
-  await dialog.getByText("Keep it", { exact: true }).click();
+  await dialog.getByText("Cancel", { exact: true }).click();
   await dialog.waitFor({ state: "hidden" });
   await isFocused(asking);
   expect(await kept()).toHaveLength(8);
   await asking.click();
-  await button("Delete it").click();
+  await button("Delete").click();
   await stepOf("make test").waitFor({ state: "detached" });
   await isFocused(page.getByRole("main").getByRole("status"));
   expect((await kept()).map(({ kind }) => kind)).not.toContain("error");
@@ -237,14 +239,16 @@ test("a project without agents says so; without the server the page says where i
   await expectFit(page);
   await device.offline(true);
   await go(`/projects/${ferry}/agents`);
-  await page.getByText("The server does not answer now.", { exact: false }).waitFor();
+  await page
+    .getByText("Agent activity is stored on the server, which is not responding.", { exact: false })
+    .waitFor();
   await expectFit(page);
   await go("/projects");
-  await page.getByText("Where agents work is known to the server, which does not answer now.").waitFor();
+  await page.getByText("The server is not responding, so agent activity is not shown.").waitFor();
   await expectFit(page);
   await go(`/projects/${ferry}/agents`);
   await page
-    .getByText("it is not on this device. The server does not answer now.", { exact: false })
+    .getByText("Agent activity is stored on the server, which is not responding.", { exact: false })
     .waitFor();
   await device.offline(false);
   await counts(7);

@@ -32,10 +32,10 @@ test("the answer to a question that is asked at once is from the file", async ()
 
 test("it says which file it waits for, and can be had without it", async () => {
   const { page } = device;
-  await page.getByRole("link", { name: "New conversation" }).first().click();
+  await page.getByRole("link", { name: "New chat" }).first().click();
   await device.drop("logbook.txt", LOGBOOK);
   await device.ask("How much is the rent?");
-  await page.getByText("Reading logbook.txt. The answer waits for it.").waitFor();
+  await page.getByText("Reading logbook.txt first. The answer will follow.").waitFor();
   expect(await violations(page)).toEqual([]);
   await page.getByRole("button", { name: "Answer without it" }).click();
   const selector = { sessionId: page.url().split("/s/")[1]! };
@@ -48,10 +48,10 @@ test("it says which file it waits for, and can be had without it", async () => {
 
 test("a page that is closed while a question waits leaves it to the next, which answers it", async () => {
   const { page } = device;
-  await page.getByRole("link", { name: "New conversation" }).first().click();
+  await page.getByRole("link", { name: "New chat" }).first().click();
   await device.drop("voyage.txt", LOGBOOK.replaceAll("ferry", "barge"));
   await device.ask("How many people did the barge carry on day 3?");
-  await page.getByText("Reading voyage.txt. The answer waits for it.").waitFor();
+  await page.getByText("Reading voyage.txt first. The answer will follow.").waitFor();
   const selector = { sessionId: page.url().split("/s/")[1]! };
   await device.reopen();
   device.page.setDefaultTimeout(60_000);

@@ -97,7 +97,7 @@ test("on a phone the documents of a conversation are one line, until it is tappe
   await expect.poll(head).toBeLessThan(PHONE.height / 7);
   expect(await page.getByRole("button", { name: /^Return/u }).count()).toBe(0);
   await fold.click();
-  await page.getByRole("button", { name: /^Return House rules\.pdf/u }).waitFor();
+  await page.getByRole("button", { name: /^Remove House rules\.pdf/u }).waitFor();
   expect(await fold.getAttribute("aria-expanded")).toBe("true");
   expect(await violations(page, ["light", "dark"])).toEqual([]);
 });

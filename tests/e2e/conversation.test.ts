@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 
 function begin(): Promise<void> {
-  return device.page.getByRole("link", { name: "New conversation" }).first().click();
+  return device.page.getByRole("link", { name: "New chat" }).first().click();
 }
 
 /** The turns of the conversation that is shown. */
@@ -52,7 +52,7 @@ function shown(): string {
 /** What is still being written would draw on beside the next test. */
 async function stop(): Promise<void> {
   await device.page.getByRole("button", { name: "Stop" }).click();
-  await device.page.getByText("Stopped. What came is kept.").waitFor();
+  await device.page.getByText("Stopped. What arrived is kept.").waitFor();
 }
 
 /** More than what was kept of the answer before: only then is a stopped one kept in its place. */
@@ -70,10 +70,10 @@ test("an assistant answers, its sources open, and what it was told can be seen",
   await page.getByRole("group", { name: "Sources" }).getByRole("button", { name: "lease.txt" }).click();
   await page.getByRole("dialog").getByText("Harbour Street").waitFor();
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "What the assistant was told" }).click();
+  await page.getByRole("button", { name: "What the assistant saw" }).click();
   await page
     .getByRole("dialog")
-    .getByText(/Documents: [\d.]+% of the room for it/)
+    .getByText(/Documents: [\d.]+% of its limit/)
     .waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -83,13 +83,13 @@ test("offline the documents answer, and the assistant does when the server is ba
   const { page } = device; // in the conversation of the first test
   await device.modelReady();
   await device.offline(true);
-  await page.getByRole("button", { name: "Answer again" }).click();
-  await page.getByText("No new answer came, so this one is kept.").waitFor();
+  await page.getByRole("button", { name: "Regenerate answer" }).click();
+  await page.getByText("No new answer arrived, so the previous one is kept.").waitFor();
   await page.getByText("940 euros", { exact: true }).waitFor();
   await device.ask("And when is it due?");
   await page.getByText("Quoted from your documents").waitFor();
-  await page.getByRole("button", { name: "Let the assistant answer when it can" }).click();
-  await page.getByText("The assistant will answer when it can.").waitFor();
+  await page.getByRole("button", { name: "Let the assistant answer later" }).click();
+  await page.getByText("The assistant will answer when it is available.").waitFor();
   await device.offline(false);
   await page.getByText("You asked: And when is it due?").waitFor();
 });
@@ -111,7 +111,7 @@ test("asked again while it is answered: the first answer ends before the second,
   expect(said.match(/again2\b/gu)).toHaveLength(1); // two that write at once say it twice
   expect(said).not.toContain("word");
   await stop();
-  await page.getByRole("button", { name: "Answer again" }).waitFor(); // nothing writes any more
+  await page.getByRole("button", { name: "Regenerate answer" }).waitFor(); // nothing writes any more
   const [turn] = await turns();
   expect(turn).toMatchObject({ status: "stopped", userMessage: "Tell it slowly, once more." });
 });
@@ -121,7 +121,7 @@ test("a server killed in the middle of an answer: what came is kept, and the pag
   await device.ask("Tell me slowly.");
   await device.page.getByText(/word9/).waitFor();
   await harness.ask("down");
-  await device.page.getByText("This answer broke off. What came is kept.").waitFor();
+  await device.page.getByText("The answer was cut off. What arrived is kept.").waitFor();
   await harness.ask("up");
   const live = async () =>
     (await harness.live(device.user, "episodes")).filter(({ sessionId }) => sessionId === shown());
@@ -132,7 +132,7 @@ test("a server killed in the middle of an answer: what came is kept, and the pag
   expect(await live()).toHaveLength(1);
   await device.until(async () => (await device.state()).sync.kind === "live");
   const [kept] = await turns();
-  await device.page.getByRole("button", { name: "Answer again" }).click();
+  await device.page.getByRole("button", { name: "Regenerate answer" }).click();
   await saysMoreThan(kept!.aiResponse);
   await stop();
 });
@@ -146,9 +146,9 @@ test("an answer is stopped, asked again in other words, and the draft of the nex
   const [stopped] = await turns();
   expect(stopped!.status).toBe("stopped");
   expect(stopped!.aiResponse).toContain("word3");
-  await page.getByRole("button", { name: "Edit and ask again" }).click();
-  await page.getByRole("textbox", { name: "Edit and ask again" }).fill("How much is the rent?");
-  await page.getByRole("button", { name: "Ask again", exact: true }).click();
+  await page.getByRole("button", { name: "Edit and resend" }).click();
+  await page.getByRole("textbox", { name: "Edit and resend" }).fill("How much is the rent?");
+  await page.getByRole("button", { name: "Resend", exact: true }).click();
   await page.getByText("940 euros", { exact: true }).waitFor();
   expect(await turns()).toHaveLength(1);
   const box = page.getByRole("textbox", { name: "Ask about your documents" });
@@ -165,9 +165,7 @@ test("an answer that is stopped before a word of it came is not said to be kept"
   await device.page.getByRole("button", { name: "Stop" }).click();
   await device.page.getByText("Stopped.", { exact: true }).waitFor();
   await device.ask("Are you busy?");
-  await device.page
-    .getByText(/^The assistant cannot answer yet, and is asked again after \d+ seconds?\.$/)
-    .waitFor();
+  await device.page.getByText(/^The assistant cannot answer yet\. Retrying after \d+ seconds?\.$/).waitFor();
   await device.page.getByRole("button", { name: "Stop" }).click();
   await device.page.getByText("Stopped.", { exact: true }).nth(1).waitFor();
 });
@@ -186,7 +184,7 @@ test("a page killed before an answer, or in the middle: the next one answers, or
   await device.reopen();
   const kept = await said();
   expect(kept).toContain("word1");
-  await device.page.getByRole("button", { name: "Answer again" }).click();
+  await device.page.getByRole("button", { name: "Regenerate answer" }).click();
   await saysMoreThan(kept);
   await stop();
 });
@@ -195,7 +193,7 @@ test("a document that is named is offered, and only a yes borrows it", async () 
   const { page } = device;
   await begin();
   await device.ask("What does the lease say about rent?");
-  await page.getByText("Found 'lease.txt' among your documents. Include it?").waitFor();
+  await page.getByText("Found “lease.txt” in your documents. Include it?").waitFor();
   const [before] = await device.rows("documents");
   expect(before!.activeSessions).toHaveLength(1);
   const include = page.getByRole("button", { name: "Include", exact: true });
@@ -203,7 +201,7 @@ test("a document that is named is offered, and only a yes borrows it", async () 
   const [shown, below] = await Promise.all([include.boundingBox(), composer.boundingBox()]);
   expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // in sight, without scrolling
   await include.click();
-  await page.getByRole("button", { name: /Return lease.txt/ }).waitFor();
+  await page.getByRole("button", { name: /Remove lease.txt/ }).waitFor();
   const [after] = await device.rows("documents");
   expect(after!.activeSessions).toHaveLength(2);
 });
@@ -237,7 +235,7 @@ test("of a long conversation the last turns are drawn; earlier ones when they ar
   await page.getByText("Answer 59.").waitFor();
   expect(await drawn()).toBe(50);
   expect(await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)).toBe(0); // the log alone scrolls
-  const earlier = page.getByRole("button", { name: "Show earlier messages (10)" });
+  const earlier = page.getByRole("button", { name: "Show 10 earlier messages" });
   await earlier.scrollIntoViewIfNeeded();
   const placeOfFirst = () => page.getByText("Question 10?").evaluate((it) => it.getBoundingClientRect().top);
   const before = await placeOfFirst();

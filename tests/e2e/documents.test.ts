@@ -33,7 +33,7 @@ function row(page: Page, name: string): Locator {
 }
 
 function tray(page: Page): Locator {
-  return page.getByRole("region", { name: "Files being added" });
+  return page.getByRole("region", { name: "Uploads" });
 }
 
 /** As from the desktop into the window. */
@@ -69,7 +69,7 @@ test("the first visit: three things to try, and a document to try them with", as
   const things = page.getByRole("main").getByRole("listitem");
   const sample = page.getByRole("button", { name: "Add a sample document" });
   await go(page, "/documents");
-  await page.getByRole("heading", { name: "Your documents come here" }).waitFor();
+  await page.getByRole("heading", { name: "No documents yet" }).waitFor();
   expect(await things.count()).toBe(3);
   expect(await violations(page, ["light", "dark"])).toEqual([]);
   await go(page, "/");
@@ -84,14 +84,14 @@ test("the first visit: three things to try, and a document to try them with", as
   await sample.click();
   await tray(page).getByText("1 file added").waitFor();
   expect(await tray(page).getByRole("listitem").count()).toBe(0); // nothing but that is to be told
-  await tray(page).getByRole("button", { name: "Show the files" }).click();
+  await tray(page).getByRole("button", { name: "Show files" }).click();
   await tray(page).getByText("Done").waitFor();
   await sample.waitFor({ state: "detached" }); // who has a document finds the place as calm as ever
-  await page.getByText("Ask something, or drop a file here.").waitFor();
+  await page.getByText("Ask a question, or drop a file here.").waitFor();
   const [{ activeSessions }] = (await phone.rows("documents")) as [DocumentDoc];
   expect(new URL(page.url()).pathname).toBe(`/s/${activeSessions.join()}`);
   await go(page, "/documents");
-  expect(await tray(page).innerText()).toContain("The file itself is not.");
+  expect(await tray(page).innerText()).toContain("not the file itself.");
   await row(page, TIDES).getByText("On this device and the server").waitFor();
   expect(await violations(page, ["light", "dark"])).toEqual([]);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
@@ -107,7 +107,7 @@ test("the same file again is borrowed, not stored twice", async () => {
   await dropFile(page, "tides.md", text);
   await tray(page).getByText("1 file added").waitFor(); // other bytes: another document
   await dropFile(page, "tides again.md", text);
-  await tray(page).getByText("Already here: borrowed").waitFor();
+  await tray(page).getByText("Already in your documents, now in this chat").waitFor();
   await tray(page).getByRole("button", { name: "Clear" }).click();
   await tray(page).waitFor({ state: "detached" });
   await settled(laptop);
@@ -158,7 +158,7 @@ test("borrowing by hand on two devices at once: both survive", async () => {
   await Promise.all([phone, laptop].map((device) => knows(device, "two")));
   for (const { page } of [phone, laptop]) {
     await go(page, "/documents/paged");
-    await page.getByRole("combobox", { name: "Choose a conversation" }).waitFor();
+    await page.getByRole("combobox", { name: "Choose a chat" }).waitFor();
   }
   await Promise.all([phone.offline(true), laptop.offline(true)]);
   await lend(phone, "Conversation one");
@@ -170,7 +170,7 @@ test("borrowing by hand on two devices at once: both survive", async () => {
       return found!.activeSessions.toSorted(compare).join() === "one,two" && found!.accessCount === 0;
     });
   }
-  await laptop.page.getByRole("button", { name: "Take it out of Conversation one" }).click();
+  await laptop.page.getByRole("button", { name: "Remove from Conversation one" }).click();
   await phone.until(async () => {
     const [found] = await phone.rows("documents", { selector: { id: "paged" } });
     return found!.activeSessions.join() === "two";
@@ -182,9 +182,9 @@ async function knows(device: Device, sessionId: string): Promise<void> {
 }
 
 async function lend({ page }: Device, title: string): Promise<void> {
-  await page.getByRole("combobox", { name: "Choose a conversation" }).selectOption({ label: title });
-  await page.getByRole("button", { name: "Use it in a conversation" }).click();
-  await page.getByRole("button", { name: `Take it out of ${title}` }).waitFor();
+  await page.getByRole("combobox", { name: "Choose a chat" }).selectOption({ label: title });
+  await page.getByRole("button", { name: "Add to chat" }).click();
+  await page.getByRole("button", { name: `Remove from ${title}` }).waitFor();
 }
 
 test("deleted here, gone there; a fact drawn from it stays, and it was said so", async () => {
@@ -200,10 +200,10 @@ test("deleted here, gone there; a fact drawn from it stays, and it was said so",
   await expect.poll(() => found.count()).toBe(1);
   await page.getByRole("button", { name: "Delete paged.txt" }).click();
   const dialog = page.getByRole("dialog", { name: "Delete paged.txt?" });
-  await dialog.getByText("1 fact drawn from it stays, marked “source removed”").waitFor();
+  await dialog.getByText("1 fact from it stays, marked “Source removed”").waitFor();
   expect(await violations(page, ["light", "dark"])).toEqual([]);
   await dialog.getByRole("button", { name: "Delete" }).click();
-  await laptop.page.getByText("This document is not here.").waitFor();
+  await laptop.page.getByText("This document is not on this device.").waitFor();
   await laptop.until(async () =>
     (await laptop.rows("vectorEmbeddings")).every((b) => b.documentId !== "paged"),
   );
@@ -232,7 +232,7 @@ test("what is cancelled on its way does not stay, even if the server had stored 
   await stored;
   expect(await violations(page)).toEqual([]);
   await tray(page).getByRole("button", { name: "Cancel unwanted.md" }).click();
-  await tray(page).getByText("Cancelled. Nothing of it stays.").waitFor();
+  await tray(page).getByText("Canceled. Nothing was stored.").waitFor();
   await page.unroute("**/v1/documents");
   await laptop.until(async () => (await gone()) > before);
   expect((await harness.live(ada, "documents")).map(({ filename }) => filename)).not.toContain("unwanted.md");
@@ -298,7 +298,7 @@ test("the 101st document stays on the device until there is room", async () => {
   await tablet.until(async () => (await tablet.rows("documents")).length === 100);
   await go(page, "/documents");
   await page.getByText("100 of 100 documents").first().waitFor();
-  await page.getByText("There is no room for another document.").waitFor();
+  await page.getByText("You have reached the limit of your account.").waitFor();
   await page.getByText("JIGGA account").waitFor();
 
   await page.getByRole("searchbox").fill("lease"); // axe and each look for a row take long among a hundred
@@ -307,7 +307,7 @@ test("the 101st document stays on the device until there is room", async () => {
   await refused
     .getByText(/You have 100 documents, which is the most\. lease\.md stays on this device\./u)
     .waitFor();
-  await page.getByRole("region", { name: "Room" }).getByText("1 document only on this device").waitFor();
+  await page.getByRole("region", { name: "Storage" }).getByText("1 document on this device only").waitFor();
   await page.getByRole("link", { name: "Documents" }).getByText("100 / 100").waitFor(); // the same count
   await settled(tablet);
   expect((await harness.live(bob, "documents")).length).toBe(100);
@@ -326,12 +326,12 @@ test("the 101st document stays on the device until there is room", async () => {
 
   await refused.getByRole("button", { name: "Keep on this device: lease.md" }).click();
   await refused.getByText(/You have 100 documents/u).waitFor({ state: "detached" });
-  await page.getByText("1 document only on this device").first().click();
+  await page.getByText("1 document on this device only").first().click();
   const details = page.getByRole("dialog", { name: "Sync" });
   await details.getByText("lease.md", { exact: true }).waitFor();
   expect(await details.getByRole("button", { name: "Keep on this device" }).count()).toBe(0); // it is kept
   await page.keyboard.press("Escape");
-  await refused.getByRole("button", { name: "Try again with lease.md" }).click();
+  await refused.getByRole("button", { name: "Retry: lease.md" }).click();
   await refused.getByText("On this device and the server").waitFor();
   await tablet.until(async () => {
     const [lease] = (await harness.live(bob, "documents")).filter(({ filename }) => filename === "lease.md");

@@ -6,8 +6,8 @@ import { push, session } from "./people.ts";
 
 withServer();
 
-const DELETED = "This conversation was deleted, here or on another device.";
-const KEPT = "What you had not sent is kept: the next new conversation begins with it.";
+const DELETED = "This chat was deleted, here or on another device.";
+const KEPT = "Your unsent message is kept. It will appear in your next new chat.";
 
 let device: Device;
 let page: Page;
@@ -24,7 +24,7 @@ const go = (name: string) => page.getByRole("link", { name }).first().click();
 async function next(): Promise<string> {
   await go("Documents");
   await box(page).waitFor({ state: "detached" });
-  await go("New conversation");
+  await go("New chat");
   return box(page).inputValue();
 }
 
@@ -33,7 +33,7 @@ test("a new conversation keeps its draft for its tab alone, until it has begun",
   expect(await next()).toBe("Half a question");
   await go("Documents");
   await page.reload();
-  await go("New conversation");
+  await go("New chat");
   expect(await box(page).inputValue()).toBe("Half a question");
 
   const second = await device.open("/");
@@ -46,7 +46,7 @@ test("a new conversation keeps its draft for its tab alone, until it has begun",
   await box(copy).fill("Another question");
   await copy.getByRole("link", { name: "Documents" }).first().click();
   await copy.reload();
-  await copy.getByRole("link", { name: "New conversation" }).first().click();
+  await copy.getByRole("link", { name: "New chat" }).first().click();
   expect(await box(copy).inputValue()).toBe("Another question");
   await copy.close();
 
@@ -67,7 +67,7 @@ test("what was not sent in a conversation that another device deletes begins the
   await harness.call(device.user, "/v1/sessions/gone", { method: "DELETE" });
   await page.getByText(DELETED).waitFor();
   await page.getByText(KEPT).waitFor();
-  await page.getByRole("status").getByRole("link", { name: "New conversation" }).click();
+  await page.getByRole("status").getByRole("link", { name: "New chat" }).click();
   expect(await box(page).inputValue()).toBe("Words of mine");
   expect(page.url()).not.toContain("/s/gone"); // to go on there would make it anew
   expect(await kept()).toEqual(before); // once, and as old as it was: to forget everything takes it along
@@ -78,10 +78,10 @@ test("what was not sent in a conversation that another device deletes begins the
 
 test("a fact that is being written is there after a look elsewhere, until it is stored or left", async () => {
   const button = (name: string) => page.getByRole("button", { name, exact: true });
-  const value = page.getByRole("textbox", { name: "What is true" });
+  const value = page.getByRole("textbox", { name: "Value" });
   await go("Memory");
-  await button("Add a fact").click();
-  await page.getByRole("textbox", { name: "About" }).fill("rent");
+  await button("Add fact").click();
+  await page.getByRole("textbox", { name: "Name" }).fill("rent");
   await value.fill("940 euros");
   expect(await next()).toBe("");
   await go("Memory");
@@ -100,13 +100,13 @@ test("a fact that is being written is there after a look elsewhere, until it is 
   await value.fill("960 euros");
   const { id } = (await device.rows("facts"))[0]!;
   await page.evaluate((id) => window.vademecum.changeFact(id, { value: "970 euros" }), id);
-  await page.getByText("It says now: rent: 970 euros").waitFor();
+  await page.getByText("It now reads: rent: 970 euros").waitFor();
   await page.evaluate((id) => window.vademecum.deleteRow("facts", id), id);
   await value.waitFor({ state: "detached" });
   expect(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes("fact ")))).toEqual(
     [],
   );
-  await button("Add a fact").click();
+  await button("Add fact").click();
   expect(await value.inputValue()).toBe("");
   await button("Cancel").click();
 });

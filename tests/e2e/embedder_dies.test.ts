@@ -40,14 +40,14 @@ test("a search index that was not made whole is, once somebody presses the butto
   await device.until(async () => (await device.state()).sync.kind === "offline");
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
   await device.drop("logbook.txt", Array.from({ length: 700 }, (_, n) => day(n)).join("\n\n"));
-  const tray = device.page.getByRole("region", { name: "Files being added" });
+  const tray = device.page.getByRole("region", { name: "Uploads" });
   await tray.getByText(/^Preparing search: [\d,]+ of [\d,]+ passages$/u).waitFor();
   await killWorkers(device);
-  await tray.getByText("It is here and is found by its words.").waitFor();
+  await tray.getByText("The document was added, and search matches its words.").waitFor();
   const lacking = async () =>
     (await device.rows("vectorEmbeddings")).filter((block) => !block.embedding).length;
   expect(await lacking()).toBeGreaterThan(0);
-  await tray.getByRole("button", { name: "Try again with logbook.txt" }).click();
+  await tray.getByRole("button", { name: "Retry: logbook.txt" }).click();
   await device.until(async () => (await device.rows("documents"))[0]?.status === "ready");
   expect(await lacking()).toBe(0);
 });

@@ -1,7 +1,8 @@
 /** Files read in Chromium, under the server's policy, against what the server's own reader makes of them. */
 
 import type { Page } from "playwright-core";
-import { unreadable } from "../../web/src/ui/words/unreadable.ts";
+import { t } from "../../web/src/locale/t.ts";
+import { UNREADABLE } from "../../web/src/ui/documents/uploadText.ts";
 import { Browser } from "./browser.ts";
 import type { Asked, Outcome } from "./files/page.ts";
 import { Site, type Made } from "./files/site.ts";
@@ -125,7 +126,8 @@ test("a file that gives no words is refused for the server's reason", async () =
 });
 
 test("a refusal says what the server says", async () => {
-  expect(unreadable).toMatchObject(site.about.messages);
+  const texts = Object.fromEntries(Object.entries(UNREADABLE).map(([code, key]) => [code, t(key)]));
+  expect(texts).toMatchObject(site.about.messages);
   expect((await read(file("scan.pdf"))).code).toBe("NO_TEXT");
 });
 

@@ -39,13 +39,13 @@ const has = () =>
 const soonHas = (what: string) => soon(async () => expect(await has()).toBe(what));
 
 test("a question is edited by keyboard alone: Escape leaves it, Enter asks, Shift Enter breaks the line", async () => {
-  const edit = button("Edit and ask again");
+  const edit = button("Edit and resend");
   await edit.press("Enter");
-  await soonHas("TEXTAREA Edit and ask again");
+  await soonHas("TEXTAREA Edit and resend");
   await page.keyboard.press("Escape");
-  await soonHas("BUTTON Edit and ask again");
+  await soonHas("BUTTON Edit and resend");
   await edit.press("Enter");
-  await soonHas("TEXTAREA Edit and ask again");
+  await soonHas("TEXTAREA Edit and resend");
   await page.keyboard.press("End");
   await page.keyboard.press("Shift+Enter");
   await page.keyboard.type("Say it again.");
@@ -57,21 +57,21 @@ test("a question is edited by keyboard alone: Escape leaves it, Enter asks, Shif
 });
 
 test("what stops an answer, asks for another or takes its own row away does not lose the focus", async () => {
-  await button("Answer again").press("Enter");
-  await button("Answer again").waitFor({ state: "detached" });
+  await button("Regenerate answer").press("Enter");
+  await button("Regenerate answer").waitFor({ state: "detached" });
   expect(await has()).not.toBe("BODY");
-  await button("Answer again").waitFor();
+  await button("Regenerate answer").waitFor();
   await writing().fill("Tell me slowly");
   await writing().press("Enter");
   await page.getByText("On and on.").waitFor();
   await button("Stop").press("Enter");
-  await page.getByText("Stopped. What came is kept.").waitFor();
+  await page.getByText("Stopped. What arrived is kept.").waitFor();
   await soonHas("BUTTON Send");
   await device.drop("lease.txt", "The rent of the flat is 940 euros.");
-  await button(/^Return lease\.txt/u).press("Enter");
-  await soonHas("DIV Documents of this conversation");
+  await button(/^Remove lease\.txt/u).press("Enter");
+  await soonHas("DIV Documents in this chat");
   await page.getByRole("link", { name: "Heat pump" }).press("Delete");
-  await soonHas("UL Conversations");
+  await soonHas("UL Chats");
   await button("Undo").press("Enter");
   await page.getByRole("link", { name: "Heat pump" }).waitFor();
   expect(await has()).not.toBe("BODY");
@@ -80,9 +80,9 @@ test("what stops an answer, asks for another or takes its own row away does not 
 test("what works for a while has the focus again when it is done", async () => {
   await page.getByRole("link", { name: "Settings" }).click();
   await page.getByLabel(/^New password/u).fill("a long enough password");
-  await button("Set the password").press("Enter");
-  await page.getByText("The password is set.").waitFor();
-  await soonHas("BUTTON Set the password");
+  await button("Set password").press("Enter");
+  await page.getByText("Your password is set.").waitFor();
+  await soonHas("BUTTON Set password");
   const download = page.waitForEvent("download");
   await button("Export everything").press("Enter");
   await download;

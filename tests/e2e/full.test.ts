@@ -67,28 +67,28 @@ test("what comes, and what is added, waits on a full device and is whole when th
   await fillUp();
   await said("full");
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
-  const tray = page.getByRole("region", { name: "Files being added" });
-  await tray.getByText("This browser has no room left for lease.txt. Nothing was stored.").waitFor();
+  const tray = page.getByRole("region", { name: "Uploads" });
+  await tray.getByText("This browser has no storage left for lease.txt. Nothing was stored.").waitFor();
   await device.ask("How much is the rent?");
-  await page.getByText("This browser has no room left. Nothing was stored.").waitFor();
+  await page.getByText("This browser has no storage left. Nothing was stored.").waitFor();
   const box = page.getByRole("textbox", { name: "Ask about your documents" });
   expect(await box.inputValue()).toBe("How much is the rent?");
-  await page.getByRole("button", { name: "No room left on this device" }).click();
+  await page.getByRole("button", { name: "Browser storage full" }).click();
   await page.getByText("Everything here is safe, and so is the rest on the server").last().waitFor();
   expect(await violations(page, BOTH)).toEqual([]);
   expect(await device.rows("documents")).toEqual([]);
 
   await quota(ROOMY);
   await push(ada, "sessions", session("later", "After there was room"));
-  await page.getByRole("button", { name: "Look again" }).click();
+  await page.getByRole("button", { name: "Sync now" }).click();
   await page.keyboard.press("Escape");
   await device.until(async () => (await device.rows("sessions")).some(({ id }) => id === "later"));
   await device.until(async () => (await device.rows("sessions")).length >= many.length + 1);
   await box.press("Enter");
   await device.until(async () => (await device.rows("episodes")).length === 1);
   await expect.poll(() => box.inputValue()).toBe("");
-  await tray.getByRole("button", { name: "Show the files" }).click(); // they folded when the answer came
-  await tray.getByRole("button", { name: "Try again with lease.txt" }).click();
+  await tray.getByRole("button", { name: "Show files" }).click(); // they folded when the answer came
+  await tray.getByRole("button", { name: "Retry: lease.txt" }).click();
   await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);
   await said("synced");
 });
@@ -96,7 +96,7 @@ test("what comes, and what is added, waits on a full device and is whole when th
 test("what cannot be stored stays in its form: a fact, a project, another title", async () => {
   const { page } = device;
   const button = (name: string) => page.getByRole("button", { name, exact: true });
-  const notices = page.getByText("This browser has no room left. Nothing was stored.");
+  const notices = page.getByText("This browser has no storage left. Nothing was stored.");
   const refused = async () => {
     await notices.first().waitFor();
     await expect.poll(() => notices.count()).toBe(0); // what closes with it is closed by then
@@ -104,12 +104,12 @@ test("what cannot be stored stays in its form: a fact, a project, another title"
   const field = (name: string) => page.getByRole("textbox", { name });
   await fillUp();
   await page.getByRole("link", { name: "Memory" }).click();
-  await button("Add a fact").click();
-  await field("About").fill("rent");
-  await field("What is true").fill("940 euros a month");
+  await button("Add fact").click();
+  await field("Name").fill("rent");
+  await field("Value").fill("940 euros a month");
   await button("Save").click();
   await refused();
-  expect(await field("What is true").inputValue()).toBe("940 euros a month");
+  expect(await field("Value").inputValue()).toBe("940 euros a month");
   await page.getByRole("link", { name: "Projects", exact: true }).click();
   await button("New project").click();
   await field("Name").fill("Flat");
@@ -159,10 +159,10 @@ test("rows that are closed under the app: it says that all is there, and has the
   const { page } = device;
   const names = await page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name!));
   await upgrade(names.filter((name) => name.endsWith("--documents") || name === "vademecum"));
-  await page.getByRole("alert").getByText("All of it is still there.").waitFor();
+  await page.getByRole("alert").getByText("Your data is still on this device.").waitFor();
   const open = async () => (await navigator.locks.query()).held!.map(({ name }) => name).join();
   await soon(async () => expect(await page.evaluate(open)).not.toContain("vademecum-account-")); // a newer version may
-  await page.getByRole("button", { name: "Load again" }).click();
+  await page.getByRole("button", { name: "Reload" }).click();
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   expect(await device.rows("documents")).toHaveLength(2);
 });
@@ -170,9 +170,9 @@ test("rows that are closed under the app: it says that all is there, and has the
 test("storage that is cleared while the app is open: it says so, and has all of it again from the server", async () => {
   const { page } = device;
   await disk.send("Storage.clearDataForOrigin", { origin: harness.url, storageTypes: "indexeddb" });
-  await page.getByRole("alert").getByText("This browser removed what the app kept on this device.").waitFor();
+  await page.getByRole("alert").getByText("The browser deleted this app's data on this device.").waitFor();
   expect(await violations(page, BOTH)).toEqual([]);
-  await page.getByRole("button", { name: "Load again" }).click();
+  await page.getByRole("button", { name: "Reload" }).click();
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   await device.until(async () => (await device.rows("sessions")).length > 150);
   expect(await device.rows("documents")).toHaveLength(2);

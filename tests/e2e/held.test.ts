@@ -25,13 +25,13 @@ test("forget everything: the receipt is told all the same, and what is left here
   const other = await held();
   const { page, user } = device;
   await page.goto(`${harness.url}/memory`);
-  await page.getByLabel("To go on, type: forget everything").fill("forget everything");
+  await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
   await page.getByRole("button", { name: "Forget everything" }).click();
-  const receipt = page.getByRole("dialog", { name: "Everything is forgotten" });
-  await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies),.* nothing of it is left on the server/u).waitFor();
+  const receipt = page.getByRole("dialog", { name: "Everything has been erased" });
+  await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies) and .* nothing is left on the server/u).waitFor();
   expect(await receipt.textContent()).toContain("This device is not clean yet");
   await other.close();
-  await page.getByRole("button", { name: "Start afresh" }).click();
+  await page.getByRole("button", { name: "Start over" }).click();
   await box(page).waitFor();
   await soon(async () => expect(await device.rows("facts")).toEqual([]));
   expect(await harness.live(user, "facts")).toEqual([]);
@@ -43,7 +43,7 @@ test("signing out: whoever is signed out and cannot have the rest goes where one
   await page.goto(`${harness.url}/settings`);
   await page.getByRole("button", { name: "Sign out" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByRole("radio", { name: "Wipe this device" }).check();
+  await dialog.getByRole("radio", { name: "Delete the data on this device" }).check();
   await dialog.getByRole("button", { name: "Sign out" }).click();
   await dialog.getByText("Another tab of this browser still has this account open.").waitFor();
   await dialog.getByRole("button", { name: "Cancel" }).last().click();

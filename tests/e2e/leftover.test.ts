@@ -106,7 +106,7 @@ test.each(["this device", "another device"])("everything is forgotten on %s", as
   if (where === "this device") {
     await page.goto(`${harness.url}/memory`);
     await synced(device);
-    await page.getByLabel("To go on, type: forget everything").fill("forget everything");
+    await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
     await page.getByRole("button", { name: "Forget everything" }).click();
     await page.getByText("This device is clean.").waitFor();
   } else {
@@ -238,10 +238,10 @@ test("a rewrite that runs out of space keeps the copy and says what to do", asyn
   expect(isWritten).toBe(false);
   await release(holder);
   device.page = await device.browser.page(harness.url);
-  await device.page.getByRole("alert").getByText("There is not enough free space").waitFor();
+  await device.page.getByRole("alert").getByText("This device does not have enough free space").waitFor();
   expect((await copiesOf(holder)).length).toBe(1);
   await quota();
-  await device.page.getByRole("button", { name: "Load again" }).click();
+  await device.page.getByRole("button", { name: "Reload" }).click();
   await box(device.page).waitFor();
   expect((await device.rows("facts")).length).toBe(100);
   expect(await copiesOf(holder)).toEqual([]);

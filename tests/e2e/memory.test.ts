@@ -41,10 +41,10 @@ test("a project is made without a network, and a conversation that begins in it 
   await page.getByRole("link", { name: "Projects", exact: true }).click();
   await button("New project").click();
   await page.getByRole("textbox", { name: "Name" }).fill("Choir");
-  await page.getByRole("textbox", { name: "What it is about" }).fill("Programmes, and who sings what.");
+  await page.getByRole("textbox", { name: "Description" }).fill("Programmes, and who sings what.");
   await button("Create").click();
   await page.getByRole("heading", { name: "Choir" }).waitFor();
-  await page.getByRole("link", { name: "New conversation here" }).click();
+  await page.getByRole("link", { name: "New chat here" }).click();
   await device.ask("Who sings the solo?");
   const main = page.getByRole("main");
   await main.getByRole("link", { name: "Choir" }).waitFor();
@@ -64,10 +64,10 @@ test("a conversation is moved from its menu and from the page of the project", a
     .selectOption("Flat in Harbour Street");
   await device.until(async () => (await where()) === "p-flat");
   await go("/projects/p-flat");
-  await button("Take out: “Programme for May”").click();
+  await button("Remove from project: Programme for May").click();
   await device.until(async () => (await where()) === undefined);
   await go(`/projects/${choir}`);
-  await page.getByRole("combobox", { name: "Bring a conversation in" }).click();
+  await page.getByRole("combobox", { name: "Move a chat here" }).click();
   await page.getByRole("option", { name: "Programme for May" }).click();
   await page.getByRole("main").getByRole("link", { name: "Programme for May" }).waitFor();
   await device.until(async () => (await where()) === choir);
@@ -75,25 +75,25 @@ test("a conversation is moved from its menu and from the page of the project", a
 });
 
 test("an overview is written when it is asked for; when the assistant fails, the page says so", async () => {
-  await button("Write an overview").click();
-  const failed = page.getByRole("alert").filter({ hasText: "No overview was written." });
+  await button("Write overview").click();
+  const failed = page.getByRole("alert").filter({ hasText: "The overview could not be written." });
   await failed.filter({ hasText: /assistant/iu }).waitFor();
   await go("/projects/p-flat");
-  await button("Write an overview").click();
+  await button("Write overview").click();
   await page.getByText("three months ahead").waitFor();
   await expectFit(page);
 });
 
 test("a statement is pinned, worded anew, and the earlier one is used again", async () => {
   await go("/memory/of-no-such-name"); // an old link shows what comes first
-  await statement("cooperative answers letters").getByText("Remembered 2 months ago, faint by now").waitFor();
+  await statement("cooperative answers letters").getByText("Remembered 2 months ago, almost faded").waitFor();
   await statement("cooperative answers letters").getByRole("link", { name: "Notice and deposit" }).waitFor();
   await button("Pin: The cooperative answers letters, not mails.").click();
-  await statement("cooperative answers letters").getByText("Pinned: does not fade").waitFor();
+  await statement("cooperative answers letters").getByText("Pinned, does not fade").waitFor();
   const rent = statement("The rent is 940 euros");
-  await rent.getByRole("button", { name: "Said before: 1 earlier version" }).click();
+  await rent.getByRole("button", { name: "1 earlier version" }).click();
   await expectFit(page);
-  await button("Use the earlier one again: The rent is 900 euros.").click();
+  await button("Restore this version: The rent is 900 euros.").click();
   await device.until(async () => {
     const [old, later] = await Promise.all(["m-old", "m-rent"].map((id) => onServer(ada, "memories", id)));
     return old?.["supersedes"] === "m-rent" && later?.["supersededBy"] === "m-old" && !old["supersededBy"];
@@ -102,15 +102,15 @@ test("a statement is pinned, worded anew, and the earlier one is used again", as
 });
 
 test("what is remembered is added by hand, found by place and words, and deleted with a way back", async () => {
-  await button("Remember something").click();
+  await button("Add memory").click();
   await page.getByRole("textbox", { name: "What to remember" }).fill("The cellar key is at Bo's.");
-  await page.getByRole("combobox", { name: "Who sees it" }).selectOption("In Flat in Harbour Street");
+  await page.getByRole("combobox", { name: "Where it applies" }).selectOption("In Flat in Harbour Street");
   await button("Save").click();
   await statement("The cellar key").waitFor();
-  await page.getByRole("searchbox", { name: "Search statements" }).fill("CELLAR");
+  await page.getByRole("searchbox", { name: "Search memories" }).fill("CELLAR");
   await expect.poll(() => page.locator("li[data-memory]").count()).toBe(1);
   await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
-  await page.getByText("No statement fits these words and this place.").waitFor();
+  await page.getByText("No memories match.").waitFor();
   await page.getByRole("combobox", { name: "Where" }).selectOption("In Flat in Harbour Street");
   await button("Delete: The cellar key is at Bo's.").click();
   await statement("The cellar key").waitFor({ state: "detached" });
@@ -122,7 +122,9 @@ test("what is remembered is added by hand, found by place and words, and deleted
 });
 
 test("the chat says when nothing more is remembered from it", async () => {
-  const said = page.getByText("Nothing more is remembered from this chat: it has 50 remembered statements.");
+  const said = page.getByText(
+    "This chat has reached the limit of 50 memories, so no more are added from it.",
+  );
   await go("/s/s-keys");
   await page.getByText("Four, one of them for the cellar.").waitFor();
   expect(await said.count()).toBe(0);
@@ -137,7 +139,7 @@ test("people and things as a list and as a graph, by keyboard", async () => {
   await page.getByText("Bo Lind works for Harbour Housing Cooperative").first().waitFor();
   await expectFit(page);
   await button("Edit notes: Bo Lind").click();
-  await page.getByRole("textbox", { name: "What is noted of Bo Lind" }).fill("Has the spare keys.");
+  await page.getByRole("textbox", { name: "Notes about Bo Lind" }).fill("Has the spare keys.");
   await button("Save").click();
   await device.until(
     async () => (await onServer(ada, "entities", "x-bo"))?.["notes"] === "Has the spare keys.",
@@ -149,22 +151,22 @@ test("people and things as a list and as a graph, by keyboard", async () => {
   expect(await button(/^Deposit, concept/u).getAttribute("aria-pressed")).toBe("true");
   await page.getByText("Three months' rent without heating.").waitFor();
   await expectFit(page);
-  await button("Delete the connection: Harbour Housing Cooperative holds Deposit").click();
+  await button("Delete connection: Harbour Housing Cooperative holds Deposit").click();
   await button(/^Deposit, concept, 0 connections$/u).waitFor();
 });
 
 test("the timeline finds what was said, with and without the server, and opens the turn", async () => {
   await go("/memory/timeline");
   await page.getByRole("link", { name: "Which songs come after the pause?" }).waitFor();
-  await page.getByRole("searchbox", { name: "Search what was said" }).fill("deposit back");
+  await page.getByRole("searchbox", { name: "Search messages" }).fill("deposit back");
   await page.getByText("Found by words and by meaning").waitFor();
   await expectFit(page);
   await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
-  await page.getByText("Nothing that was said has these words.").waitFor();
+  await page.getByText("No messages match.").waitFor();
   await page.getByRole("combobox", { name: "Where" }).selectOption("Everywhere");
   await device.offline(true);
-  await page.getByRole("searchbox", { name: "Search what was said" }).fill("much NOTICE");
-  await page.getByText("1 message. Found on this device, by words alone.").waitFor();
+  await page.getByRole("searchbox", { name: "Search messages" }).fill("much NOTICE");
+  await page.getByText("1 message. Found on this device, by words only.").waitFor();
   await device.offline(false);
   await page.setViewportSize({ width: 1280, height: 360 }); // so that not all of the conversation is seen
   await page.getByRole("link", { name: "How much notice do I have to give?" }).click();
@@ -179,9 +181,9 @@ test("what failed in the background is said with its reason, and tried again", a
   const choir = (await only(device.rows("projects", { selector: { name: "Choir" } }))).id;
   await harness.call(ada, `/v1/projects/${choir}/summarize?later=true`, { method: "POST" });
   await go("/memory/background");
-  await page.getByText("whoever runs this server has switched it off").waitFor();
+  await page.getByText("The administrator of this server has turned this off").waitFor();
   await page.getByText("Summary: Choir").waitFor();
-  await page.getByText(/Tried [2-9] times without success/u).waitFor();
+  await page.getByText(/Failed [2-9] times\./u).waitFor();
   await expectFit(page);
   let job: unknown;
   await page.context().route("**/retry", async (route) => {
@@ -189,7 +191,7 @@ test("what failed in the background is said with its reason, and tried again", a
     job = await response.json();
     await route.fulfill({ response });
   });
-  await button("Try again: Choir").click();
+  await button("Retry: Choir").click();
   await expect.poll(() => job).toMatchObject({ state: "waiting", attempts: 0 }); // counted anew
 });
 
@@ -204,7 +206,7 @@ async function remove(name: string, choice: RegExp, verb: string): Promise<{ id:
   await go(`/projects/${id}`);
   await button(`Delete ${name}`).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByText("What goes, from all your devices").waitFor();
+  await dialog.getByText("This deletes").waitFor();
   await dialog.getByRole("radio", { name: choice }).check();
   expect(await violations(page, ["light", "dark"])).toEqual([]);
   await dialog.getByRole("button", { name: verb, exact: true }).click();
@@ -214,12 +216,8 @@ async function remove(name: string, choice: RegExp, verb: string): Promise<{ id:
 
 test("projects are deleted, one with its conversations and one without, and so they are on the other device", async () => {
   other = await Device.of(ada);
-  const choir = await remove("Choir", /(?:is|are) kept/u, "Delete the project");
-  const flat = await remove(
-    "Flat in Harbour Street",
-    /are deleted, too/u,
-    "Delete the project and its conversations",
-  );
+  const choir = await remove("Choir", /^Keep its/u, "Delete project");
+  const flat = await remove("Flat in Harbour Street", /^Delete its/u, "Delete project and chats");
   await other.until(async () => (await other.rows("projects")).length === 0);
   const homes = async ({ inside }: typeof choir) =>
     (await other.rows("sessions", { selector: { id: { $in: inside } } })).map(

@@ -10,7 +10,7 @@ withNewerApp();
 
 const WAITS = "Another tab has this app open in another version.";
 const ASKED = "A newer version in another tab waits until this page is loaded again.";
-const PROMPT = "A new version is here. What you are writing is kept.";
+const PROMPT = "A new version is available. Anything you are writing is kept.";
 const FAILED = "This version of the app could not bring what is kept on this device into its form.";
 const OUTDATED = "A newer version of this app has been opened on this device";
 
@@ -40,7 +40,7 @@ test("a tab of the older version in which nothing gets lost makes way, and comes
   expect(await facts(newer)).toEqual({ before: "green" });
   await device.page.getByRole("alert").getByText(OUTDATED).waitFor();
   await renew(device.page);
-  await device.page.getByRole("button", { name: "Load the new version" }).click();
+  await device.page.getByRole("button", { name: "Update now" }).click();
   await box(device.page).waitFor();
   expect(await box(device.page).inputValue()).toBe("Half a question");
   expect(await facts(device.page)).toEqual({ before: "green" });
@@ -107,7 +107,7 @@ test("a new version waits until it is wanted, then every tab has it, with its dr
   expect(await facts(other)).toEqual({ before: undefined });
   await other.getByText(PROMPT).waitFor();
 
-  await page.getByRole("button", { name: "Load the new version" }).click();
+  await page.getByRole("button", { name: "Update now" }).click();
   await vi.waitFor(async () => {
     for (const tab of [page, other]) expect(await facts(tab)).toEqual({ before: "green" });
   }, 60_000);

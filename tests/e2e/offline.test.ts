@@ -52,13 +52,13 @@ test("while the server answers no page starts the model, and offline the first q
     .getByText(/^No assistant answered/u)
     .nth(1)
     .waitFor();
-  expect(await device.page.getByText(/None is set up\./u).count()).toBe(1); // what is true now is said once
+  expect(await device.page.getByText(/No assistant is set up\./u).count()).toBe(1); // what is true now is said once
 });
 
 test("what is read and asked offline reaches the other device with its vectors, embedded once", async () => {
   const other = await Device.of(user);
   await device.offline(true);
-  await device.page.getByRole("link", { name: "New conversation" }).first().click();
+  await device.page.getByRole("link", { name: "New chat" }).first().click();
   await device.drop("ferry.txt", FERRY);
   await device.embedded(2);
   await device.ask("When does the ferry leave?");

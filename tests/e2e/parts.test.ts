@@ -14,11 +14,11 @@ const lose = (...paths: string[]) =>
   Promise.all(paths.map((path) => context().route(path, (route) => route.abort())));
 const find = (...paths: string[]) => Promise.all(paths.map((path) => context().unroute(path)));
 const told = () =>
-  device.page.getByRole("alert").filter({ hasText: "A part of this page could not be loaded" });
-const loadAgain = () => told().getByRole("button", { name: "Load again" });
+  device.page.getByRole("alert").filter({ hasText: "Part of this page could not be loaded" });
+const loadAgain = () => told().getByRole("button", { name: "Reload" });
 const question = () => device.page.getByRole("textbox", { name: "Ask about your documents" });
 const words = () =>
-  device.page.getByRole("textbox", { name: "Find conversations, documents, memories, commands" });
+  device.page.getByRole("textbox", { name: "Search chats, documents, memories and commands" });
 
 test("a page: its place stays empty until all is loaded again, when the server answers; a draft stays", async () => {
   const lost = ["**/assets/Documents-*.js", "**/health"];
@@ -28,7 +28,7 @@ test("a page: its place stays empty until all is loaded again, when the server a
   const conversation = page.url();
   await page.getByRole("link", { name: "Documents" }).click();
   await loadAgain().click();
-  await told().getByText("The server does not answer.").waitFor();
+  await told().getByText("The server is not responding.").waitFor();
   await find(...lost);
   await loadAgain().click();
   await page.getByRole("heading", { name: "Documents", exact: true }).waitFor();
@@ -49,7 +49,7 @@ test("what of a page is not there hides nothing else, and can be put off", async
   await failed;
   await device.page.waitForTimeout(500); // what would tell it has had its time
   expect(await told().count()).toBe(0);
-  await device.page.getByRole("button", { name: "Find" }).click();
+  await device.page.getByRole("button", { name: "Search" }).click();
   await words().waitFor();
 });
 

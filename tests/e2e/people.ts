@@ -7,7 +7,7 @@ import { violations } from "./accessible.ts";
 import type { Ways } from "./browser.ts";
 
 export const PASSWORD = "a long enough password";
-type Afterwards = "Keep what is on this device" | "Wipe this device";
+type Afterwards = "Keep the data on this device" | "Delete the data on this device";
 export type Person = NewUser & { email: string };
 
 export async function person(): Promise<Person> {

@@ -63,7 +63,7 @@ test("all that is pressed is as large as a thumb", async () => {
     "The rent is 940 euros a month.",
   );
   await page.getByText("1 file added").waitFor();
-  await page.getByRole("button", { name: /^Return lease/u }).waitFor();
+  await page.getByRole("button", { name: /^Remove lease/u }).waitFor();
   expect(await small()).toEqual([]);
   await page.getByRole("button", { name: "Clear" }).tap();
   await go("/documents");
@@ -73,7 +73,7 @@ test("all that is pressed is as large as a thumb", async () => {
   await page.getByText("a flat in Harbour Street").waitFor();
   expect(await small()).toEqual([]);
   await go("/settings");
-  await page.getByRole("button", { name: "Set the password" }).waitFor();
+  await page.getByRole("button", { name: "Set password" }).waitFor();
   expect(await small()).toEqual([]);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
 });
@@ -121,12 +121,12 @@ test("files that were added are not told of over the answer to the next question
 test("files that could not be added do not lie over the answer to the next question", async () => {
   await go("/s/s-long");
   await device.drop("cat.jpg", Buffer.from([0xff, 0xd8, 0xff, 1, 2, 3]));
-  await page.getByText("This kind of file cannot be read.").waitFor();
+  await page.getByText("This type of file is not supported.").waitFor();
   await device.ask("Another table, please");
-  await page.getByRole("button", { name: "Show the files" }).waitFor();
+  await page.getByRole("button", { name: "Show files" }).waitFor();
   await page.getByText("1 file could not be added").waitFor();
-  await page.getByRole("button", { name: "Show the files" }).tap();
-  await page.getByText("This kind of file cannot be read.").waitFor();
+  await page.getByRole("button", { name: "Show files" }).tap();
+  await page.getByText("This type of file is not supported.").waitFor();
   await page.getByRole("button", { name: "Clear" }).tap();
 });
 
@@ -150,7 +150,7 @@ test("the name of the app is shown as a whole or not at all beside what is said 
     });
   const say = (what: string) =>
     page.locator("[data-said] span").evaluate((line, what) => (line.firstChild!.nodeValue = what), what);
-  await say("Synced now");
+  await say("Server busy");
   expect(await seen()).toBe("whole");
   await say("2 documents only on this device");
   expect(await seen()).toBe("not at all");

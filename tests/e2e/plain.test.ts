@@ -30,7 +30,7 @@ test("a document is quoted, shown and told of without the marks of Markdown, whe
   const [document] = await device.rows("documents");
   await device.ask("How high are they?");
   await page.getByText("Sixteen metres").waitFor();
-  await page.getByRole("button", { name: "What the assistant was told" }).click();
+  await page.getByRole("button", { name: "What the assistant saw" }).click();
   const told = page.getByRole("dialog").locator("blockquote");
   await told.getByText("Neap tides are").waitFor();
   expect(await told.innerText()).not.toMatch(MARKS);
@@ -41,21 +41,21 @@ test("a document is quoted, shown and told of without the marks of Markdown, whe
   const quote = page.getByRole("article").locator("blockquote");
   await quote.getByText("Neap tides are the low_* ones.").waitFor();
   expect(await quote.innerText()).not.toMatch(MARKS);
-  await page.getByRole("button", { name: "What an assistant would be told" }).click();
-  const would = page.getByRole("dialog", { name: "What an assistant would be told" });
+  await page.getByRole("button", { name: "What an assistant would see" }).click();
+  const would = page.getByRole("dialog", { name: "What an assistant would see" });
   await would.getByText("[DOCUMENT CONTEXT]").waitFor();
   const prompt = await would.locator("pre").innerText();
   expect(prompt).toContain("User: How high are they?\nAssistant: **Sixteen** metres [1].");
   expect(prompt).toContain("Source: tides.md\n");
   expect(prompt).not.toContain("What are neap tides?"); // it comes after it
-  await would.getByText(/Documents: (?!0%)[\d.]+% of the room for it/u).waitFor();
+  await would.getByText(/Documents: (?!0%)[\d.]+% of its limit/u).waitFor();
   await page.getByRole("button", { name: "Close", exact: true }).click();
   await device.offline(false);
   await device.until(async () => (await device.state()).sync.kind === "live");
   await quote.getByRole("button", { name: "tides.md" }).click();
   const beside = page.getByRole("dialog", { name: "tides.md" });
   expect((await beside.locator("mark").innerText()).trim()).toBe(READ);
-  await beside.getByRole("button", { name: "Close the passage" }).click();
+  await beside.getByRole("button", { name: "Close passage" }).click();
 
   await go(`/documents/${document!.id}`);
   const text = page.getByRole("region", { name: "Text" });
@@ -69,8 +69,8 @@ test("a document is quoted, shown and told of without the marks of Markdown, whe
 });
 
 test("of many files those that wait are cancelled at once; what failed stands in one place with its reason", async () => {
-  const tray = page.getByRole("region", { name: "Files being added" });
-  const failed = tray.getByRole("region", { name: "What failed" });
+  const tray = page.getByRole("region", { name: "Uploads" });
+  const failed = tray.getByRole("region", { name: "Failed files" });
   const files = (names: readonly string[], text: string) =>
     names.map((name) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text && text + name) }));
   let goOn = () => {};
@@ -82,17 +82,17 @@ test("of many files those that wait are cancelled at once; what failed stands in
   await go("/");
   const input = page.locator("input[type=file]").first();
   await input.setInputFiles(files(["1.txt", "2.txt", "3.txt", "4.txt", "5.txt"], "The ferry leaves at "));
-  await tray.getByRole("button", { name: "Cancel the 4 that wait" }).click();
+  await tray.getByRole("button", { name: "Cancel 4 waiting" }).click();
   goOn();
   await tray.getByText("1 file added").waitFor();
-  expect(await tray.getByText("Cancelled. Nothing of it stays.").count()).toBe(4);
+  expect(await tray.getByText("Canceled. Nothing was stored.").count()).toBe(4);
   await page.context().unroute("**/v1/documents*");
   await tray.getByRole("button", { name: "Clear" }).click();
 
   await input.setInputFiles([...files(["6.txt"], "The ferry returns at "), ...files(["7.txt", "8.txt"], "")]);
   await tray.getByText("2 files could not be added, 1 file added").waitFor();
   expect(await failed.getByRole("listitem").count()).toBe(2);
-  expect(await failed.getByText("There is no text in this file.").count()).toBe(2);
+  expect(await failed.getByText("This file contains no text.").count()).toBe(2);
   expect(await failed.getByRole("button").count()).toBe(0); // the same would come of it again
   expect(await violations(page, ["light", "dark"])).toEqual([]);
 });

@@ -8,8 +8,8 @@ test("the receipt is kept for whoever looks at another page meanwhile, until it 
   const device = await prepared();
   const { page, user } = device;
   const [receipt, erasing] = [
-    page.getByRole("dialog", { name: "Everything is forgotten" }),
-    page.getByText("Erasing and checking…"),
+    page.getByRole("dialog", { name: "Everything has been erased" }),
+    page.getByText("Erasing and verifying…"),
   ];
   const goTo = (name: string) => page.getByRole("link", { name, exact: true }).first().click();
   let goOn = () => {};
@@ -18,7 +18,7 @@ test("the receipt is kept for whoever looks at another page meanwhile, until it 
     await held;
     await route.fallback();
   });
-  await page.getByLabel("To go on, type: forget everything").fill("forget everything");
+  await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
   await page.getByRole("button", { name: "Forget everything" }).click();
   await erasing.waitFor();
   await goTo("Settings");
@@ -27,14 +27,14 @@ test("the receipt is kept for whoever looks at another page meanwhile, until it 
   await goTo("Settings");
   await erasing.waitFor({ state: "detached" });
   goOn();
-  await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies),.* nothing of it is left on the server/u).waitFor();
+  await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies) and .* nothing is left on the server/u).waitFor();
   expect(await device.rows("facts")).toEqual([]);
   await page.reload();
   await receipt.getByText("This device is clean.").waitFor();
   await receipt.getByRole("button", { name: "Close" }).click();
   await receipt.waitFor({ state: "detached" });
   await page.reload();
-  await page.getByLabel("To go on, type: forget everything").waitFor();
+  await page.getByLabel("To confirm, type: forget everything").waitFor();
   expect(await receipt.count()).toBe(0);
   expect(await harness.live(user, "facts")).toEqual([]);
 });
@@ -43,12 +43,12 @@ test("while the receipt is read, nothing of what was forgotten stands behind it"
   const { page } = await prepared();
   const places = page.locator("nav");
   await places.getByText("1 / 100").waitFor();
-  await page.getByLabel("To go on, type: forget everything").fill("forget everything");
+  await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
   // The receipt is quicker than the rows' own news that they are gone.
   const receipt = { rows: 2, files: 1, bytes: 9, at: new Date().toISOString(), checked: 9, leftovers: 0 };
   await page.context().route("**/v1/forget", (route) => route.fulfill({ json: receipt }));
   await page.getByRole("button", { name: "Forget everything" }).click();
-  await page.getByRole("dialog", { name: "Everything is forgotten" }).waitFor();
+  await page.getByRole("dialog", { name: "Everything has been erased" }).waitFor();
   await places.getByText("0 / 100").waitFor({ timeout: 5_000 });
   expect(await places.locator("li").count()).toBe(0);
 });

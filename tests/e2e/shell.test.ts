@@ -2,7 +2,8 @@
 
 import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import type { Locator, Page } from "playwright-core";
-import { sync } from "../../web/src/ui/words/sync.ts";
+import { t } from "../../web/src/locale/t.ts";
+import type { Said } from "../../web/src/core/sync/syncStatus.ts";
 import { harness, withServer } from "./app.ts";
 import {
   block,
@@ -46,7 +47,7 @@ async function listen(page: Page): Promise<void> {
 test("Ctrl K finds a conversation by a few letters, ? shows the keys", async () => {
   await visit.page.getByRole("link", { name: "Lease of the flat" }).waitFor();
   await visit.page.keyboard.press("Control+k");
-  await visit.page.getByRole("textbox", { name: "Find conversations" }).fill("pump heat");
+  await visit.page.getByRole("textbox", { name: "Search chats" }).fill("pump heat");
   await visit.page.getByRole("button", { name: "Heat pump", exact: true }).last().waitFor();
   await visit.accessible();
   await visit.page.keyboard.press("Enter");
@@ -54,7 +55,7 @@ test("Ctrl K finds a conversation by a few letters, ? shows the keys", async () 
   await visit.page.keyboard.press("Control+j");
   await visit.page.waitForURL("**/documents");
   await visit.page.keyboard.press("Shift+?");
-  await visit.page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await visit.page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
   await visit.accessible();
   await visit.page.keyboard.press("Escape");
 });
@@ -90,12 +91,12 @@ test("the focus goes back to what opened a sheet when it is closed", async () =>
   const dots = page.getByRole("button", { name: "Rename, move or delete “Lease of the flat”" });
   const button = (name: string) => page.getByRole("button", { name, exact: true });
   const title = page.getByRole("textbox", { name: "New title" });
-  const find = page.getByRole("textbox", { name: "Find conversations" });
+  const find = page.getByRole("textbox", { name: "Search chats" });
   await box.focus();
   await page.keyboard.press("Control+k");
   await closed(find, box);
-  await button("Find").press("Enter");
-  await closed(find, button("Find"));
+  await button("Search").press("Enter");
+  await closed(find, button("Search"));
   await visit.line().press("Enter");
   await closed(page.getByRole("dialog", { name: "Sync" }), visit.line());
   await page.getByRole("link", { name: "Lease of the flat" }).press("F2");
@@ -141,9 +142,9 @@ test("the text that lost a conflict is kept, shown and can be used after all", a
   expect(strFromU8(unzipSync(new Uint8Array(zip))["lost.jsonl"]!)).toContain("the laptop's words");
   await visit.line().click();
   await visit.page.getByText("the laptop's words").waitFor();
-  await visit.page.getByText("Your version of “about.f2” gave way").waitFor(); // and not only that it was a fact
+  await visit.page.getByText("Your version of “about.f2” was replaced").waitFor(); // and not only that it was a fact
   await visit.accessible();
-  await visit.press("Use mine");
+  await visit.press("Restore my version");
   await visit.device.until(
     async () => (await onServer(ada, "facts", "f2"))?.["value"] === "the laptop's words",
   );
@@ -166,9 +167,9 @@ test("a question that was asked offline in a conversation deleted elsewhere is k
   await train.said("lost");
   expect(await train.device.rows("episodes")).toEqual([]);
   await train.line().click();
-  const told = sync.lostTurn("Why was the heating cold in May?");
+  const told = t("sync.replacedQuestion", { name: "Why was the heating cold in May?" });
   await train.page.getByText(told).waitFor();
-  expect(await train.page.getByRole("button", { name: "Use mine" }).count()).toBe(0); // there is no row for it
+  expect(await train.page.getByRole("button", { name: "Restore my version" }).count()).toBe(0); // there is no row for it
   await train.page.getByRole("button", { name: "Copy" }).last().waitFor();
   await train.accessible();
   await train.press("Dismiss");
@@ -185,22 +186,22 @@ test("what the server refused is shown with its reason, and tried again", async 
   await visit.line().click();
   await visit.page.getByText("Refused", { exact: true }).last().waitFor();
   const dialog = visit.page.getByRole("dialog", { name: "Sync" });
-  await dialog.getByText("a conversation that another program knows by the same number").waitFor();
+  await dialog.getByText("a chat with the same ID").waitFor();
   expect(await dialog.innerText()).not.toContain("externalId");
   expect((await visit.device.rows("sessions", { selector: { id: "s-refused" } }))[0]?.syncError?.code).toBe(
     "DUPLICATE",
   );
   await visit.accessible();
   await harness.call(ada, "/v1/sessions/s-taken", { method: "DELETE" });
-  await visit.press("Try again");
+  await visit.press("Retry");
   await visit.device.until(async () => (await onServer(ada, "sessions", "s-refused")) !== undefined);
   await visit.page.keyboard.press("Escape");
   await visit.said("synced");
 });
 
 test("who listens is told what the line says, or nothing, and never something else", async () => {
-  const heard = await visit.page.evaluate(() => (window as any).heard as [keyof typeof sync.said, string][]);
-  expect(heard.filter(([said, told]) => told && told !== sync.said[said])).toEqual([]);
+  const heard = await visit.page.evaluate(() => (window as any).heard as [Said, string][]);
+  expect(heard.filter(([said, told]) => told && told !== t(`sync.detail.${said}`))).toEqual([]);
   const told = new Set(heard.filter(([, told]) => told).map(([said]) => said));
   expect([...told]).toEqual(expect.arrayContaining(["starting", "synced", "lost", "refused"]));
 });
@@ -209,7 +210,7 @@ test("a fact is added, confirmed and edited by hand", async () => {
   await visit.goTo("Memory");
   await visit.press("Confirm: about.f1");
   await visit.press("Edit: about.f2");
-  await visit.page.getByLabel("What is true").fill("edited by hand");
+  await visit.page.getByLabel("Value").fill("edited by hand");
   await visit.press("Save");
   await visit.device.until(async () => {
     const [one, two] = await Promise.all(["f1", "f2"].map((id) => onServer(ada, "facts", id)));
@@ -237,10 +238,10 @@ test("in a conversation that is deleted elsewhere while it is open nothing more 
   const box = page.getByRole("textbox", { name: "Ask about your documents" });
   await box.waitFor();
   await push(ada, "sessions", { ...session("s-gone", "Soon gone"), _deleted: true });
-  await page.getByText("This conversation was deleted, here or on another device.").waitFor();
+  await page.getByText("This chat was deleted, here or on another device.").waitFor();
   expect(await box.count()).toBe(0);
   await visit.accessible();
-  await page.getByRole("log").getByRole("link", { name: "New conversation" }).click();
+  await page.getByRole("log").getByRole("link", { name: "New chat" }).click();
   await box.waitFor();
   expect(page.url()).not.toContain("s-gone");
 });
@@ -254,7 +255,7 @@ test("on 360 pixels and with text twice as large nothing is cut off or wider tha
   await letters(32);
   for (const [place, button] of [
     ["Memory", "Forget everything"],
-    ["Settings", "Set the password"],
+    ["Settings", "Set password"],
   ] as const) {
     await visit.press("Menu");
     await visit.goTo(place);
@@ -262,14 +263,14 @@ test("on 360 pixels and with text twice as large nothing is cut off or wider tha
     expect(await tooWide(), place).toEqual([]);
   }
   await visit.press("Menu");
-  expect(await visit.page.getByRole("button", { name: "Find", exact: true }).isVisible()).toBe(true);
+  expect(await visit.page.getByRole("button", { name: "Search", exact: true }).isVisible()).toBe(true);
   expect(await tooWide(), "Menu").toEqual([]);
   await visit.goTo("Lease of the flat");
   const box = visit.page.getByRole("textbox", { name: "Ask about your documents" });
   expect((await box.boundingBox())!.width).toBeGreaterThan(250);
-  await visit.page.getByText("Authoritative", { exact: true }).waitFor();
+  await visit.page.getByText("Documents only", { exact: true }).waitFor();
   await visit.press("2 documents");
-  await visit.page.getByRole("button", { name: `Return ${filename}` }).waitFor();
+  await visit.page.getByRole("button", { name: `Remove ${filename} from this chat` }).waitFor();
   expect(await tooWide(), "a conversation").toEqual([]);
   await visit.press("2 documents");
   const [top, bottom] = await visit.page.evaluate(() => {

@@ -85,7 +85,7 @@ test("an account that another tab has open is not removed from the device; once 
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   expect(await shared.rows("facts")).toHaveLength(2);
   const other = await shared.open("/settings");
-  await other.getByRole("button", { name: `Remove ${email} from this device` }).click();
+  await other.getByRole("button", { name: `Remove from this device: ${email}` }).click();
   const sure = other.getByRole("alert").getByRole("button", { name: "Remove from this device" });
   await sure.click();
   await other.getByText("Another tab of this browser still has this account open.").waitFor();
@@ -146,7 +146,7 @@ test("what a closed tab was at is gone on with by one that is open: a file, and 
     second.locator("input[type=file]").first().setInputFiles({ name, mimeType: "text/plain", buffer });
   await harness.ask("down");
   await device.until(async () => (await device.state()).sync.kind === "offline");
-  const tray = (page: Page) => page.getByRole("region", { name: "Files being added" });
+  const tray = (page: Page) => page.getByRole("region", { name: "Uploads" });
   const kept = "Kept on this device until the server can read it";
   await add("utf32.txt", Buffer.from("fffe00004100000042000000", "hex")); // only the server reads it
   await tray(second).getByText(kept).waitFor();

@@ -30,7 +30,7 @@ beforeAll(async () => {
   });
 });
 
-const alert = () => visit.page.getByRole("alert").filter({ hasText: "This cannot be shown" });
+const alert = () => visit.page.getByRole("alert").filter({ hasText: "This page cannot be displayed" });
 const go = (name: string) => visit.page.getByRole("link", { name }).first().click();
 const breaks = (broken: boolean) => visit.page.evaluate((on) => void ((window as any).broken = on), broken);
 

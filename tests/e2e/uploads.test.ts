@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 function tray(page: Page): Locator {
-  return page.getByRole("region", { name: "Files being added" });
+  return page.getByRole("region", { name: "Uploads" });
 }
 
 /** The cited passage as it is shown beside the conversation, or over it. */

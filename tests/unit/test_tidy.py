@@ -121,7 +121,7 @@ def is_used(path: Path, module: str) -> bool:
 
 def test_documents_name_files_that_exist():
     """A mention of a module has its layer's folder, so that a script can rename it."""
-    folders = (PACKAGE, *(ROOT / name for name in ("web/src", "tests", "bench")))
+    folders = (PACKAGE, *(ROOT / name for name in ("web", "tests", "bench")))
     there = [f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in folder.rglob("*.*")]
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         named = set(re.findall(r"`([\w./]+\.(?:py|tsx?|mjs))\b", source(page)))

@@ -8,12 +8,12 @@ import { App } from "./ui/App.tsx";
 import { ErrorBoundary } from "./ui/components/ErrorBoundary.tsx";
 import { ErrorFallback } from "./ui/components/ErrorFallback.tsx";
 import { LoadErrorPrompt } from "./ui/LoadErrorPrompt.tsx";
-import { words } from "./ui/words.ts";
 import "./ui/style.css";
 import { theme } from "./ui/theme.ts";
 import { hearOffers } from "./ui/appInstall.ts";
 import { keepOnDevice } from "./ui/appUpdate.ts";
 import { part } from "./ui/lazyComponent.ts";
+import { t } from "./locale/t.ts";
 
 const Notices = part(() => import("./ui/components/Notices.tsx"));
 
@@ -27,7 +27,7 @@ createRoot(document.getElementById("root")!).render(
       <Suspense>
         <Notices />
       </Suspense>
-      <ErrorBoundary instead={<ErrorFallback what={words.places.undrawnApp} />}>
+      <ErrorBoundary instead={<ErrorFallback what={t("app.failed")} />}>
         <App />
       </ErrorBoundary>
       <LoadErrorPrompt />

@@ -20,8 +20,8 @@ import { Shell } from "./Shell.tsx";
 import { useIsForgetting } from "./leaveAccount.ts";
 import { UpdateRequired } from "./sync/UpdateRequired.tsx";
 import { tellUnloaded } from "./loadError.ts";
-import { words } from "./words.ts";
 import { part } from "./lazyComponent.ts";
+import { t } from "../locale/t.ts";
 
 const SignIn = part(() => import("./SignIn.tsx"));
 
@@ -70,18 +70,18 @@ export function App() {
       {entered.kind !== "opening" ? (
         <Stack align="center" p="md">
           <Text component="h1" fz="h4" fw={700} m={0}>
-            {words.places.app}
+            {t("app.name")}
           </Text>
-          <Text role="alert">{words.places[entered.kind]}</Text>
+          <Text role="alert">{t(`app.start.${entered.kind}`)}</Text>
           {entered.kind === "outdated" && <UpdateRequired />}
           {entered.kind !== "outdated" && entered.kind !== "waits" && (
-            <Button onClick={() => location.reload()}>{words.places.reload}</Button>
+            <Button onClick={() => location.reload()}>{t("app.reload")}</Button>
           )}
         </Stack>
       ) : (
         <Stack align="center" role="status">
           <Loader type="dots" />
-          <Text c="dimmed">{words.places.loading}</Text>
+          <Text c="dimmed">{t("app.opening")}</Text>
         </Stack>
       )}
     </Center>

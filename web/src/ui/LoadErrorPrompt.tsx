@@ -4,7 +4,7 @@ import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { Banner } from "./components/Banner.tsx";
 import { dismissUnloaded, loadAgain, useLoadError } from "./loadError.ts";
-import { words } from "./words.ts";
+import { t } from "../locale/t.ts";
 
 export function LoadErrorPrompt() {
   const lacks = useLoadError();
@@ -23,14 +23,14 @@ function Prompt() {
 
   return (
     <Banner>
-      <Text size="sm">{words.places.unloaded}</Text>
-      {!answers && <Text size="sm">{words.places.unreachable}</Text>}
+      <Text size="sm">{t("app.loadFailed")}</Text>
+      {!answers && <Text size="sm">{t("app.unreachable")}</Text>}
       <Group gap="xs" mt="xs">
         <Button size="xs" loading={busy} onClick={() => void load()}>
-          {words.places.reload}
+          {t("app.reload")}
         </Button>
         <Button size="xs" variant="default" onClick={dismissUnloaded}>
-          {words.places.later}
+          {t("app.later")}
         </Button>
       </Group>
     </Banner>

@@ -3,7 +3,7 @@
 import { Button, Text } from "@mantine/core";
 import { useReloadRequest } from "./reloadRequest.ts";
 import { Banner } from "./components/Banner.tsx";
-import { words } from "./words.ts";
+import { t } from "../locale/t.ts";
 
 export function ReloadRequestPrompt() {
   return <div role="status">{useReloadRequest() && <Asked />}</div>;
@@ -12,9 +12,9 @@ export function ReloadRequestPrompt() {
 function Asked() {
   return (
     <Banner>
-      <Text size="sm">{words.places.asked}</Text>
+      <Text size="sm">{t("app.reloadRequested")}</Text>
       <Button size="xs" mt="xs" onClick={() => location.reload()}>
-        {words.places.reload}
+        {t("app.reload")}
       </Button>
     </Banner>
   );

@@ -17,8 +17,8 @@ import { newId } from "../core/schema/uuid7.ts";
 import { useDesk } from "../client/backendClient.tsx";
 import { ErrorFallback } from "./components/ErrorFallback.tsx";
 import { newConversation } from "./drafts.ts";
-import { words } from "./words.ts";
 import { part } from "./lazyComponent.ts";
+import { t } from "../locale/t.ts";
 
 const Documents = part(() => import("./documents/Documents.tsx"));
 const Memory = part(() => import("./memory/Memory.tsx"));
@@ -49,7 +49,7 @@ export function Shell() {
       padding={0}
     >
       <a href="#main" className={classes["skip"]}>
-        {words.places.skip}
+        {t("app.skip")}
       </a>
       <AppShell.Header px="md">
         <Group h="100%" wrap="nowrap">
@@ -61,12 +61,12 @@ export function Shell() {
               hiddenFrom="sm"
               size="sm"
               flex="none"
-              aria-label={words.places.menu}
+              aria-label={t("app.menu")}
               aria-expanded={opened}
             />
             <div className={classes["name"]}>
               <Text component="h1" fz="h4" fw={700} m={0}>
-                {words.places.app}
+                {t("app.name")}
               </Text>
             </div>
           </Group>

@@ -15,8 +15,7 @@ import { useEffect, useState, type FormEvent } from "react";
 import type { KnownAccount } from "../storage/deviceDatabase.ts";
 import { door } from "../client/backendClient.tsx";
 import { isUnreachable, said } from "./errorMessage.ts";
-import { words } from "./words.ts";
-import { signIn } from "./words/signIn.ts";
+import { t } from "../locale/t.ts";
 
 export default function SignIn() {
   const [problem, setProblem] = useState<string>();
@@ -30,7 +29,7 @@ export default function SignIn() {
       await door.signIn(String(form.get("email")), String(form.get("password")));
       location.assign("/");
     } catch (error) {
-      setProblem(isUnreachable(error) ? signIn.offline : said(error));
+      setProblem(isUnreachable(error) ? t("signIn.offline") : said(error));
       setBusy(false);
     }
   }
@@ -39,27 +38,32 @@ export default function SignIn() {
     <Container component="main" size="xs" pt="12dvh" pb="xl">
       <form onSubmit={(event) => void submit(event)}>
         <Stack>
-          <Title fz="clamp(1.5rem, 10vw, 2.125rem)">{words.places.app}</Title>
+          <Title fz="clamp(1.5rem, 10vw, 2.125rem)">{t("app.name")}</Title>
           {problem && (
             <Alert color="red" role="alert">
               {problem}
             </Alert>
           )}
           <TextInput
-            label={signIn.email}
-            description={signIn.emailHint}
+            label={t("signIn.email")}
+            description={t("signIn.emailHint")}
             name="email"
             type="email"
             autoComplete="username"
             required
           />
-          <PasswordInput label={signIn.password} name="password" autoComplete="current-password" required />
+          <PasswordInput
+            label={t("signIn.password")}
+            name="password"
+            autoComplete="current-password"
+            required
+          />
           <Button type="submit" loading={busy}>
-            {signIn.button}
+            {t("signIn.submit")}
           </Button>
-          {signIn.hints.map((hint) => (
-            <Text key={hint} size="sm" c="dimmed">
-              {hint}
+          {(["signIn.noPassword", "signIn.forgotten"] as const).map((key) => (
+            <Text key={key} size="sm" c="dimmed">
+              {t(key)}
             </Text>
           ))}
         </Stack>
@@ -82,10 +86,10 @@ function Kept() {
 
   return (
     <Stack mt="xl">
-      <Divider label={signIn.kept} />
+      <Divider label={t("signIn.kept")} />
       {accounts.map(({ userId, email }) => (
         <Button key={userId} variant="default" onClick={() => void open(userId)}>
-          {signIn.open(email)}
+          {t("signIn.open", { email })}
         </Button>
       ))}
     </Stack>

@@ -3,7 +3,7 @@
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 import { changeVersion, useNewVersion } from "./appUpdate.ts";
-import { words } from "./words.ts";
+import { t } from "../locale/t.ts";
 
 export function UpdatePrompt() {
   const newer = useNewVersion();
@@ -12,13 +12,13 @@ export function UpdatePrompt() {
     <div role="status">
       {newer && !dismissed && (
         <Paper withBorder p="sm">
-          <Text size="sm">{words.places.newer}</Text>
+          <Text size="sm">{t("app.updateReady")}</Text>
           <Group gap="xs" mt="xs">
             <Button size="xs" onClick={() => void changeVersion()}>
-              {words.places.loadVersion}
+              {t("app.update")}
             </Button>
             <Button size="xs" variant="default" onClick={() => setDismissed(true)}>
-              {words.places.later}
+              {t("app.later")}
             </Button>
           </Group>
         </Paper>

@@ -1,16 +1,26 @@
-/** An error in words for people. Only its name and its message come out of the worker. */
+/** Messages of errors. Of an error in the worker only its name and its message reach the page. */
 
+import { t, type TextKey } from "../locale/t.ts";
 import type { Code } from "../core/errors.ts";
-import { words } from "./words.ts";
-import { problems } from "./words/problems.ts";
 
+const TEXTS: Record<Code, TextKey> = {
+  FULL: "errors.full",
+  NEWER_FORM: "app.start.outdated",
+  NOT_CARRIED_OVER: "app.start.notCarriedOver",
+  OPEN_ELSEWHERE: "errors.openElsewhere",
+  UNLOADED: "errors.loadFailed",
+  OTHER_ACCOUNT: "errors.otherAccount",
+  ROW_GONE: "errors.itemGone",
+};
+
+/** Return the message of an error for the user. */
 export function said(error: unknown): string {
-  if (isUnreachable(error)) return words.places.unreachable;
+  if (isUnreachable(error)) return t("app.unreachable");
   const { name, message } = error as Error;
-  return name === "Coded" ? problems[message as Code] : message;
+  return name === "Coded" ? t(TEXTS[message as Code]) : message;
 }
 
-/** A request that found no server, or one that said nothing. */
+/** Return whether a request did not reach the server, or got no response in time. */
 export function isUnreachable(error: unknown): boolean {
   return ["Unreachable", "TimeoutError"].includes((error as Error).name);
 }

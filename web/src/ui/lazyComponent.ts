@@ -1,6 +1,7 @@
 /** Parts of the page that are loaded when they are first shown. */
 
 import { lazy, type ComponentType } from "react";
+import { loadTexts } from "../locale/t.ts";
 import { tellUnloaded } from "./loadError.ts";
 
 /**
@@ -10,10 +11,12 @@ import { tellUnloaded } from "./loadError.ts";
 export function part<Part extends ComponentType<any>>(load: () => Promise<{ default: Part }>) {
   return lazy(() => {
     const askedAt = performance.now();
-    return load().catch((error: unknown) => {
-      console.error(error);
-      tellUnloaded(askedAt);
-      return new Promise<never>(() => {});
-    });
+    return Promise.all([load(), loadTexts()])
+      .then(([part]) => part)
+      .catch((error: unknown) => {
+        console.error(error);
+        tellUnloaded(askedAt);
+        return new Promise<never>(() => {});
+      });
   });
 }

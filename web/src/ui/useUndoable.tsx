@@ -5,7 +5,7 @@ import { notifications } from "@mantine/notifications";
 import { useLocation } from "wouter";
 import { setPending } from "./pendingDeletes.ts";
 import { tellError } from "./notify.ts";
-import { words } from "./words.ts";
+import { t } from "../locale/t.ts";
 
 const UNDO_MS = 7_000;
 
@@ -43,7 +43,7 @@ export function useUndoable(): (undoable: Undoable) => void {
           <Text size="sm">{message}</Text>
           {/* It is whole, however long the message is. */}
           <Button size="compact-md" variant="light" flex="none" onClick={bringBack}>
-            {words.places.undo}
+            {t("common.undo")}
           </Button>
         </Group>
       ),

@@ -65,14 +65,14 @@ class Unreadable(Exception):
 
 
 MESSAGES = {
-    "UNSUPPORTED_TYPE": "This kind of file cannot be read. Nothing was stored. PDF, Word, PowerPoint, Excel, "
-    "OpenDocument text (ODT), HTML, Markdown, CSV, JSON, RTF, EPUB, plain text and source code can.",
-    "NO_TEXT": "This PDF holds pictures of pages, not text, so there is nothing to search. Nothing was stored.",
-    "GARBLED": "The text inside this file is scrambled: it cannot be read as words. Nothing was stored.",
-    "ENCRYPTED": "This file is locked with a password. Nothing was stored. Save it without one and try again.",
+    "UNSUPPORTED_TYPE": "This type of file is not supported. Nothing was stored. Use PDF, Word, PowerPoint, "
+    "Excel, OpenDocument text (ODT), HTML, Markdown, CSV, JSON, RTF, EPUB, plain text or source code.",
+    "NO_TEXT": "This PDF contains only images of pages, so there is no text to search. Nothing was stored.",
+    "GARBLED": "The text in this file is scrambled and cannot be read. Nothing was stored.",
+    "ENCRYPTED": "This file is password-protected. Nothing was stored. Remove the password and try again.",
     "DAMAGED": "This file is damaged and cannot be read. Nothing was stored.",
-    "TOO_EXPANSIVE": "This file unpacks to more than can be read safely. Nothing was stored.",
+    "TOO_EXPANSIVE": "This file unpacks to more data than can be read safely. Nothing was stored.",
     "PARSE_TIMEOUT": "Reading this file took too long. Nothing was stored.",
     "PARSE_MEMORY": "Reading this file needed too much memory. Nothing was stored.",
-    "EMPTY": "There is no text in this file. Nothing was stored.",
+    "EMPTY": "This file contains no text. Nothing was stored.",
 }

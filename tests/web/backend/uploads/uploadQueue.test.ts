@@ -3,7 +3,7 @@
 import { deleteDocuments, deleteSession } from "../../../../web/src/backend/library/deletion.ts";
 import { isWorthAnotherTry } from "../../../../web/src/core/documents/uploadTask.ts";
 import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { uploads as words } from "../../../../web/src/ui/words/uploads.ts";
+import { stageLabel } from "../../../../web/src/ui/documents/uploadText.ts";
 import { insert, stored, T } from "../../device.ts";
 import {
   answering,
@@ -61,7 +61,7 @@ test("a half document for whose text there is no room keeps its file, says so, a
   await until(desk, "f", "failed");
   expect(desk.task("f")).toMatchObject({ code: "QUOTA_KEPT", documentId: null });
   expect(isWorthAnotherTry(desk.task("f")!)).toBe(true);
-  expect(words.stage(desk.task("f")!)).toContain("is kept on this device");
+  expect(stageLabel(desk.task("f")!)).toContain("is kept on this device");
   expect([...desk.files.rows.keys()]).toEqual(["f"]);
   await desk.uploads.again("f");
   await until(desk, "f", "done");

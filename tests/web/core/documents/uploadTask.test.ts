@@ -1,7 +1,7 @@
 /** What the tray says of many files that are added at once, and in which order it lists them. */
 
 import { inOrder, type Task } from "../../../../web/src/core/documents/uploadTask.ts";
-import { uploads } from "../../../../web/src/ui/words/uploads.ts";
+import { uploadSummary } from "../../../../web/src/ui/documents/uploadText.ts";
 
 const task = (id: string, stage: Task["stage"]): Task => ({
   ...{ id, name: `${id}.txt`, size: 1, sessionId: null, stage, done: 0, of: 0 },
@@ -14,21 +14,21 @@ const listed = (...stages: Task["stage"][]) =>
     .join("");
 
 test("it says which of how many is being added", () => {
-  expect(uploads.summary(tasks("reading"))).toBe("Adding 1 file");
-  expect(uploads.summary(tasks("sending", "waiting", "waiting"))).toBe("Adding file 1 of 3");
-  expect(uploads.summary(tasks("done", "failed", "reading", "waiting"))).toBe(
+  expect(uploadSummary(tasks("reading"))).toBe("Adding 1 file");
+  expect(uploadSummary(tasks("sending", "waiting", "waiting"))).toBe("Adding file 1 of 3");
+  expect(uploadSummary(tasks("done", "failed", "reading", "waiting"))).toBe(
     "Adding file 3 of 4, 1 file could not be added",
   );
-  expect(uploads.summary(tasks("cancelled", "done", "embedding"))).toBe("Adding file 2 of 2");
-  expect(uploads.summary(tasks("done", "needs-server", "reading"))).toBe("Adding file 2 of 2");
-  expect(uploads.summary(tasks("done", "done"))).toBe("2 files added");
+  expect(uploadSummary(tasks("cancelled", "done", "embedding"))).toBe("Adding file 2 of 2");
+  expect(uploadSummary(tasks("done", "needs-server", "reading"))).toBe("Adding file 2 of 2");
+  expect(uploadSummary(tasks("done", "done"))).toBe("2 files added");
   const here = { ...task("a", "done"), existing: true };
-  expect(uploads.summary([...tasks("done"), here])).toBe("1 file added, 1 file was here already");
-  expect(uploads.summary(tasks("done", "failed", "done", "cancelled"))).toBe(
+  expect(uploadSummary([...tasks("done"), here])).toBe("1 file added, 1 file was already here");
+  expect(uploadSummary(tasks("done", "failed", "done", "cancelled"))).toBe(
     "1 file could not be added, 2 files added",
   );
-  expect(uploads.summary([{ ...task("a", "failed"), documentId: "d" }])).toBe(
-    "1 file could not be prepared wholly",
+  expect(uploadSummary([{ ...task("a", "failed"), documentId: "d" }])).toBe(
+    "1 file was not fully prepared for search",
   );
 });
 

@@ -5,10 +5,10 @@ import { IconEyeOff, IconPinFilled } from "@tabler/icons-react";
 import { useId, useState } from "react";
 import { hasMore, headOf, type Observation } from "../../core/agents/observations.ts";
 import { Chevron } from "../components/Chevron.tsx";
-import { agents as words } from "../words/agents.ts";
 import classes from "./agents.module.css";
 import { KindIcon } from "./KindIcon.tsx";
-import { LOCALE } from "../words/locale.ts";
+import { date, dateTime, time } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   step: Observation;
@@ -26,7 +26,7 @@ const PROSE: readonly Observation["kind"][] = ["prompt", "decision", "session"];
 export function AgentStep({ step, dated, onPin, onDelete }: Props) {
   const [opened, setOpened] = useState(false);
   const textId = useId();
-  const head = headOf(step) || words.nameless;
+  const head = headOf(step) || t("agents.noDetails");
   const font = PROSE.includes(step.kind) ? {} : { ff: "monospace" };
   const title = (
     <Text span {...font} size="sm" dir="auto" className={classes["head"]!} data-whole={opened || undefined}>
@@ -71,15 +71,20 @@ interface ActionsProps extends Pick<Props, "onPin" | "onDelete"> {
 function Actions({ head, pinned, onPin, onDelete }: ActionsProps) {
   return (
     <Group gap={4} ms="auto" me={-8} wrap="nowrap">
-      <Action verb={pinned ? words.unpin : words.pin} head={head} onClick={onPin} />
-      <Action verb={words.delete} head={head} onClick={onDelete} />
+      <Action verb={pinned ? t("common.unpin") : t("common.pin")} head={head} onClick={onPin} />
+      <Action verb={t("common.delete")} head={head} onClick={onDelete} />
     </Group>
   );
 }
 
 function Action({ verb, head, onClick }: { verb: string; head: string; onClick: () => void }) {
   return (
-    <Button size="compact-sm" variant="subtle" aria-label={words.of(verb, head)} onClick={onClick}>
+    <Button
+      size="compact-sm"
+      variant="subtle"
+      aria-label={t("common.actionOn", { action: verb, name: head })}
+      onClick={onClick}
+    >
       {verb}
     </Button>
   );
@@ -87,12 +92,12 @@ function Action({ verb, head, onClick }: { verb: string; head: string; onClick: 
 
 function About({ step, dated }: Pick<Props, "step" | "dated">) {
   const { kind, createdAt, updatedAt, tool, count, redactions, pinned } = step;
-  const time = new Date(createdAt).toLocaleTimeString(LOCALE, { timeStyle: "short" });
+  const at = time(createdAt);
   const said = [
-    dated ? `${words.day(createdAt)}, ${time}` : time,
+    dated ? `${date(createdAt)}, ${at}` : at,
     tool,
-    count > 1 && words.times(count),
-    count > 1 && updatedAt !== createdAt && words.last(updatedAt),
+    count > 1 && t("agents.times", { n: count }),
+    count > 1 && updatedAt !== createdAt && t("agents.last", { when: dateTime(updatedAt) }),
   ];
   return (
     <Group gap="xs" miw={0} flex="1 1 12rem">
@@ -100,8 +105,8 @@ function About({ step, dated }: Pick<Props, "step" | "dated">) {
       <Text span size="sm" c="dimmed">
         {said.filter(Boolean).join(" · ")}
       </Text>
-      {redactions > 0 && <Mark icon={IconEyeOff} text={words.hidden(redactions)} />}
-      {pinned && <Mark icon={IconPinFilled} text={words.pinned} />}
+      {redactions > 0 && <Mark icon={IconEyeOff} text={t("agents.hidden", { n: redactions })} />}
+      {pinned && <Mark icon={IconPinFilled} text={t("agents.pinned")} />}
     </Group>
   );
 }

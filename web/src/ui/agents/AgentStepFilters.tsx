@@ -3,7 +3,8 @@
 import { Checkbox, Group, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { KINDS, type Wanted } from "../../core/agents/observations.ts";
 import type { AgentSession } from "../../backend/memory/observations.ts";
-import { agents as words } from "../words/agents.ts";
+import { dateTime } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   wanted: Wanted;
@@ -17,40 +18,40 @@ export function AgentStepFilters({
   onChange,
 }: Props) {
   return (
-    <Stack component="fieldset" gap="xs" m={0} p={0} bd="none" miw={0} aria-label={words.filters}>
+    <Stack component="fieldset" gap="xs" m={0} p={0} bd="none" miw={0} aria-label={t("agents.filters")}>
       <TextInput
         type="search"
-        label={words.search}
+        label={t("agents.search")}
         value={query}
         onChange={(event) => onChange({ words: event.currentTarget.value })}
       />
       <Group gap="xs" align="end">
         <NativeSelect
-          label={words.kind}
+          label={t("agents.kind")}
           flex="1 1 9rem"
           value={kind}
           onChange={(event) => onChange({ kind: event.currentTarget.value as Wanted["kind"] })}
           data={[
-            { value: "", label: words.allKinds },
-            ...KINDS.map((value) => ({ value, label: words.kinds[value] })),
+            { value: "", label: t("agents.allKinds") },
+            ...KINDS.map((value) => ({ value, label: t(`agents.kind.${value}`) })),
           ]}
         />
         <NativeSelect
-          label={words.session}
+          label={t("agents.session")}
           flex="2 1 14rem"
           value={agentSession}
           onChange={(event) => onChange({ agentSession: event.currentTarget.value })}
           data={[
-            { value: "", label: words.allSessions },
+            { value: "", label: t("agents.allSessions") },
             ...sessions.map(({ agentSession, firstAt, observations }) => ({
               value: agentSession,
-              label: words.oneSession(firstAt, observations),
+              label: t("agents.sessionOption", { when: dateTime(firstAt), n: observations }),
             })),
           ]}
         />
       </Group>
       <Checkbox
-        label={words.pinnedOnly}
+        label={t("agents.pinnedOnly")}
         py={12}
         checked={pinned}
         onChange={(event) => onChange({ pinned: event.currentTarget.checked })}

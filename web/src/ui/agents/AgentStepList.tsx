@@ -4,8 +4,9 @@ import { Stack, Title } from "@mantine/core";
 import { grouped } from "../../lib/groupBy.ts";
 import type { Observation } from "../../core/agents/observations.ts";
 import { PlainList } from "../components/PlainList.tsx";
-import { agents as words } from "../words/agents.ts";
 import { AgentStep } from "./AgentStep.tsx";
+import { date } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   steps: readonly Observation[];
@@ -16,7 +17,7 @@ interface Props {
 
 export function AgentStepList({ steps, byDay, ...verbs }: Props) {
   if (!byDay) return <List steps={steps} dated {...verbs} />;
-  return [...grouped(steps, ({ createdAt }) => words.day(createdAt))].map(([day, steps]) => (
+  return [...grouped(steps, ({ createdAt }) => date(createdAt))].map(([day, steps]) => (
     <Stack key={day} gap="xs">
       <Title order={4} size="h6" c="dimmed">
         {day}
@@ -31,7 +32,7 @@ interface ListProps extends Omit<Props, "byDay"> {
   label?: string;
 }
 
-function List({ steps, dated, label = words.title, onPin, onDelete }: ListProps) {
+function List({ steps, dated, label = t("agents.title"), onPin, onDelete }: ListProps) {
   return (
     <PlainList aria-label={label}>
       {steps.map((step) => (

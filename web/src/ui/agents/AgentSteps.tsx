@@ -7,13 +7,13 @@ import { EVERYTHING, type Observation, type Wanted } from "../../core/agents/obs
 import { isUnreachable, said } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
 import { tell, tellError } from "../notify.ts";
-import { agents as words } from "../words/agents.ts";
 import classes from "./agents.module.css";
 import { DeleteStepDialog } from "./DeleteStepDialog.tsx";
 import { AgentStepFilters } from "./AgentStepFilters.tsx";
 import { AgentStepList } from "./AgentStepList.tsx";
 import { useAgentActivity } from "./useAgentActivity.ts";
 import { useSteps, type Asked } from "./useSteps.ts";
+import { t } from "../../locale/t.ts";
 
 const TYPING_MS = 250;
 
@@ -27,20 +27,23 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
   const isWhole = Object.values({ ...wanted, words: typed }).every((one) => !one);
 
   const pinOrNot = (step: Observation) =>
-    void pin(step).then(({ pinned }) => tell(pinned ? words.nowPinned : words.nowUnpinned), tellError);
+    void pin(step).then(
+      ({ pinned }) => tell(pinned ? t("agents.pinnedNow") : t("agents.unpinnedNow")),
+      tellError,
+    );
 
   function confirmDeletion(step: Observation) {
     setDeleting(undefined);
     void remove(step).then(() => {
-      tell(words.deletion.deleted);
+      tell(t("agents.deleted"));
       status.current?.focus(); // what had the focus is gone
     }, tellError);
   }
 
   return (
-    <Section title={words.title} hint={words.hint}>
+    <Section title={t("agents.title")} hint={t("agents.hint")}>
       {work?.notice && (
-        <Alert color="orange" variant="light" title={words.namesake}>
+        <Alert color="orange" variant="light" title={t("agents.namesake")}>
           {work.notice}
         </Alert>
       )}
@@ -57,7 +60,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
         </Text>
         {asked?.kind === "shown" && (
           <Button size="compact-sm" variant="default" onClick={look}>
-            {words.refresh}
+            {t("common.refresh")}
           </Button>
         )}
       </Group>
@@ -65,7 +68,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
       {asked?.kind === "failed" && (
         <Group>
           <Button variant="default" onClick={look}>
-            {words.tryAgain}
+            {t("common.retry")}
           </Button>
         </Group>
       )}
@@ -79,7 +82,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
           />
           {asked.page.next && (
             <Button variant="subtle" onClick={() => void more().catch(tellError)}>
-              {words.more}
+              {t("common.showMore")}
             </Button>
           )}
         </Stack>
@@ -99,11 +102,13 @@ interface SummaryProps {
 }
 
 function Summary({ asked, isWhole }: SummaryProps) {
-  if (!asked) return words.loading;
+  if (!asked) return t("agents.loading");
   if (asked.kind === "failed") {
-    return isUnreachable(asked.error) ? words.away : `${words.failed} ${said(asked.error)}`;
+    return isUnreachable(asked.error) ? t("agents.offline") : `${t("agents.failed")} ${said(asked.error)}`;
   }
   const { observations, next } = asked.page;
-  if (observations.length === 0) return isWhole ? words.none : words.noneFit;
-  return asked.searched ? words.found(observations.length) : words.shown(observations.length, next !== null);
+  if (observations.length === 0) return isWhole ? t("agents.none") : t("agents.noneFound");
+  return asked.searched
+    ? t("agents.found", { n: observations.length })
+    : t(next === null ? "agents.steps" : "agents.newest", { n: observations.length });
 }

@@ -3,9 +3,7 @@
 import { Text } from "@mantine/core";
 import { headOf, type Observation } from "../../core/agents/observations.ts";
 import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
-import { agents } from "../words/agents.ts";
-
-const words = agents.deletion;
+import { t } from "../../locale/t.ts";
 
 interface Props {
   /** Undefined: nothing is asked. */
@@ -18,16 +16,16 @@ export function DeleteStepDialog({ step, onConfirm, onClose }: Props) {
   return (
     <ConfirmDialog
       opened={step !== undefined}
-      title={words.title}
-      cancel={words.cancel}
-      confirm={words.confirm}
+      title={t("agents.delete.title")}
+      cancel={t("common.cancel")}
+      confirm={t("common.delete")}
       onConfirm={() => step && onConfirm(step)}
       onClose={onClose}
     >
       <Text ff="monospace" size="sm" lineClamp={3} dir="auto">
         {step && headOf(step)}
       </Text>
-      <Text size="sm">{words.goes}</Text>
+      <Text size="sm">{t("agents.delete.effect")}</Text>
     </ConfirmDialog>
   );
 }

@@ -13,7 +13,7 @@ import {
   IconTerminal2,
 } from "@tabler/icons-react";
 import type { ObservationKind } from "../../core/agents/observations.ts";
-import { agents as words } from "../words/agents.ts";
+import { t } from "../../locale/t.ts";
 
 const ICONS = {
   edit: IconPencil,
@@ -33,7 +33,7 @@ export function KindIcon({ kind }: { kind: ObservationKind }) {
     <Group component="span" gap={6} wrap="nowrap" flex="none">
       <Icon size={16} aria-hidden />
       <Text span size="sm" fw={600}>
-        {words.kinds[kind]}
+        {t(`agents.kind.${kind}`)}
       </Text>
     </Group>
   );

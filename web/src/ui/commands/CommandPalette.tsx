@@ -16,28 +16,33 @@ import { beginning } from "../../lib/truncate.ts";
 import { matcher } from "../../core/text/wordMatch.ts";
 import type { Hit } from "../../backend/library/quickSearch.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { find as words } from "../words/find.ts";
 import { useCloseRequest } from "../useCloseRequest.ts";
 import { useCommands } from "./useCommands.ts";
+import { t } from "../../locale/t.ts";
 
 const [store, spotlight] = createSpotlight();
 const DETAIL_MOST = 200; // a fact may be as long as a book
 const GROUPS = [
-  { kind: "session", label: words.sessions, icon: <IconMessage size={18} />, to: (id: string) => `/s/${id}` },
+  {
+    kind: "session",
+    label: "commands.chats",
+    icon: <IconMessage size={18} />,
+    to: (id: string) => `/s/${id}`,
+  },
   {
     kind: "document",
-    label: words.documents,
+    label: "commands.documents",
     icon: <IconFile size={18} />,
     to: (id: string) => `/documents/${id}`,
   },
   {
     kind: "project",
-    label: words.projects,
+    label: "commands.projects",
     icon: <IconFolder size={18} />,
     to: (id: string) => `/projects/${id}`,
   },
-  { kind: "fact", label: words.facts, icon: <IconBrain size={18} />, to: () => "/memory" },
-  { kind: "memory", label: words.memories, icon: <IconBrain size={18} />, to: () => "/memory" },
+  { kind: "fact", label: "commands.facts", icon: <IconBrain size={18} />, to: () => "/memory" },
+  { kind: "memory", label: "commands.memories", icon: <IconBrain size={18} />, to: () => "/memory" },
 ] as const;
 
 export default function CommandPalette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
@@ -55,12 +60,12 @@ export default function CommandPalette({ onClose, onKeys }: { onClose: () => voi
       onQueryChange={setQuery}
       onSpotlightClose={onClose}
       shortcut={null}
-      attributes={{ content: { "aria-label": words.placeholder } }}
+      attributes={{ content: { "aria-label": t("commands.placeholder") } }}
       scrollable
     >
       <Spotlight.Search
-        placeholder={words.placeholder}
-        aria-label={words.placeholder}
+        placeholder={t("commands.placeholder")}
+        aria-label={t("commands.placeholder")}
         leftSection={<IconSearch size={20} />}
       />
       <Spotlight.ActionsList>
@@ -68,7 +73,7 @@ export default function CommandPalette({ onClose, onKeys }: { onClose: () => voi
           const found = hits.filter((hit) => hit.kind === kind);
           return (
             found.length > 0 && (
-              <Spotlight.ActionsGroup key={kind} label={label}>
+              <Spotlight.ActionsGroup key={kind} label={t(label)}>
                 {found.map(({ id, title, detail }) => (
                   <Spotlight.Action
                     key={id}
@@ -83,7 +88,7 @@ export default function CommandPalette({ onClose, onKeys }: { onClose: () => voi
           );
         })}
         {commands.length > 0 && (
-          <Spotlight.ActionsGroup label={words.commands}>
+          <Spotlight.ActionsGroup label={t("commands.commands")}>
             {commands.map(({ label, run }) => (
               <Spotlight.Action
                 key={label}
@@ -94,7 +99,7 @@ export default function CommandPalette({ onClose, onKeys }: { onClose: () => voi
             ))}
           </Spotlight.ActionsGroup>
         )}
-        {hits.length + commands.length === 0 && <Spotlight.Empty>{words.nothing}</Spotlight.Empty>}
+        {hits.length + commands.length === 0 && <Spotlight.Empty>{t("commands.none")}</Spotlight.Empty>}
       </Spotlight.ActionsList>
     </Spotlight.Root>
   );

@@ -2,8 +2,20 @@
 
 import { Kbd, Modal, Table } from "@mantine/core";
 import { MOD } from "../shortcuts.ts";
-import { words } from "../words.ts";
-import { find } from "../words/find.ts";
+import { t } from "../../locale/t.ts";
+
+const SHORTCUTS = [
+  ["Enter", "shortcuts.send"],
+  ["Shift Enter", "shortcuts.newLine"],
+  ["Esc", "shortcuts.stop"],
+  ["↑", "shortcuts.editLast"],
+  ["Mod K", "shortcuts.search"],
+  ["Mod N", "shortcuts.newChat"],
+  ["Mod J", "shortcuts.documents"],
+  ["F2", "shortcuts.renameChat"],
+  ["Delete", "shortcuts.deleteChat"],
+  ["?", "shortcuts.show"],
+] as const;
 
 export default function ShortcutHelp({ onClose }: { onClose: () => void }) {
   return (
@@ -11,18 +23,18 @@ export default function ShortcutHelp({ onClose }: { onClose: () => void }) {
       opened
       onClose={onClose}
       attributes={{ header: { role: "none" } }} // no second banner on the page
-      title={find.keysTitle}
-      closeButtonProps={{ "aria-label": words.places.cancel }}
+      title={t("shortcuts.title")}
+      closeButtonProps={{ "aria-label": t("common.close") }}
     >
       <Table>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>{find.key}</Table.Th>
-            <Table.Th>{find.does}</Table.Th>
+            <Table.Th>{t("shortcuts.key")}</Table.Th>
+            <Table.Th>{t("shortcuts.action")}</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {find.keys.map(([keys, does]) => (
+          {SHORTCUTS.map(([keys, action]) => (
             <Table.Tr key={keys}>
               <Table.Td>
                 {keys.split(" ").map((key) => (
@@ -31,7 +43,7 @@ export default function ShortcutHelp({ onClose }: { onClose: () => void }) {
                   </Kbd>
                 ))}
               </Table.Td>
-              <Table.Td>{does}</Table.Td>
+              <Table.Td>{t(action)}</Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>

@@ -1,8 +1,7 @@
 import { useMantineColorScheme } from "@mantine/core";
 import { useLocation } from "wouter";
 import { useDesk } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
-import { find } from "../words/find.ts";
+import { t } from "../../locale/t.ts";
 
 interface Command {
   label: string;
@@ -15,13 +14,13 @@ export function useCommands(onKeys: () => void): Command[] {
   const [, go] = useLocation();
   const { toggleColorScheme } = useMantineColorScheme();
   return [
-    { label: words.places.newConversation, run: () => go("/") },
-    { label: words.places.documents, run: () => go("/documents") },
-    { label: words.places.projects, run: () => go("/projects") },
-    { label: words.places.memory, run: () => go("/memory") },
-    { label: words.places.settings, run: () => go("/settings") },
-    { label: find.syncNow, run: () => void desk.syncNow() },
-    { label: find.theme, run: toggleColorScheme },
-    { label: find.keysTitle, run: onKeys },
+    { label: t("sidebar.newChat"), run: () => go("/") },
+    { label: t("sidebar.documents"), run: () => go("/documents") },
+    { label: t("sidebar.projects"), run: () => go("/projects") },
+    { label: t("sidebar.memory"), run: () => go("/memory") },
+    { label: t("sidebar.settings"), run: () => go("/settings") },
+    { label: t("sync.now"), run: () => void desk.syncNow() },
+    { label: t("commands.theme"), run: toggleColorScheme },
+    { label: t("shortcuts.title"), run: onKeys },
   ];
 }

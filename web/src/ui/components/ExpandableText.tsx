@@ -3,7 +3,7 @@
 import { Button, Text, type TextProps } from "@mantine/core";
 import { useState } from "react";
 import { beginning } from "../../lib/truncate.ts";
-import { long as words } from "../words/long.ts";
+import { t } from "../../locale/t.ts";
 
 const SHOWN = 1_000;
 /** A text that is a little longer is shown whole: the button would take as much room. */
@@ -19,7 +19,7 @@ export function ExpandableText({ text, ...props }: { text: string } & TextProps)
       </Text>
       {isLong && (
         <Button size="compact-sm" variant="subtle" ms={-8} onClick={() => setAll(!all)}>
-          {all ? words.less : words.all(text.length)}
+          {all ? t("common.showLess") : t("common.showAll", { n: text.length })}
         </Button>
       )}
     </>

@@ -2,7 +2,7 @@
 
 import { Button, Group, Stack } from "@mantine/core";
 import type { FormEvent, KeyboardEvent, ReactNode } from "react";
-import { form as words } from "../words/form.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   onSave: (given: (field: string) => string) => void;
@@ -13,7 +13,7 @@ interface Props {
   children: ReactNode;
 }
 
-export function Form({ onSave, onCancel, save = words.save, small = false, children }: Props) {
+export function Form({ onSave, onCancel, save = t("common.save"), small = false, children }: Props) {
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();
     const given = new FormData(event.currentTarget);
@@ -34,7 +34,7 @@ export function Form({ onSave, onCancel, save = words.save, small = false, child
             {save}
           </Button>
           <Button size={size} variant="default" onClick={onCancel}>
-            {words.cancel}
+            {t("common.cancel")}
           </Button>
         </Group>
       </Stack>

@@ -3,7 +3,7 @@
 import { NativeSelect } from "@mantine/core";
 import type { Where } from "../../backend/memory/timeline.ts";
 import { useProjects } from "../projects/useProjects.ts";
-import { memory as words } from "../words/memory.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   label: string;
@@ -21,9 +21,9 @@ export function ScopeSelect({ label, value, onChange, everywhere = false }: Prop
       value={value ?? ""}
       onChange={(event) => onChange(event.currentTarget.value || null)}
       data={[
-        ...(everywhere ? [{ value: "*", label: words.everywhere }] : []),
-        { value: "", label: words.inPool },
-        ...(projects ?? []).map(({ id, name }) => ({ value: id, label: words.inProject(name) })),
+        ...(everywhere ? [{ value: "*", label: t("memory.everywhere") }] : []),
+        { value: "", label: t("memory.inNoProject") },
+        ...(projects ?? []).map(({ id, name }) => ({ value: id, label: t("memory.inProject", { name }) })),
       ]}
     />
   );

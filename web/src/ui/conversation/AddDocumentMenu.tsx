@@ -4,7 +4,7 @@ import { Button, Menu, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 export default function AddDocumentMenu({
   sessionId,
@@ -22,11 +22,11 @@ export default function AddDocumentMenu({
       <Menu.Target>
         {/* It takes the place of the one that was pressed, and has the focus again when the menu is closed. */}
         <Button size="compact-sm" variant="subtle" leftSection={<IconPlus size={14} />} autoFocus>
-          {words.conversation.borrow}
+          {t("chat.addDocument")}
         </Button>
       </Menu.Target>
       <Menu.Dropdown mah="50dvh" maw="min(30rem, 100vw - 2rem)" style={{ overflowY: "auto" }}>
-        {others.length === 0 && <Menu.Label>{words.conversation.borrowNone}</Menu.Label>}
+        {others.length === 0 && <Menu.Label>{t("chat.allAdded")}</Menu.Label>}
         {others.map(({ id, filename }) => (
           <Menu.Item key={id} onClick={() => void desk.borrowInto(id, sessionId)}>
             <Text size="sm" truncate title={filename} dir="auto">

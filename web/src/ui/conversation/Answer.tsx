@@ -3,7 +3,7 @@
 import { Typography } from "@mantine/core";
 import { memo, useEffect, useMemo, useState, type MouseEvent } from "react";
 import type { Citation } from "../../core/chat/citation.ts";
-import { words } from "../words.ts";
+import { sourceName } from "./sourceName.ts";
 import { Drawing } from "./drawing.ts";
 import { safeHtmlOf, toSafeHtml } from "./markdown.ts";
 import style from "./Answer.module.css";
@@ -41,7 +41,7 @@ const Piece = memo(function Piece({ html }: { html: string }) {
 
 /** Return the safe HTML of a text, in pieces that come one after the other if it is long. */
 function usePieces(text: string, citations: readonly Citation[], isQuotes: boolean): readonly string[] {
-  const sources = useMemo(() => citations.map(words.conversation.source), [citations]);
+  const sources = useMemo(() => citations.map(sourceName), [citations]);
   const isLong = text.length > LONG;
   const short = useMemo(
     () => (isLong ? undefined : toSafeHtml(text, sources, isQuotes)),

@@ -7,7 +7,7 @@ import { QUOTES } from "../../core/chat/citation.ts";
 import { inWords } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   turn: EpisodeDoc;
@@ -18,27 +18,29 @@ interface Props {
 
 export function AnswerActions({ turn, isLast, onEdit, onPrompt }: Props) {
   const { desk } = useDesk();
-  const { actions, again, copied, copy, edit, told, wouldBeTold } = words.conversation;
   return (
-    <Group gap={2} role="group" aria-label={actions}>
+    <Group gap={2} role="group" aria-label={t("chat.answerActions")}>
       <CopyButton value={inWords(turn)}>
         {({ copied: done, copy: take }) => (
-          <Action label={done ? copied : copy} onClick={take}>
+          <Action label={t(done ? "common.copied" : "common.copy")} onClick={take}>
             {done ? <IconCheck size={16} /> : <IconCopy size={16} />}
           </Action>
         )}
       </CopyButton>
       {isLast && (
-        <Action label={again} onClick={() => void desk.answerAgain(turn.id)}>
+        <Action label={t("chat.regenerate")} onClick={() => void desk.answerAgain(turn.id)}>
           <IconRefresh size={16} />
         </Action>
       )}
       {isLast && (
-        <Action label={edit} onClick={onEdit}>
+        <Action label={t("chat.edit")} onClick={onEdit}>
           <IconPencil size={16} />
         </Action>
       )}
-      <Action label={turn.model === QUOTES ? wouldBeTold : told} onClick={onPrompt}>
+      <Action
+        label={t(turn.model === QUOTES ? "chat.promptPreviewTitle" : "chat.promptTitle")}
+        onClick={onPrompt}
+      >
         <IconAdjustments size={16} />
       </Action>
     </Group>

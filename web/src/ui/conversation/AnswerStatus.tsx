@@ -7,8 +7,9 @@ import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import type { AssistantState, Writing } from "../../backend/chat/answerQuestion.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
-import { refused } from "../words/refusals.ts";
+import { noAssistantReason } from "./noAssistantReason.ts";
+import { t } from "../../locale/t.ts";
+import { rejectionMessage } from "../rejectionMessage.ts";
 
 /** After so long without a word, nobody is writing an answer any more. */
 const SILENT_MS = 60_000;
@@ -23,12 +24,13 @@ interface Props {
 
 export function AnswerStatus({ turn, writing, assistant, kind, isLast }: Props) {
   if (writing) return null;
-  if (turn.syncError) return <Alert color="orange">{refused(turn.syncError)}</Alert>;
+  if (turn.syncError) return <Alert color="orange">{rejectionMessage(turn.syncError)}</Alert>;
   const kept = assistant?.kept[turn.id];
-  if (kept !== undefined) return <Said text={`${words.conversation.kept} ${kept}`} />;
+  if (kept !== undefined) return <Said text={`${t("chat.kept")} ${kept}`} />;
   if (turn.status === "failed")
-    return <Alert color="red">{words.conversation.failed(turn.aiResponse)}</Alert>;
-  if (turn.status === "stopped") return <Said text={words.conversation.stopped(turn.aiResponse)} />;
+    return <Alert color="red">{t(turn.aiResponse.trim() ? "chat.cutOff" : "chat.noAnswer")}</Alert>;
+  if (turn.status === "stopped")
+    return <Said text={t(turn.aiResponse.trim() ? "chat.stoppedPartial" : "chat.stopped")} />;
   if (turn.status === "streaming" || (turn.status === "queued" && !turn.model))
     return <Unfinished turn={turn} />;
   if (turn.model !== QUOTES) return null;
@@ -50,9 +52,8 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
     const timer = setTimeout(() => setSilent(true), Math.max(left, 0));
     return () => clearTimeout(timer);
   }, [turn.updatedAt]);
-  if (!silent) return <Said text={words.conversation.elsewhere} />;
-  const { interrupted, unanswered } = words.conversation;
-  return <Alert color="orange">{turn.aiResponse ? interrupted : unanswered}</Alert>;
+  if (!silent) return <Said text={t("chat.elsewhere")} />;
+  return <Alert color="orange">{t(turn.aiResponse ? "chat.interrupted" : "chat.unanswered")}</Alert>;
 }
 
 /** The latest quotations say whether an assistant can be asked now; all offer to ask it later. */
@@ -60,14 +61,15 @@ function Quoted({ turn, assistant, kind, isLast }: Omit<Props, "writing">) {
   const { desk } = useDesk();
   const waits = assistant?.later.includes(turn.id) ?? false;
   const available = assistant?.known?.available;
-  const { noAnswer, noAssistant } = words.conversation;
-  const said = [noAnswer(turn.citations.length), isLast ? noAssistant(available, kind) : ""].join(" ").trim();
+  const reason = isLast ? noAssistantReason(available, kind) : "";
+  const said =
+    `${t(turn.citations.length > 0 ? "chat.notAnsweredQuoted" : "chat.notAnswered")} ${reason}`.trim();
   if (!available) return <Said text={said} />;
   return (
     <>
-      <Said text={waits ? words.conversation.laterOn : said} />
+      <Said text={waits ? t("chat.askLaterOn") : said} />
       <Button size="compact-sm" variant="subtle" px={0} onClick={() => void desk.askLater(turn.id, !waits)}>
-        {waits ? words.conversation.laterOff : words.conversation.later}
+        {waits ? t("chat.askLaterOff") : t("chat.askLater")}
       </Button>
     </>
   );

@@ -8,7 +8,7 @@ import { useDesk } from "../../client/backendClient.tsx";
 import { useDraft } from "../drafts.ts";
 import { stored } from "../notify.ts";
 import style from "./Conversation.module.css";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   sessionId: string;
@@ -47,11 +47,11 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
   }
 
   return (
-    <Box className={style["composer"]} p="md" pt={0} component="section" aria-label={words.conversation.ask}>
+    <Box className={style["composer"]} p="md" pt={0} component="section" aria-label={t("chat.ask")}>
       <Group maw="var(--reading-width)" mx="auto" align="end" wrap="nowrap" gap="xs">
         <FileButton multiple onChange={(files) => void desk.addFiles(files, sessionId)}>
           {(props) => (
-            <ActionIcon {...props} size={44} variant="subtle" aria-label={words.conversation.addFile}>
+            <ActionIcon {...props} size={44} variant="subtle" aria-label={t("chat.attach")}>
               <IconPaperclip size={20} />
             </ActionIcon>
           )}
@@ -62,21 +62,21 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
           autosize
           maxRows={8}
           size="md"
-          aria-label={words.conversation.ask}
-          placeholder={words.conversation.ask}
+          aria-label={t("chat.ask")}
+          placeholder={t("chat.ask")}
           dir="auto"
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           onKeyDown={onKey}
         />
         {answering ? (
-          <ActionIcon size={44} aria-label={words.conversation.stop} onClick={stop}>
+          <ActionIcon size={44} aria-label={t("common.stop")} onClick={stop}>
             <IconPlayerStopFilled size={20} />
           </ActionIcon>
         ) : (
           <ActionIcon
             size={44}
-            aria-label={words.conversation.send}
+            aria-label={t("chat.send")}
             onClick={() => void send()}
             // "Stop" becomes it, and has the focus: what is disabled would lose it.
             data-disabled={!text.trim()}

@@ -15,7 +15,7 @@ import { IncludeOffer } from "./IncludeOffer.tsx";
 import { Turn } from "./Turn.tsx";
 import style from "./Conversation.module.css";
 import { part } from "../lazyComponent.ts";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 const CitationPanel = part(() => import("../documents/CitationPanel.tsx"));
 const PromptPanel = part(() => import("./PromptPanel.tsx"));
@@ -85,7 +85,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
             {!isDeleted && turns?.length === 0 && <EmptyConversation sessionId={sessionId} />}
             {earlier > 0 && (
               <Button variant="subtle" onClick={drawEarlier}>
-                {words.conversation.earlier(earlier)}
+                {t("chat.showEarlier", { n: earlier })}
               </Button>
             )}
             {turns?.slice(earlier).map((turn, at, some) => (

@@ -5,8 +5,8 @@ import { IconPlus } from "@tabler/icons-react";
 import { Suspense, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useDesk, useRows } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
 import { part } from "../lazyComponent.ts";
+import { t } from "../../locale/t.ts";
 
 const ProjectLink = part(() => import("../projects/ProjectLink.tsx"));
 const ModeControl = part(() => import("./ModeControl.tsx"));
@@ -31,7 +31,7 @@ export function ConversationHeader({ sessionId, project, isDeleted }: Props) {
         <Suspense>{projectId && <ProjectLink id={projectId} />}</Suspense>
         <Group justify="space-between">
           <Title order={2} size="h5" lineClamp={2} dir="auto" flex="1 1 5rem">
-            {session?.title ?? words.conversation.untitled}
+            {session?.title ?? t("sidebar.newChat")}
           </Title>
           <Suspense>{session && <ModeControl sessionId={sessionId} mode={session.mode} />}</Suspense>
         </Group>
@@ -55,7 +55,7 @@ function Documents({ sessionId }: { sessionId: string }) {
       mah="30dvh"
       style={{ overflowY: "auto" }}
       role="group"
-      aria-label={words.conversation.borrowed}
+      aria-label={t("chat.documents")}
     >
       {borrowed.length > 1 && (
         <Button
@@ -65,7 +65,7 @@ function Documents({ sessionId }: { sessionId: string }) {
           aria-expanded={open}
           onClick={() => setOpen(!open)}
         >
-          {words.conversation.borrowedCount(borrowed.length)}
+          {t("chat.documentCount", { n: borrowed.length })}
         </Button>
       )}
       {(folds && areMany ? [] : borrowed).map(({ id, filename }) => (
@@ -81,7 +81,7 @@ function Documents({ sessionId }: { sessionId: string }) {
           </Text>
           <CloseButton
             size="sm"
-            aria-label={words.conversation.giveBack(filename)}
+            aria-label={t("chat.removeDocument", { name: filename })}
             onClick={() => void desk.giveBack(id, sessionId)}
           />
         </Pill>
@@ -89,7 +89,7 @@ function Documents({ sessionId }: { sessionId: string }) {
       {documents.length > 0 && <Add sessionId={sessionId} documents={documents} />}
       {borrowed.length > 0 && !account.limits.searchesDocuments && (
         <Text size="sm" c="dimmed">
-          {words.conversation.unread}
+          {t("chat.freeTier")}
         </Text>
       )}
     </Group>
@@ -106,7 +106,7 @@ function Add({ sessionId, documents }: { sessionId: string; documents: readonly 
       leftSection={<IconPlus size={14} />}
       onClick={() => setWanted(true)}
     >
-      {words.conversation.borrow}
+      {t("chat.addDocument")}
     </Button>
   );
   if (!wanted) return button;

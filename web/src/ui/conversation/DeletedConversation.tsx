@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { useDesk, useRows } from "../../client/backendClient.tsx";
 import { hasDraft } from "../drafts.ts";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 /** It was there since it was opened, and is not now. */
 export function useDeleted(sessionId: string): boolean {
@@ -21,10 +21,10 @@ export function DeletedConversation({ sessionId }: { sessionId: string }) {
   const [isKept] = useState(() => hasDraft(account.userId, sessionId));
   return (
     <Stack pt="20dvh" gap="xs" role="status">
-      <Text>{words.conversation.deleted}</Text>
-      {isKept && <Text>{words.conversation.deletedKept}</Text>}
+      <Text>{t("chat.deleted")}</Text>
+      {isKept && <Text>{t("chat.draftKept")}</Text>}
       <Anchor component={Link} href="/">
-        {words.conversation.untitled}
+        {t("sidebar.newChat")}
       </Anchor>
     </Stack>
   );

@@ -5,7 +5,7 @@ import { useState, type KeyboardEvent } from "react";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
 import { stored } from "../notify.ts";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 export function EditQuestion({ turn, onDone }: { turn: EpisodeDoc; onDone(): void }) {
   const { desk } = useDesk();
@@ -30,7 +30,7 @@ export function EditQuestion({ turn, onDone }: { turn: EpisodeDoc; onDone(): voi
         autosize
         data-autofocus
         autoFocus
-        aria-label={words.conversation.edit}
+        aria-label={t("chat.edit")}
         dir="auto"
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
@@ -38,10 +38,10 @@ export function EditQuestion({ turn, onDone }: { turn: EpisodeDoc; onDone(): voi
       />
       <Group justify="end" gap="xs">
         <Button size="xs" variant="subtle" onClick={onDone}>
-          {words.conversation.editCancel}
+          {t("common.cancel")}
         </Button>
         <Button size="xs" onClick={send}>
-          {words.conversation.editSend}
+          {t("chat.resend")}
         </Button>
       </Group>
     </Stack>

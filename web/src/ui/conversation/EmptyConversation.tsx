@@ -4,7 +4,7 @@ import { Stack, Text, Title } from "@mantine/core";
 import { Suspense } from "react";
 import { useDesk, useRows, useSync } from "../../client/backendClient.tsx";
 import { part } from "../lazyComponent.ts";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 const GettingStarted = part(() => import("../documents/GettingStarted.tsx"));
 
@@ -16,13 +16,13 @@ export function EmptyConversation({ sessionId }: { sessionId: string }) {
   return (
     // On a phone the sample would be out of sight below.
     <Stack pt={isFirst ? { base: 0, sm: "20dvh" } : "20dvh"} gap="xs">
-      <Title order={2}>{words.conversation.emptyTitle}</Title>
+      <Title order={2}>{t("chat.emptyTitle")}</Title>
       {isFirst ? (
         <Suspense>
           <GettingStarted add={(files) => void desk.addFiles(files, sessionId)} />
         </Suspense>
       ) : (
-        <Text c="dimmed">{words.conversation.empty}</Text>
+        <Text c="dimmed">{`${t("chat.empty")} ${t("chat.textOnly")}`}</Text>
       )}
     </Stack>
   );

@@ -5,7 +5,8 @@ import { useEffect, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
 import style from "./Conversation.module.css";
-import { words } from "../words.ts";
+import { list } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   message: string;
@@ -38,20 +39,23 @@ export function IncludeOffer({ message, sessionId, episodeId, onDone }: Props) {
         role="status"
         maw="var(--reading-width)"
         mx="auto"
-        title={words.conversation.found(found.map(({ filename }) => filename))}
+        title={t("chat.found", {
+          n: found.length,
+          names: list(found.map(({ filename }) => t("common.quoted", { name: filename }))),
+        })}
       >
         <Group gap="xs">
           <Button size="xs" onClick={() => void include(found)}>
-            {words.conversation.include}
+            {t("chat.include", { n: found.length })}
           </Button>
           {found.length > 1 &&
             found.map((document) => (
               <Button key={document.id} size="xs" variant="light" onClick={() => void include([document])}>
-                {words.conversation.includeOne(document.filename)}
+                {t("chat.includeName", { name: document.filename })}
               </Button>
             ))}
           <Button size="xs" variant="subtle" onClick={onDone}>
-            {words.conversation.notNow}
+            {t("chat.notNow")}
           </Button>
         </Group>
       </Alert>

@@ -3,7 +3,7 @@
 import { Text } from "@mantine/core";
 import { SESSION_MEMORIES_MAX } from "../../core/memory/extraction.ts";
 import { useRows } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 export function MemoryLimitNotice({ sessionId }: { sessionId: string }) {
   const selector = { source: "extracted", sessionIds: sessionId, supersededBy: { $exists: false } };
@@ -11,7 +11,7 @@ export function MemoryLimitNotice({ sessionId }: { sessionId: string }) {
   if (found < SESSION_MEMORIES_MAX) return null;
   return (
     <Text size="sm" c="dimmed">
-      {words.conversation.memoryFull(SESSION_MEMORIES_MAX)}
+      {t("chat.memoryFull", { n: SESSION_MEMORIES_MAX })}
     </Text>
   );
 }

@@ -3,24 +3,23 @@
 import { SegmentedControl } from "@mantine/core";
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 export default function ModeControl({ sessionId, mode }: { sessionId: string; mode: SessionDoc["mode"] }) {
   const { desk, account } = useDesk();
-  const { analysis, authoritative, authoritativeHint, authoritativeTier, mode: label } = words.conversation;
   const allowed = account.limits.authoritative;
   return (
     <SegmentedControl
       size="xs"
       style={{ flexShrink: 0 }}
-      aria-label={label}
-      title={allowed ? authoritativeHint : authoritativeTier}
+      aria-label={t("chat.answerFrom")}
+      title={t(allowed ? "chat.answerFromHint" : "chat.answerFromTier")}
       value={mode}
       disabled={!allowed}
       onChange={(value) => void desk.changeSession(sessionId, { mode: value as typeof mode })}
       data={[
-        { value: "analysis", label: analysis },
-        { value: "authoritative", label: authoritative },
+        { value: "analysis", label: t("chat.answerFromAll") },
+        { value: "authoritative", label: t("chat.answerFromDocuments") },
       ]}
     />
   );

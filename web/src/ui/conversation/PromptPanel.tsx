@@ -8,9 +8,11 @@ import type { Made } from "../../backend/chat/prompt_context.ts";
 import type { Told } from "../../backend/chat/assistantClient.ts";
 import { SidePanel } from "../components/SidePanel.tsx";
 import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { sourceName } from "./sourceName.ts";
 import { said } from "../errorMessage.ts";
-import { words } from "../words.ts";
-import { prompt } from "../words/prompt.ts";
+import { t } from "../../locale/t.ts";
+import { percent } from "../../locale/format.ts";
+import { leftOutText } from "./leftOutText.ts";
 
 const PARTS = ["system", "state", "volatile", "rag"] as const;
 
@@ -22,12 +24,12 @@ export default function PromptPanel({ episodeId, onClose }: { episodeId: string;
   const isQuotes = turn?.model === QUOTES;
   return (
     <SidePanel
-      title={isQuotes ? words.conversation.wouldBeTold : prompt.title}
-      close={prompt.close}
+      title={isQuotes ? t("chat.promptPreviewTitle") : t("chat.promptTitle")}
+      close={t("common.close")}
       onClose={onClose}
     >
       {isQuotes && <Would episodeId={episodeId} />}
-      {turn && !isQuotes && told === null && <Text>{prompt.gone}</Text>}
+      {turn && !isQuotes && told === null && <Text>{t("prompt.gone")}</Text>}
       {told && !isQuotes && <Bars told={told} given={told.citations} />}
     </SidePanel>
   );
@@ -42,16 +44,16 @@ function Would({ episodeId }: { episodeId: string }) {
     void desk.wouldBeTold(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
   }, [desk, episodeId]);
   if (problem) return <Text role="alert">{problem}</Text>;
-  if (made === undefined) return <Skeleton h={240} aria-label={prompt.making} role="status" />;
-  if (made === null) return <Text>{prompt.cannot}</Text>;
+  if (made === undefined) return <Skeleton h={240} aria-label={t("prompt.preparing")} role="status" />;
+  if (made === null) return <Text>{t("prompt.modelMissing")}</Text>;
   return (
     <Stack>
-      <Text size="sm">{prompt.made}</Text>
+      <Text size="sm">{t("prompt.previewHint")}</Text>
       <Bars told={made} />
       <CopyButton value={made.prompt}>
         {({ copied, copy }) => (
           <Button variant="light" me="auto" onClick={copy}>
-            {copied ? prompt.copied : prompt.copy}
+            {copied ? t("common.copied") : t("prompt.copyAll")}
           </Button>
         )}
       </CopyButton>
@@ -68,12 +70,12 @@ interface BarsProps {
 }
 
 function Bars({ told, given: passages = [] }: BarsProps) {
-  const { source } = words.conversation;
   return (
     <Stack>
       {PARTS.map((part) => {
         const [used, budget] = [told.tokens[part], told.budget[part]];
-        const label = `${prompt[part]}: ${prompt.used(used, budget)}`;
+        const share = percent(budget ? used / budget : 0);
+        const label = t("prompt.used", { part: t(`prompt.part.${part}`), share });
         return (
           <div key={part}>
             <Text size="sm">{label}</Text>
@@ -82,14 +84,14 @@ function Bars({ told, given: passages = [] }: BarsProps) {
         );
       })}
       <Text size="sm" c="dimmed">
-        {prompt.dropped(told.dropped)} {prompt.hint}
+        {leftOutText(told.dropped)} {t("prompt.hint")}
       </Text>
-      {passages.length > 0 && <Text fw={600}>{prompt.passages}</Text>}
+      {passages.length > 0 && <Text fw={600}>{t("prompt.passagesTitle")}</Text>}
       {passages.map((given) => (
         <Blockquote
           key={`${given.documentId}.${given.block}/${given.chunkIndex}`}
           p="sm"
-          cite={source(given)}
+          cite={sourceName(given)}
           styles={{ root: { fontSize: "var(--mantine-font-size-sm)" } }}
         >
           {readableOf(given.filename, given.text)}

@@ -2,8 +2,9 @@
 
 import { Button, Group, Text } from "@mantine/core";
 import type { Citation } from "../../core/chat/citation.ts";
+import { sourceName } from "./sourceName.ts";
 import { grouped } from "../../lib/groupBy.ts";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 const SHOWN = 6;
 
@@ -13,10 +14,10 @@ interface Props {
 }
 
 export function Sources({ citations, onCitation }: Props) {
-  const places = grouped(citations, words.conversation.source);
+  const places = grouped(citations, sourceName);
   if (places.size === 0) return null;
   return (
-    <Group gap={4} mt="xs" role="group" aria-label={words.conversation.sources}>
+    <Group gap={4} mt="xs" role="group" aria-label={t("chat.sources")}>
       {[...places].slice(0, SHOWN).map(([label, [best]]) => (
         <Button
           key={label}

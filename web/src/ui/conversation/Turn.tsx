@@ -9,12 +9,13 @@ import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import type { AssistantState, Writing } from "../../backend/chat/answerQuestion.ts";
 import { ErrorBoundary } from "../components/ErrorBoundary.tsx";
 import { useDesk } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
 import { AnswerActions } from "./AnswerActions.tsx";
 import { EditQuestion } from "./EditQuestion.tsx";
 import { AnswerStatus } from "./AnswerStatus.tsx";
 import { Sources } from "./Sources.tsx";
 import { part } from "../lazyComponent.ts";
+import { list } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 const Answer = part(() => import("./Answer.tsx").then(({ Answer }) => ({ default: Answer })));
 
@@ -49,7 +50,7 @@ export const Turn = memo(function Turn({
         <EditQuestion turn={turn} onDone={() => setEditing(false)} />
       ) : (
         <Paper bg="var(--mantine-primary-color-light)" px="md" py="xs" ms="auto" maw="85%">
-          <VisuallyHidden component="h3">{words.conversation.question}</VisuallyHidden>
+          <VisuallyHidden component="h3">{t("chat.question")}</VisuallyHidden>
           <Text style={{ whiteSpace: "pre-wrap" }} dir="auto">
             {turn.userMessage}
           </Text>
@@ -59,10 +60,10 @@ export const Turn = memo(function Turn({
         aria-live={isLast ? "polite" : undefined}
         aria-busy={writing !== undefined && awaits.length === 0 && waitsS === 0}
       >
-        <VisuallyHidden component="h3">{words.conversation.answer}</VisuallyHidden>
+        <VisuallyHidden component="h3">{t("chat.answer")}</VisuallyHidden>
         {isQuotes && citations.length > 0 && (
           <Text size="sm" fw={600} c="dimmed" mb="xs">
-            {words.conversation.quoted}
+            {t("chat.quoted")}
           </Text>
         )}
         {aiResponse ? (
@@ -98,16 +99,15 @@ function AsWritten({ text }: { text: string }) {
 
 function Thinking({ turn, awaits, waitsS }: Pick<Writing, "awaits" | "waitsS"> & { turn: EpisodeDoc }) {
   const { desk } = useDesk();
-  const { answerNow, awaits: awaiting, thinking, waits } = words.conversation;
-  const unhindered = waitsS > 0 ? waits(waitsS) : thinking;
+  const unhindered = waitsS > 0 ? t("chat.retryAfter", { n: waitsS }) : t("chat.thinking");
   return (
     <Stack gap="xs">
       <Text size="sm" c="dimmed">
-        {awaits.length > 0 ? awaiting(awaits) : unhindered}
+        {awaits.length > 0 ? t("chat.waitingForFiles", { names: list(awaits) }) : unhindered}
       </Text>
       {awaits.length > 0 && (
         <Button variant="light" size="sm" me="auto" onClick={() => void desk.answerNow(turn.id)}>
-          {answerNow(awaits.length)}
+          {t("chat.answerNow", { n: awaits.length })}
         </Button>
       )}
       <Skeleton h={12} w="80%" />

@@ -6,9 +6,9 @@ import { around, marked } from "../../core/documents/documentPages.ts";
 import type { Citation } from "../../core/chat/citation.ts";
 import { SidePanel } from "../components/SidePanel.tsx";
 import { useChunks, useRows } from "../../client/backendClient.tsx";
-import { reading } from "../words/reading.ts";
 import { HighlightedText } from "./HighlightedText.tsx";
 import { passageLink } from "./passageLink.ts";
+import { t } from "../../locale/t.ts";
 
 interface CitationPanelProps {
   citation: Citation;
@@ -17,7 +17,7 @@ interface CitationPanelProps {
 
 export default function CitationPanel({ citation, onClose }: CitationPanelProps) {
   return (
-    <SidePanel title={citation.filename} close={reading.close} onClose={onClose}>
+    <SidePanel title={citation.filename} close={t("reader.closePassage")} onClose={onClose}>
       <Cited citation={citation} />
     </SidePanel>
   );
@@ -26,24 +26,24 @@ export default function CitationPanel({ citation, onClose }: CitationPanelProps)
 function Cited({ citation }: { citation: Citation }) {
   const rows = useRows("documents", { selector: { id: citation.documentId } });
   const chunks = useChunks(citation.documentId);
-  if (!rows || !chunks) return <Skeleton h={240} aria-label={reading.loading} role="status" />;
-  if (rows.length === 0) return <Text c="dimmed">{reading.gone}</Text>;
+  if (!rows || !chunks) return <Skeleton h={240} aria-label={t("reader.loading")} role="status" />;
+  if (rows.length === 0) return <Text c="dimmed">{t("reader.gone")}</Text>;
   const index = citation.chunkIndex ?? null;
   const pieces = index === null ? [] : around(chunks, index);
   return (
     <Stack gap="sm">
       {citation.page !== undefined && (
         <Text size="sm" c="dimmed">
-          {reading.page(citation.page)}
+          {t("reader.page", { n: citation.page })}
         </Text>
       )}
       <Anchor component={Link} href={passageLink(citation)} size="sm" py={10}>
-        {reading.open}
+        {t("reader.open")}
       </Anchor>
       {pieces.length > 0 ? (
         <HighlightedText filename={citation.filename} text={marked(pieces, index)} />
       ) : (
-        <Text c="dimmed">{chunks.length > 0 ? reading.passageGone : reading.textComing}</Text>
+        <Text c="dimmed">{chunks.length > 0 ? t("reader.passageGone") : t("reader.textComing")}</Text>
       )}
     </Stack>
   );

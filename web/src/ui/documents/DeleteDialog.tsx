@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
 import { useDesk } from "../../client/backendClient.tsx";
-import { documents as words } from "../words/documents.ts";
+import { t } from "../../locale/t.ts";
 
 interface DeleteDialogProps {
   documents: readonly DocumentDoc[];
@@ -22,7 +22,6 @@ export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialo
   const facts = useFactsOf(ids);
   const names = documents.flatMap(({ id, filename }) => (ids.includes(id) ? [filename] : []));
   const all = names.length > 1 && names.length === documents.length;
-  const { deletion } = words;
 
   async function confirm() {
     onClose();
@@ -33,9 +32,9 @@ export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialo
   return (
     <ConfirmDialog
       opened={ids.length > 0}
-      title={all ? deletion.titleAll(names.length) : deletion.title(names)}
-      cancel={deletion.cancel}
-      confirm={deletion.confirm(names.length)}
+      title={title(names, all)}
+      cancel={t("common.cancel")}
+      confirm={t("documents.delete.confirm", { n: names.length })}
       onConfirm={() => void confirm()}
       onClose={onClose}
     >
@@ -44,15 +43,21 @@ export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialo
           {names.slice(0, NAMED).map((name, at) => (
             <List.Item key={at}>{name}</List.Item>
           ))}
-          {names.length > NAMED && <List.Item>{words.more(names.length - NAMED)}</List.Item>}
+          {names.length > NAMED && <List.Item>{t("common.more", { n: names.length - NAMED })}</List.Item>}
         </List>
       )}
       <Text size="sm">
-        {deletion.goes(names.length)} {facts > 0 && deletion.facts(facts, names.length > 1)}{" "}
-        {deletion.answers}
+        {t("documents.delete.effect", { n: names.length })}{" "}
+        {facts > 0 && t("documents.delete.factsStay", { facts, n: names.length })}{" "}
+        {t("documents.delete.answersStay")}
       </Text>
     </ConfirmDialog>
   );
+}
+
+function title(names: readonly string[], isAll: boolean): string {
+  if (names.length === 1) return t("documents.delete.one", { name: names[0]! });
+  return t(isAll ? "documents.delete.all" : "documents.delete.many", { n: names.length });
 }
 
 /** How many facts were drawn from these documents. */

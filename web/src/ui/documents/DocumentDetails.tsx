@@ -4,9 +4,14 @@ import { Text } from "@mantine/core";
 import { placeOf } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
-import { documents as words } from "../words/documents.ts";
+import { ago, bytes, date } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
-const PLACES = { here: words.onlyHere, "not yet there": words.notYetThere, both: words.onServer };
+const PLACES = {
+  here: "documents.onlyHere",
+  "not yet there": "documents.waiting",
+  both: "documents.onServer",
+} as const;
 
 export function DocumentDetails({
   document,
@@ -17,11 +22,11 @@ export function DocumentDetails({
 }) {
   const { pageCount, size, createdAt, lastAccessedAt } = document;
   const facts = [
-    pageCount !== undefined && words.pages(pageCount),
-    words.size(size),
-    words.added(createdAt),
-    lastAccessedAt > createdAt && words.used(lastAccessedAt),
-    sync && PLACES[placeOf(document, sync)],
+    pageCount !== undefined && t("documents.pages", { n: pageCount }),
+    bytes(size),
+    t("documents.added", { date: date(createdAt) }),
+    lastAccessedAt > createdAt && t("documents.used", { when: ago(lastAccessedAt) }),
+    sync && t(PLACES[placeOf(document, sync)]),
   ];
   return (
     <Text size="sm" c="dimmed">

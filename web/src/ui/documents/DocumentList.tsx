@@ -7,7 +7,6 @@ import { matching, ordered, type Order } from "../../core/documents/documentList
 import { suggested } from "../../core/documents/cleanup_candidates.ts";
 import { useDesk, useSync } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
-import { documents as words } from "../words/documents.ts";
 import { DocumentListControls } from "./DocumentListControls.tsx";
 import { DeleteDialog } from "./DeleteDialog.tsx";
 import { DocumentRow } from "./DocumentRow.tsx";
@@ -17,6 +16,7 @@ import { SelectionBar } from "./SelectionBar.tsx";
 import GettingStarted from "./GettingStarted.tsx";
 import { useLibrary, type Library } from "./useLibrary.ts";
 import { useSelection } from "./useSelection.ts";
+import { t } from "../../locale/t.ts";
 
 export function DocumentList() {
   const { desk } = useDesk();
@@ -26,11 +26,11 @@ export function DocumentList() {
     <Container size="md" py="lg">
       <Stack gap="lg">
         <Group justify="space-between">
-          <Title order={2}>{words.title}</Title>
+          <Title order={2}>{t("documents.title")}</Title>
           <FileButton multiple onChange={add}>
             {(props) => (
               <Button {...props} variant="light" leftSection={<IconPlus size={16} aria-hidden />}>
-                {words.add}
+                {t("documents.add")}
               </Button>
             )}
           </FileButton>
@@ -38,7 +38,7 @@ export function DocumentList() {
         {!library && <DocumentListSkeleton />}
         {library?.documents.length === 0 && (
           <div>
-            <Title order={3}>{words.empty.title}</Title>
+            <Title order={3}>{t("documents.emptyTitle")}</Title>
             <GettingStarted add={add} />
           </div>
         )}
@@ -73,8 +73,8 @@ function Listed({ library: { documents, progress, titles } }: { library: Library
       <QuotaMeter documents={documents} onChoose={choose} />
       <DocumentListControls query={query} onQuery={setQuery} order={order} onOrder={setOrder} />
       <SelectionBar shown={shown} selection={selection} onDelete={setDeleting} />
-      {shown.length === 0 && <Text c="dimmed">{words.nothingNamed}</Text>}
-      <PlainList gap={0} aria-label={words.title}>
+      {shown.length === 0 && <Text c="dimmed">{t("documents.noneFound")}</Text>}
+      <PlainList gap={0} aria-label={t("documents.title")}>
         {shown.map((document) => (
           <DocumentRow
             key={document.id}

@@ -3,7 +3,7 @@
 import { ActionIcon, Group, NativeSelect, TextInput } from "@mantine/core";
 import { IconArrowsSort, IconSearch } from "@tabler/icons-react";
 import { ORDERS, type Order } from "../../core/documents/documentList.ts";
-import { documents as words } from "../words/documents.ts";
+import { t } from "../../locale/t.ts";
 
 interface DocumentListControlsProps {
   query: string;
@@ -19,8 +19,8 @@ export function DocumentListControls({ query, onQuery, order, onOrder }: Documen
         type="search"
         size="md"
         flex="1 1 14rem"
-        aria-label={words.search}
-        placeholder={words.searchShort}
+        aria-label={t("documents.search")}
+        placeholder={t("documents.searchShort")}
         leftSection={<IconSearch size={16} aria-hidden />}
         value={query}
         onChange={(event) => onQuery(event.currentTarget.value)}
@@ -28,8 +28,8 @@ export function DocumentListControls({ query, onQuery, order, onOrder }: Documen
       <Group gap={4} wrap="nowrap">
         <NativeSelect
           size="md"
-          aria-label={words.sortBy}
-          data={ORDERS.map((value) => ({ value, label: words.orders[value] }))}
+          aria-label={t("documents.sortBy")}
+          data={ORDERS.map((value) => ({ value, label: t(`documents.order.${value}`) }))}
           value={order.by}
           onChange={(event) => onOrder({ by: event.currentTarget.value as Order, backwards: false })}
         />
@@ -37,7 +37,7 @@ export function DocumentListControls({ query, onQuery, order, onOrder }: Documen
           size={44}
           variant="subtle"
           color="gray"
-          aria-label={words.reverse}
+          aria-label={t("documents.reverse")}
           aria-pressed={order.backwards}
           onClick={() => onOrder({ ...order, backwards: !order.backwards })}
         >

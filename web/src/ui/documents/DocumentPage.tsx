@@ -6,9 +6,6 @@ import { Link, useLocation, useSearch } from "wouter";
 import { stateOf } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useSync } from "../../client/backendClient.tsx";
-import { documents as words } from "../words/documents.ts";
-import { refused } from "../words/refusals.ts";
-import { reading } from "../words/reading.ts";
 import { DocumentDetails } from "./DocumentDetails.tsx";
 import { UsedInEditor } from "./UsedInEditor.tsx";
 import { DeleteDialog } from "./DeleteDialog.tsx";
@@ -17,6 +14,8 @@ import { passageIn } from "./passageLink.ts";
 import { Reader } from "./Reader.tsx";
 import { StateBadge } from "./StateBadge.tsx";
 import { useLibrary, type Library } from "./useLibrary.ts";
+import { t } from "../../locale/t.ts";
+import { rejectionMessage } from "../rejectionMessage.ts";
 
 export function DocumentPage({ id }: { id: string }) {
   const library = useLibrary();
@@ -25,10 +24,10 @@ export function DocumentPage({ id }: { id: string }) {
     <Container size="md" py="lg">
       <Stack gap="md">
         <Anchor component={Link} href="/documents" size="sm" py="xs">
-          {reading.back}
+          {t("reader.back")}
         </Anchor>
         {!library && <DocumentListSkeleton />}
-        {library && !document && <Text>{reading.gone}</Text>}
+        {library && !document && <Text>{t("reader.gone")}</Text>}
         {library && document && <Opened document={document} library={library} />}
       </Stack>
     </Container>
@@ -52,11 +51,11 @@ function Opened({ document, library }: { document: DocumentDoc; library: Library
             <StateBadge state={state} />
           </Group>
           <DocumentDetails document={document} sync={sync} />
-          {state.kind === "refused" && <Text size="sm">{refused(state)}</Text>}
-          {state.kind === "failed" && <Text size="sm">{state.detail || words.failedWithout}</Text>}
+          {state.kind === "refused" && <Text size="sm">{rejectionMessage(state)}</Text>}
+          {state.kind === "failed" && <Text size="sm">{state.detail || t("documents.prepareFailed")}</Text>}
         </Stack>
         <Button variant="light" color="red" onClick={() => setDeleting(true)} flex="none">
-          {words.remove}
+          {t("common.delete")}
         </Button>
       </Group>
       <UsedInEditor document={document} titles={library.titles} />

@@ -9,12 +9,12 @@ import type { DocumentDoc } from "../../core/schema/rows.ts";
 import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
 import { useDesk } from "../../client/backendClient.tsx";
 import { useDismissed } from "../sync/useDismissed.ts";
-import { documents as words } from "../words/documents.ts";
-import { refused } from "../words/refusals.ts";
 import { DocumentDetails } from "./DocumentDetails.tsx";
 import { UsedIn } from "./UsedIn.tsx";
 import classes from "./documents.module.css";
 import { StateBadge } from "./StateBadge.tsx";
+import { t } from "../../locale/t.ts";
+import { rejectionMessage } from "../rejectionMessage.ts";
 
 interface DocumentRowProps {
   document: DocumentDoc;
@@ -34,7 +34,11 @@ export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
   return (
     <li className={classes.row} data-selected={selected || undefined}>
       <label className={classes.check}>
-        <Checkbox checked={selected} onChange={() => onSelect(id)} aria-label={words.select(filename)} />
+        <Checkbox
+          checked={selected}
+          onChange={() => onSelect(id)}
+          aria-label={t("documents.select", { name: filename })}
+        />
       </label>
       <Box miw={0} py={10}>
         <Group gap="xs">
@@ -54,7 +58,7 @@ export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
         <UsedIn ids={document.activeSessions} titles={titles} />
         {state.kind === "failed" && (
           <Text size="sm" c="red">
-            {state.detail || words.failedWithout}
+            {state.detail || t("documents.prepareFailed")}
           </Text>
         )}
         {state.kind === "refused" && <Refused document={document} state={state} onChoose={onChoose} />}
@@ -63,7 +67,7 @@ export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
         size={44}
         variant="subtle"
         color="gray"
-        aria-label={words.removeThis(filename)}
+        aria-label={t("common.deleteName", { name: filename })}
         onClick={() => onDelete([id])}
       >
         <IconTrash size={18} />
@@ -88,27 +92,32 @@ function Refused({ document, state, onChoose }: RefusedProps) {
     <Alert variant="default" mt="xs" p="sm">
       {!isKept && (
         <Text size="sm" mb="xs">
-          {refused(state)}
+          {rejectionMessage(state)}
         </Text>
       )}
       <Group gap="xs">
         {asks && (
           <>
             <Button size="sm" variant="default" onClick={onChoose}>
-              {words.chooseWhat}
+              {t("documents.chooseDelete")}
             </Button>
-            <Button size="sm" variant="default" aria-label={words.keepThisHere(filename)} onClick={keep}>
-              {words.keepHere}
+            <Button
+              size="sm"
+              variant="default"
+              aria-label={t("common.actionOn", { action: t("documents.keepHere"), name: filename })}
+              onClick={keep}
+            >
+              {t("documents.keepHere")}
             </Button>
           </>
         )}
         <Button
           size="sm"
           variant="default"
-          aria-label={words.tryAgainWith(filename)}
+          aria-label={t("common.actionOn", { action: t("common.retry"), name: filename })}
           onClick={() => void desk.tryRefusedAgain({ collection: "documents", id })}
         >
-          {words.tryAgain}
+          {t("common.retry")}
         </Button>
       </Group>
     </Alert>

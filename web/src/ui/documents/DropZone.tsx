@@ -3,10 +3,10 @@
 import { Center, Portal, Text } from "@mantine/core";
 import { useRoute } from "wouter";
 import { useDesk, useUploads, useWriting } from "../../client/backendClient.tsx";
-import { uploads as words } from "../words/uploads.ts";
 import classes from "./documents.module.css";
 import { UploadTray } from "./UploadTray.tsx";
 import { useFileDrop } from "./useFileDrop.ts";
+import { t } from "../../locale/t.ts";
 
 export default function DropZone() {
   const { desk } = useDesk();
@@ -20,7 +20,7 @@ export default function DropZone() {
         <Portal>
           <Center className={classes.drop}>
             <Text size="xl" fw={600}>
-              {inSession ? words.dropInto : words.drop}
+              {inSession ? t("uploads.dropIntoChat") : t("uploads.drop")}
             </Text>
           </Center>
         </Portal>

@@ -1,32 +1,35 @@
 /** The first visit, wherever it begins: what one can do here, and something to try it with. */
 
 import { Button, List, Stack, Text } from "@mantine/core";
-import { documents as words } from "../words/documents.ts";
-import { sample } from "../words/sample.ts";
+
+import sampleDocument from "../../locale/sampleDocument.md?raw";
+import { t } from "../../locale/t.ts";
+
+const STEPS = ["add", "ask", "offline"] as const;
 
 export default function GettingStarted({ add }: { add: (files: File[]) => void }) {
-  const { empty } = words;
-  const addSample = () => add([new File([sample.text], sample.filename, { type: "text/markdown" })]);
+  const addSample = () =>
+    add([new File([sampleDocument], t("documents.sampleName"), { type: "text/markdown" })]);
   return (
     <Stack maw="var(--reading-width)" gap="lg" py="md">
       <List type="ordered" spacing="md" withPadding>
-        {empty.tries.map(({ title, text }) => (
-          <List.Item key={title}>
-            <Text fw={600}>{title}</Text>
-            <Text c="dimmed">{text}</Text>
+        {STEPS.map((step) => (
+          <List.Item key={step}>
+            <Text fw={600}>{t(`documents.try.${step}`)}</Text>
+            <Text c="dimmed">{t(`documents.try.${step}Text`)}</Text>
           </List.Item>
         ))}
       </List>
       <Stack gap={4} align="start">
         <Button size="md" variant="light" onClick={addSample}>
-          {empty.sample}
+          {t("documents.sample")}
         </Button>
         <Text size="sm" c="dimmed">
-          {empty.sampleHint}
+          {t("documents.sampleHint")}
         </Text>
       </Stack>
       <Text size="sm" c="dimmed">
-        {empty.kept}
+        {t("chat.textOnly")}
       </Text>
     </Stack>
   );

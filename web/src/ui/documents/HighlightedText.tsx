@@ -4,8 +4,8 @@ import { Text } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import type { Marked } from "../../core/documents/documentPages.ts";
 import { readableOf } from "../../core/text/stripMarkdown.ts";
-import { reading } from "../words/reading.ts";
 import classes from "./documents.module.css";
+import { t } from "../../locale/t.ts";
 
 export function HighlightedText({ filename, text }: { filename: string; text: Marked }) {
   const [before, passage, after] = readableOf(filename, text.before, text.passage, text.after);
@@ -17,7 +17,7 @@ export function HighlightedText({ filename, text }: { filename: string; text: Ma
     <Text component="div" className={classes.text} dir="auto">
       {before}
       {passage && (
-        <mark ref={mark} aria-label={reading.passage}>
+        <mark ref={mark} aria-label={t("reader.passage")}>
           {passage}
         </mark>
       )}

@@ -6,8 +6,10 @@ import { counted } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { suggested, WARN_FROM } from "../../core/documents/cleanup_candidates.ts";
 import type { Usage } from "../../storage/deviceDatabase.ts";
+import { unusedSince } from "./unusedSince.ts";
 import { useDesk, useSync } from "../../client/backendClient.tsx";
-import { documents as words } from "../words/documents.ts";
+import { ago, bytes } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 export const SUGGESTED = 5;
 
@@ -23,33 +25,33 @@ export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
   const usage = useUsage(`${held} ${live}`);
   const { limits, tier } = account;
   const said = [
-    words.meter.documents(held, limits.documents),
-    usage && words.meter.bytes(usage.bytes, limits.storageBytes),
+    t("documents.countOfLimit", { n: held, limit: limits.documents }),
+    usage && t("documents.bytes", { used: bytes(usage.bytes), limit: bytes(limits.storageBytes) }),
   ].filter(Boolean);
   return (
-    <Stack gap="xs" component="section" aria-label={words.meter.label}>
+    <Stack gap="xs" component="section" aria-label={t("documents.storage")}>
       <Group justify="space-between" gap="xs">
         <Text size="sm">
           {said.join(" · ")}
           {usage && !live && (
             <Text span c="dimmed">
-              {` (${words.meter.asOf(usage.at)})`}
+              {` (${t("documents.bytesAsOf", { when: ago(usage.at) })})`}
             </Text>
           )}
         </Text>
         <Badge variant="default" tt="none">
-          {words.meter.tier(tier)}
+          {t("documents.tier", { tier })}
         </Badge>
       </Group>
       <Progress
         size="sm"
         value={(100 * held) / limits.documents}
         color={held >= WARN_FROM ? "orange" : "teal"}
-        aria-label={words.meter.documents(held, limits.documents)}
+        aria-label={t("documents.countOfLimit", { n: held, limit: limits.documents })}
       />
       {onlyHere > 0 && (
         <Text size="sm" c="dimmed">
-          {words.meter.onlyHere(onlyHere)}
+          {t("documents.onlyHereCount", { n: onlyHere })}
         </Text>
       )}
       {held >= WARN_FROM && (
@@ -71,13 +73,13 @@ function Warning({ documents, left, onChoose }: QuotaMeterProps & { left: number
   return (
     <Alert variant="default" p="sm">
       <Text size="sm">
-        {words.meter.room(left)} {latest && words.meter.suggested(unused.length, latest)}
+        {t("documents.room", { n: Math.max(0, left) })} {latest && unusedSince(unused.length, latest)}
       </Text>
       <Text size="sm" c="dimmed" lineClamp={2}>
         {unused.map(({ filename }) => filename).join(", ")}
       </Text>
       <Button size="sm" variant="default" mt="xs" onClick={onChoose}>
-        {words.meter.choose}
+        {t("documents.chooseDelete")}
       </Button>
     </Alert>
   );

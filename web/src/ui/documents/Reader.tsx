@@ -5,9 +5,9 @@ import { memo, useMemo } from "react";
 import { marked, pageNumbers, stretches, type Stretch } from "../../core/documents/documentPages.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useChunks } from "../../client/backendClient.tsx";
-import { reading } from "../words/reading.ts";
 import classes from "./documents.module.css";
 import { HighlightedText } from "./HighlightedText.tsx";
+import { t } from "../../locale/t.ts";
 
 interface ReaderProps {
   document: Pick<DocumentDoc, "id" | "filename">;
@@ -18,13 +18,13 @@ export function Reader({ document: { id, filename }, passage }: ReaderProps) {
   const chunks = useChunks(id);
   const parts = useMemo(() => stretches(chunks ?? []), [chunks]);
   const pages = useMemo(() => pageNumbers(chunks ?? []), [chunks]);
-  if (!chunks) return <Skeleton h="60dvh" aria-label={reading.loading} role="status" />;
-  if (chunks.length === 0) return <Text c="dimmed">{reading.textComing}</Text>;
+  if (!chunks) return <Skeleton h="60dvh" aria-label={t("reader.loading")} role="status" />;
+  if (chunks.length === 0) return <Text c="dimmed">{t("reader.textComing")}</Text>;
   return (
-    <Stack gap="md" component="section" aria-label={reading.text}>
+    <Stack gap="md" component="section" aria-label={t("reader.text")}>
       {pages.length > 1 && <Jump pages={pages} />}
       {passage !== null && !chunks.some(({ index }) => index === passage) && (
-        <Text c="dimmed">{reading.passageGone}</Text>
+        <Text c="dimmed">{t("reader.passageGone")}</Text>
       )}
       <Box maw="var(--reading-width)">
         {parts.map((stretch) => {
@@ -48,7 +48,7 @@ const Part = memo(function Part({ filename, stretch, passage }: PartProps) {
     <Box className={classes.stretch} pb="md" {...(begins === undefined ? {} : { id: idOf(begins) })}>
       {begins !== undefined && (
         <Title order={3} size="sm" c="dimmed" py="sm">
-          {reading.page(begins)}
+          {t("reader.page", { n: begins })}
         </Title>
       )}
       <HighlightedText filename={filename} text={marked(pieces, passage)} />
@@ -61,8 +61,8 @@ function Jump({ pages }: { pages: readonly number[] }) {
     <Group className={classes.toolbar} gap="xs" py="xs">
       <NativeSelect
         size="md"
-        aria-label={reading.jump}
-        data={pages.map((page) => ({ value: String(page), label: reading.page(page) }))}
+        aria-label={t("reader.pageSelect")}
+        data={pages.map((page) => ({ value: String(page), label: t("reader.page", { n: page }) }))}
         onChange={(event) => {
           document.getElementById(idOf(Number(event.currentTarget.value)))?.scrollIntoView();
         }}

@@ -2,8 +2,8 @@
 
 import { Button, Group, Text } from "@mantine/core";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { documents as words } from "../words/documents.ts";
 import type { Selection } from "./useSelection.ts";
+import { t } from "../../locale/t.ts";
 
 interface SelectionBarProps {
   shown: readonly DocumentDoc[];
@@ -16,21 +16,23 @@ export function SelectionBar({ shown, selection, onDelete }: SelectionBarProps) 
   return (
     <Group gap="xs" mih={44} justify="space-between">
       <Text size="sm" c="dimmed" role="status">
-        {ids.length > 0 ? words.selected(ids.length) : words.listed(shown.length)}
+        {ids.length > 0
+          ? t("documents.selected", { n: ids.length })
+          : t("documents.count", { n: shown.length })}
       </Text>
       <Group gap="xs">
         {ids.length < shown.length && (
           <Button variant="subtle" size="sm" onClick={() => selection.set(shown.map(({ id }) => id))}>
-            {words.selectAll}
+            {t("documents.selectAll")}
           </Button>
         )}
         {ids.length > 0 && (
           <>
             <Button variant="subtle" size="sm" onClick={() => selection.set([])}>
-              {words.selectNone}
+              {t("documents.selectNone")}
             </Button>
             <Button variant="light" color="red" size="sm" onClick={() => onDelete(ids)}>
-              {words.remove}
+              {t("common.delete")}
             </Button>
           </>
         )}

@@ -2,14 +2,16 @@
 
 import { Badge, Progress } from "@mantine/core";
 import type { DocumentState } from "../../core/documents/documentList.ts";
-import { documents as words } from "../words/documents.ts";
+import { t } from "../../locale/t.ts";
 
 const COLORS = { reading: "gray", embedding: "gray", failed: "red", refused: "orange" } as const;
 
 export function StateBadge({ state }: { state: DocumentState }) {
   if (state.kind === "ready") return null;
   const said =
-    state.kind === "embedding" ? words.states.embedding(state.done, state.of) : words.states[state.kind];
+    state.kind === "embedding"
+      ? t("documents.state.embedding", { done: state.done, total: state.of })
+      : t(`documents.state.${state.kind}`);
   return (
     <>
       <Badge variant="default" tt="none" color={COLORS[state.kind]}>

@@ -4,12 +4,13 @@ import { Anchor, Box, Button, CloseButton, Group, Progress, Text } from "@mantin
 import { Link } from "wouter";
 import { isOver, isUnfinished, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { uploads as words } from "../words/uploads.ts";
+import { t } from "../../locale/t.ts";
+import { stageLabel } from "./uploadText.ts";
 
 export function UploadRow({ task }: { task: Task }) {
   const { desk } = useDesk();
   const { id, name, stage, done, of, documentId } = task;
-  const said = words.stage(task);
+  const said = stageLabel(task);
   return (
     <Box component="li" py={4}>
       <Group wrap="nowrap" gap="xs" justify="space-between" mih={44}>
@@ -38,14 +39,18 @@ export function UploadRow({ task }: { task: Task }) {
           <Button
             size="sm"
             variant="default"
-            aria-label={words.againWith(name)}
+            aria-label={t("common.actionOn", { action: t("common.retry"), name: name })}
             onClick={() => void desk.uploadAgain(id)}
           >
-            {words.again}
+            {t("common.retry")}
           </Button>
         )}
         {!isOver(task) && (
-          <CloseButton size={44} aria-label={words.cancel(name)} onClick={() => void desk.cancelUpload(id)} />
+          <CloseButton
+            size={44}
+            aria-label={t("uploads.cancel", { name })}
+            onClick={() => void desk.cancelUpload(id)}
+          />
         )}
       </Group>
       {!isOver(task) && of > 0 && (

@@ -8,9 +8,10 @@ import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
 import { useEffect, useRef, useState, type FocusEvent, type ReactNode } from "react";
 import { canTryAgain, inOrder, isComing, isOver, type Task } from "../../core/documents/uploadTask.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { uploads as words } from "../words/uploads.ts";
 import classes from "./documents.module.css";
 import { UploadRow } from "./UploadRow.tsx";
+import { t } from "../../locale/t.ts";
+import { uploadSummary } from "./uploadText.ts";
 
 export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnswering: boolean }) {
   const { desk } = useDesk();
@@ -34,25 +35,25 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
     <Paper
       className={classes.tray}
       component="section"
-      aria-label={words.label}
+      aria-label={t("uploads.title")}
       withBorder
       shadow="md"
       p="sm"
     >
       <Group justify="space-between" wrap="nowrap">
         <Text fw={600} size="sm" role="status">
-          {words.summary(tasks)}
+          {uploadSummary(tasks)}
         </Text>
         <Group gap={4} wrap="nowrap">
           {tasks.some(isOver) && (
             <Button variant="subtle" size="sm" onClick={() => void desk.clearUploads()}>
-              {words.clear}
+              {t("uploads.clear")}
             </Button>
           )}
           <UnstyledButton
             className={classes.check}
             w={44}
-            aria-label={open ? words.hide : words.show}
+            aria-label={open ? t("uploads.hide") : t("uploads.show")}
             aria-expanded={open}
             onClick={() => setWanted(!open)}
           >
@@ -69,14 +70,14 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
           <Listed tasks={tasks.filter(isComing)}>
             <Many
               tasks={tasks.filter(({ stage }) => stage === "waiting")}
-              label={words.cancelRest}
+              label={(n) => t("uploads.cancelWaiting", { n })}
               onClick={() => desk.cancelWaitingUploads()}
             />
           </Listed>
-          <Listed title={words.failedTitle} tasks={tasks.filter(isFailed)}>
+          <Listed title={t("uploads.failedTitle")} tasks={tasks.filter(isFailed)}>
             <Many
               tasks={tasks.filter(canTryAgain)}
-              label={() => words.allAgain}
+              label={() => t("common.retryAll")}
               onClick={() => desk.uploadAllAgain()}
             />
           </Listed>
@@ -84,7 +85,7 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
         </Box>
       )}
       <Text size="xs" c="dimmed" mt="xs">
-        {words.kept}
+        {t("uploads.textOnly")}
       </Text>
     </Paper>
   );

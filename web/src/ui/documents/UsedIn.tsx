@@ -3,7 +3,7 @@
 import { Anchor, Text } from "@mantine/core";
 import { Fragment } from "react";
 import { Link } from "wouter";
-import { documents as words } from "../words/documents.ts";
+import { t } from "../../locale/t.ts";
 
 const SHOWN = 3;
 
@@ -12,7 +12,7 @@ export function UsedIn({ ids, titles }: { ids: readonly string[]; titles: Readon
   const more = ids.length - Math.min(SHOWN, known.length);
   return (
     <Text size="sm" c="dimmed">
-      {ids.length === 0 ? words.unborrowed : `${words.borrowedBy} `}
+      {ids.length === 0 ? t("documents.usedNowhere") : `${t("documents.usedIn")} `}
       {known.slice(0, SHOWN).map((id, at) => (
         <Fragment key={id}>
           {at > 0 && ", "}
@@ -21,7 +21,7 @@ export function UsedIn({ ids, titles }: { ids: readonly string[]; titles: Readon
           </Anchor>
         </Fragment>
       ))}
-      {more > 0 && ids.length > 0 && `${known.length > 0 ? ", " : ""}${words.more(more)}`}
+      {more > 0 && ids.length > 0 && `${known.length > 0 ? ", " : ""}${t("common.more", { n: more })}`}
     </Text>
   );
 }

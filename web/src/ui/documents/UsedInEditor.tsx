@@ -6,7 +6,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { reading } from "../words/reading.ts";
+import { t } from "../../locale/t.ts";
 
 interface UsedInEditorProps {
   document: DocumentDoc;
@@ -16,18 +16,18 @@ interface UsedInEditorProps {
 export function UsedInEditor({ document: { id, activeSessions }, titles }: UsedInEditorProps) {
   const { desk } = useDesk();
   return (
-    <Stack gap="xs" component="section" aria-label={reading.sessions}>
+    <Stack gap="xs" component="section" aria-label={t("reader.chats")}>
       <Title order={3} size="h5">
-        {reading.sessions}
+        {t("reader.chats")}
       </Title>
       {activeSessions.length === 0 && (
         <Text size="sm" c="dimmed">
-          {reading.noSessions}
+          {t("reader.noChats")}
         </Text>
       )}
       <Group gap="xs">
         {activeSessions.map((sessionId) => {
-          const title = titles.get(sessionId) ?? reading.unknownSession;
+          const title = titles.get(sessionId) ?? t("reader.unknownChat");
           return (
             <Paper key={sessionId} withBorder maw="100%">
               <Group gap={0} wrap="nowrap">
@@ -38,7 +38,7 @@ export function UsedInEditor({ document: { id, activeSessions }, titles }: UsedI
                   size={44}
                   variant="transparent"
                   color="gray"
-                  aria-label={reading.giveBack(title)}
+                  aria-label={t("reader.removeFromChat", { title })}
                   onClick={() => void desk.giveBack(id, sessionId)}
                 >
                   <IconX size={16} />
@@ -74,13 +74,16 @@ function Lend({ documentId, borrowed, titles }: LendProps) {
     <Group gap="xs">
       <NativeSelect
         size="md"
-        aria-label={reading.choose}
-        data={[{ value: "", label: reading.choose }, ...others.map(([value, label]) => ({ value, label }))]}
+        aria-label={t("reader.chooseChat")}
+        data={[
+          { value: "", label: t("reader.chooseChat") },
+          ...others.map(([value, label]) => ({ value, label })),
+        ]}
         value={chosen}
         onChange={(event) => setChosen(event.currentTarget.value)}
       />
       <Button size="md" variant="light" disabled={!chosen} onClick={() => void lend()}>
-        {reading.lend}
+        {t("reader.addToChat")}
       </Button>
     </Group>
   );

@@ -3,20 +3,20 @@
 import { NativeSelect, Skeleton, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useProjects } from "../projects/useProjects.ts";
-import { entities as words } from "../words/entities.ts";
 import { ProjectEntities } from "./ProjectEntities.tsx";
+import { t } from "../../locale/t.ts";
 
 export function Entities() {
   const projects = useProjects();
   const [chosen, setChosen] = useState<string>();
   if (!projects) return <Skeleton h={96} />;
   const [first] = projects;
-  if (!first) return <Text c="dimmed">{words.noProjects}</Text>;
+  if (!first) return <Text c="dimmed">{t("entities.noProjects")}</Text>;
   const projectId = chosen ?? first.id;
   return (
     <Stack gap="lg">
       <NativeSelect
-        label={words.project}
+        label={t("entities.project")}
         maw="24rem"
         value={projectId}
         onChange={(event) => setChosen(event.currentTarget.value)}

@@ -7,9 +7,9 @@ import { useDesk } from "../../client/backendClient.tsx";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { useUndoable } from "../useUndoable.tsx";
-import { entities as words } from "../words/entities.ts";
 import { NotesForm } from "./NotesForm.tsx";
 import type { Known } from "./useEntities.ts";
+import { t } from "../../locale/t.ts";
 
 export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known }) {
   const { desk } = useDesk();
@@ -17,7 +17,11 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
   const [editing, setEditing] = useState(false);
   const { id, name, type, notes } = entity;
   const remove = () =>
-    deleteSoon({ id, message: words.deleting(name), commit: () => desk.deleteRow("entities", id) });
+    deleteSoon({
+      id,
+      message: t("entities.deleting", { name }),
+      commit: () => desk.deleteRow("entities", id),
+    });
   return (
     <Paper withBorder p="sm">
       <Group gap="xs">
@@ -25,13 +29,13 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
           {name}
         </Text>
         <Badge variant="default" size="sm">
-          {words.type[type]}
+          {t(`entities.type.${type}`)}
         </Badge>
       </Group>
       {editing ? (
         <NotesForm entity={entity} onDone={() => setEditing(false)} />
       ) : (
-        <ExpandableText text={notes || words.noNotes} size="sm" {...(notes ? {} : { c: "dimmed" })} />
+        <ExpandableText text={notes || t("entities.noNotes")} size="sm" {...(notes ? {} : { c: "dimmed" })} />
       )}
       <Connections entity={entity} known={known} />
       {!editing && (
@@ -39,13 +43,18 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
           <Button
             size="compact-sm"
             variant="subtle"
-            aria-label={words.editOf(name)}
+            aria-label={t("common.actionOn", { action: t("entities.edit"), name: name })}
             onClick={() => setEditing(true)}
           >
-            {words.edit}
+            {t("entities.edit")}
           </Button>
-          <Button size="compact-sm" variant="subtle" aria-label={words.removeOf(name)} onClick={remove}>
-            {words.remove}
+          <Button
+            size="compact-sm"
+            variant="subtle"
+            aria-label={t("entities.deleteName", { name })}
+            onClick={remove}
+          >
+            {t("common.delete")}
           </Button>
         </Group>
       )}
@@ -61,7 +70,7 @@ function Connections({ entity: { id, name }, known }: { entity: EntityDoc; known
     `${names.get(fromId)} ${label} ${names.get(toId)}`;
   if (own.length === 0) return null;
   return (
-    <PlainList gap={0} mt={4} aria-label={words.connections(name)}>
+    <PlainList gap={0} mt={4} aria-label={t("entities.connections", { name })}>
       {own.map((edge) => (
         <Group component="li" key={edge.id} gap={4} wrap="nowrap" justify="space-between">
           <Text size="sm" dir="auto">
@@ -69,7 +78,7 @@ function Connections({ entity: { id, name }, known }: { entity: EntityDoc; known
           </Text>
           <CloseButton
             size="md"
-            aria-label={words.removeEdge(sentence(edge))}
+            aria-label={t("entities.deleteConnection", { connection: sentence(edge) })}
             onClick={() => void desk.deleteRow("relationships", edge.id)}
           />
         </Group>

@@ -5,12 +5,12 @@ import { useElementSize } from "@mantine/hooks";
 import { useMemo, useState, type KeyboardEvent } from "react";
 import { best } from "../../core/memory/mostConnected.ts";
 import { layout } from "../../core/memory/graphLayout.ts";
-import { entities as words } from "../words/entities.ts";
 import { EntityCard } from "./EntityCard.tsx";
 import classes from "./EntityGraph.module.css";
 import { GraphEdge } from "./GraphEdge.tsx";
 import { GraphNode } from "./GraphNode.tsx";
 import type { Known } from "./useEntities.ts";
+import { t } from "../../locale/t.ts";
 
 const DRAWN_MOST = 80;
 /** Many names take more room than few: they would be written over each other. */
@@ -51,7 +51,7 @@ export function EntityGraph({ known }: { known: Known }) {
     <Stack gap="sm">
       {nodes.length < known.entities.length && (
         <Text size="sm" c="dimmed">
-          {words.graphMost(nodes.length, known.entities.length)}
+          {t("entities.graphPart", { shown: nodes.length, total: known.entities.length })}
         </Text>
       )}
       <Flex direction={{ base: "column", md: "row" }} gap="sm" align={{ md: "start" }}>
@@ -63,7 +63,7 @@ export function EntityGraph({ known }: { known: Known }) {
                 width={width}
                 height={height}
                 role="group"
-                aria-label={words.graphOf(nodes.length, edges.length)}
+                aria-label={t("entities.graphLabel", { n: nodes.length, edges: edges.length })}
                 onKeyDown={onKey}
               >
                 {edges.map((edge) => (
@@ -97,7 +97,7 @@ export function EntityGraph({ known }: { known: Known }) {
           {entity ? (
             <EntityCard key={entity.id} entity={entity} known={known} />
           ) : (
-            <Text c="dimmed">{words.choose}</Text>
+            <Text c="dimmed">{t("entities.choose")}</Text>
           )}
         </Box>
       </Flex>

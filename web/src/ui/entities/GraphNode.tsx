@@ -1,8 +1,8 @@
 import type { KeyboardEvent } from "react";
 import type { Point } from "../../core/memory/graphLayout.ts";
 import type { EntityDoc } from "../../core/schema/rows.ts";
-import { entities as words } from "../words/entities.ts";
 import classes from "./EntityGraph.module.css";
+import { t } from "../../locale/t.ts";
 
 interface Props extends Pick<EntityDoc, "id" | "name" | "type"> {
   at: Point;
@@ -41,7 +41,7 @@ export function GraphNode(props: Props) {
         data-id={id}
         role="button"
         tabIndex={reachable ? 0 : -1}
-        aria-label={words.node(name, words.type[type], edges)}
+        aria-label={t("entities.node", { name, type: t(`entities.type.${type}`), n: edges })}
         aria-pressed={chosen}
         onFocus={() => onFocus(id)}
         onKeyDown={onKey}

@@ -5,7 +5,7 @@ import type { EntityDoc } from "../../core/schema/rows.ts";
 import { Form } from "../components/Form.tsx";
 import { stored } from "../notify.ts";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
-import { entities as words } from "../words/entities.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   entity: EntityDoc;
@@ -24,7 +24,7 @@ export function NotesForm({ entity: { id, name, notes }, onDone }: Props) {
     <Form small onSave={(given) => save(given("notes"))} onCancel={onDone}>
       <Textarea
         name="notes"
-        label={words.notes(name)}
+        label={t("entities.notes", { name })}
         defaultValue={notes}
         maxLength={10_000}
         dir="auto"

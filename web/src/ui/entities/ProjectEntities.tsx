@@ -3,28 +3,28 @@
 import { SegmentedControl, Skeleton, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Section } from "../components/Section.tsx";
-import { entities as words } from "../words/entities.ts";
 import { EntityGraph } from "./EntityGraph.tsx";
 import { EntityList } from "./EntityList.tsx";
 import { useEntities } from "./useEntities.ts";
+import { t } from "../../locale/t.ts";
 
 export function ProjectEntities({ projectId }: { projectId: string }) {
   const known = useEntities(projectId);
   const [shown, setShown] = useState("list");
   return (
-    <Section title={words.title} hint={words.hint}>
+    <Section title={t("entities.title")} hint={t("entities.hint")}>
       {!known && <Skeleton h={120} />}
-      {known?.entities.length === 0 && <Text c="dimmed">{words.none}</Text>}
+      {known?.entities.length === 0 && <Text c="dimmed">{t("entities.none")}</Text>}
       {known && known.entities.length > 0 && (
         <Stack gap="md">
           <SegmentedControl
-            aria-label={words.show}
+            aria-label={t("entities.view")}
             value={shown}
             onChange={setShown}
             style={{ alignSelf: "start" }}
             data={[
-              { value: "list", label: words.list },
-              { value: "graph", label: words.graph },
+              { value: "list", label: t("entities.list") },
+              { value: "graph", label: t("entities.graph") },
             ]}
           />
           {shown === "list" ? <EntityList known={known} /> : <EntityGraph known={known} />}

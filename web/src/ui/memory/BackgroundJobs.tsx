@@ -6,28 +6,36 @@ import { useSync } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
 import { tell, tellError } from "../notify.ts";
-import { jobs as words } from "../words/jobs.ts";
 import { FailedJob } from "./FailedJob.tsx";
 import { useJobs } from "./useJobs.ts";
+import { t } from "../../locale/t.ts";
 
 export function BackgroundJobs() {
   const { jobs, look, retry } = useJobs();
   const kind = useSync()?.kind;
-  const again = (id?: string) => void retry(id).then(() => tell(words.retried), tellError);
+  const again = (id?: string) => void retry(id).then(() => tell(t("jobs.retrying")), tellError);
   return (
-    <Section title={words.title} hint={words.hint}>
+    <Section title={t("jobs.title")} hint={t("jobs.hint")}>
       {jobs === undefined && <Skeleton h={80} />}
-      {jobs === null && <Text role="status">{words.away(kind)}</Text>}
+      {jobs === null && (
+        <Text role="status">{t(kind === "signed-out" ? "jobs.awaySignedOut" : "jobs.away")}</Text>
+      )}
       {jobs && (
         <>
           <Extraction extraction={jobs.extraction} />
-          <Text role="status">{words.counts(jobs.counts.waiting, jobs.counts.running)}</Text>
+          <Text role="status">
+            {t("jobs.counts", {
+              total: jobs.counts.waiting + jobs.counts.running,
+              waiting: jobs.counts.waiting,
+              running: jobs.counts.running,
+            })}
+          </Text>
           <Failed jobs={jobs.jobs.filter(({ error }) => error)} onRetry={again} />
         </>
       )}
       <Group>
         <Button variant="default" onClick={() => void look()}>
-          {words.refresh}
+          {t("common.refresh")}
         </Button>
       </Group>
     </Section>
@@ -35,9 +43,11 @@ export function BackgroundJobs() {
 }
 
 function Extraction({ extraction: { available, model, daily, today } }: Pick<Jobs, "extraction">) {
-  if (model === null) return <Alert color="orange">{words.noAssistant}</Alert>;
-  if (!available) return <Alert color="orange">{words.off}</Alert>;
-  return <Text>{today >= daily ? words.spent(daily) : words.on(model, today, daily)}</Text>;
+  if (model === null) return <Alert color="orange">{t("jobs.noAssistant")}</Alert>;
+  if (!available) return <Alert color="orange">{t("jobs.off")}</Alert>;
+  return (
+    <Text>{today >= daily ? t("jobs.limitReached", { daily }) : t("jobs.on", { model, today, daily })}</Text>
+  );
 }
 
 function Failed({ jobs, onRetry }: { jobs: Jobs["jobs"]; onRetry: (id?: string) => void }) {
@@ -45,15 +55,15 @@ function Failed({ jobs, onRetry }: { jobs: Jobs["jobs"]; onRetry: (id?: string) 
     <Stack gap="xs">
       <Group justify="space-between">
         <Title order={4} size="h5">
-          {words.failedTitle}
+          {t("jobs.failedTitle")}
         </Title>
         {jobs.filter(({ state }) => state === "failed").length > 1 && (
           <Button size="compact-md" variant="light" onClick={() => onRetry()}>
-            {words.retryAll}
+            {t("common.retryAll")}
           </Button>
         )}
       </Group>
-      {jobs.length === 0 && <Text c="dimmed">{words.noFailed}</Text>}
+      {jobs.length === 0 && <Text c="dimmed">{t("jobs.noFailed")}</Text>}
       <PlainList>
         {jobs.map((job) => (
           <FailedJob key={job.id} job={job} onRetry={() => onRetry(job.id)} />

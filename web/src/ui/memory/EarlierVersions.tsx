@@ -5,8 +5,8 @@ import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
-import { memory as words } from "../words/memory.ts";
 import { StatementSource } from "./StatementSource.tsx";
+import { t } from "../../locale/t.ts";
 
 export function EarlierVersions({ earlier }: { earlier: readonly MemoryDoc[] }) {
   const memory = useMemoryApi();
@@ -20,10 +20,10 @@ export function EarlierVersions({ earlier }: { earlier: readonly MemoryDoc[] }) 
             <Button
               size="compact-sm"
               variant="default"
-              aria-label={words.useEarlierOf(one.text)}
+              aria-label={t("common.actionOn", { action: t("memory.restoreVersion"), name: one.text })}
               onClick={() => void memory((desk) => desk.chooseEarlier(one.id))}
             >
-              {words.useEarlier}
+              {t("memory.restoreVersion")}
             </Button>
           </Group>
         </Paper>

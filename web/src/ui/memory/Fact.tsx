@@ -6,9 +6,9 @@ import { useDesk } from "../../client/backendClient.tsx";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { stored } from "../notify.ts";
 import { useUndoable } from "../useUndoable.tsx";
-import { memory as words } from "../words/memory.ts";
 import { FactForm } from "./FactForm.tsx";
 import { useFactForm } from "./useFactForm.ts";
+import { t } from "../../locale/t.ts";
 
 export function Fact({ fact, source }: { fact: FactDoc; source: string | undefined }) {
   const { desk } = useDesk();
@@ -20,7 +20,11 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
     void stored(desk.changeFact(id, { key, value, confirmed: true }), editing.close);
 
   const remove = () =>
-    deleteSoon({ id, message: words.deletedFact(key), commit: () => desk.deleteRow("facts", id) });
+    deleteSoon({
+      id,
+      message: t("memory.deletingFact", { name: key }),
+      commit: () => desk.deleteRow("facts", id),
+    });
 
   if (editing.isOpen) {
     return (
@@ -37,26 +41,30 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
       <ExpandableText text={value} />
       <Group gap="xs" mt={4}>
         {confirmed ? (
-          <Badge variant="light">{words.confirmed}</Badge>
+          <Badge variant="light">{t("memory.confirmed")}</Badge>
         ) : (
-          <Badge variant="default">{words.sure(confidence)}</Badge>
+          <Badge variant="default">{t("memory.sure", { confidence })}</Badge>
         )}
         {sourceRemoved && (
           <Badge variant="light" color="orange">
-            {words.sourceRemoved}
+            {t("memory.sourceRemoved")}
           </Badge>
         )}
         {source && (
           <Text size="xs" c="dimmed">
-            {words.from(source)}
+            {t("memory.from", { name: source })}
           </Text>
         )}
         <Group gap={4} ms="auto">
           {!confirmed && (
-            <Action verb={words.confirm} of={key} onClick={() => desk.changeFact(id, { confirmed: true })} />
+            <Action
+              verb={t("memory.confirm")}
+              of={key}
+              onClick={() => desk.changeFact(id, { confirmed: true })}
+            />
           )}
-          <Action verb={words.edit} of={key} onClick={editing.open} />
-          <Action verb={words.delete} of={key} onClick={remove} />
+          <Action verb={t("common.edit")} of={key} onClick={editing.open} />
+          <Action verb={t("common.delete")} of={key} onClick={remove} />
         </Group>
       </Group>
     </Paper>
@@ -65,7 +73,12 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
 
 function Action({ verb, of, onClick }: { verb: string; of: string; onClick: () => unknown }) {
   return (
-    <Button size="compact-sm" variant="subtle" aria-label={words.of(verb, of)} onClick={() => void onClick()}>
+    <Button
+      size="compact-sm"
+      variant="subtle"
+      aria-label={t("common.actionOn", { action: verb, name: of })}
+      onClick={() => void onClick()}
+    >
       {verb}
     </Button>
   );

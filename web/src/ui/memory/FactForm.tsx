@@ -4,8 +4,8 @@ import { Paper, Text, Textarea, TextInput } from "@mantine/core";
 import type { FactDoc } from "../../core/schema/rows.ts";
 import { useDraft } from "../drafts.ts";
 import { Form } from "../components/Form.tsx";
-import { memory as words } from "../words/memory.ts";
 import { draftOf } from "./useFactForm.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   fact?: FactDoc;
@@ -24,8 +24,8 @@ export function FactForm({ fact, onSave, onCancel }: Props) {
       <Form onSave={(given) => onSave(given("key"), given("value"))} onCancel={onCancel}>
         <TextInput
           name="key"
-          label={words.key}
-          description={words.keyHint}
+          label={t("memory.factName")}
+          description={t("memory.factNameHint")}
           value={key}
           onChange={(event) => write(event.currentTarget.value, value)}
           maxLength={255}
@@ -35,14 +35,14 @@ export function FactForm({ fact, onSave, onCancel }: Props) {
         />
         <Textarea
           name="value"
-          label={words.value}
+          label={t("memory.factValue")}
           value={value}
           onChange={(event) => write(key, event.currentTarget.value)}
           maxLength={10_000}
           autosize
           required
         />
-        {fact && begunFrom !== current && <Text size="sm">{words.changedMeanwhile(current)}</Text>}
+        {fact && begunFrom !== current && <Text size="sm">{t("memory.factChanged", { fact: current })}</Text>}
       </Form>
     </Paper>
   );

@@ -6,10 +6,10 @@ import { usePending } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
 import { stored } from "../notify.ts";
-import { memory as words } from "../words/memory.ts";
 import { Fact } from "./Fact.tsx";
 import { FactForm } from "./FactForm.tsx";
 import { useFactForm } from "./useFactForm.ts";
+import { t } from "../../locale/t.ts";
 
 export function Facts() {
   const { desk } = useDesk();
@@ -24,9 +24,9 @@ export function Facts() {
   const add = (key: string, value: string) => void stored(desk.addFact(key, value), adding.close);
 
   return (
-    <Section title={words.facts} hint={words.factsHint}>
+    <Section title={t("memory.facts")} hint={t("memory.factsHint")}>
       {!facts && <Skeleton h={80} />}
-      {facts?.length === 0 && !adding.isOpen && <Text c="dimmed">{words.noFacts}</Text>}
+      {facts?.length === 0 && !adding.isOpen && <Text c="dimmed">{t("memory.noFacts")}</Text>}
       <PlainList>
         {facts?.map((fact) => (
           <Fact key={fact.id} fact={fact} source={sources.get(fact.sourceDocumentId ?? "")} />
@@ -37,7 +37,7 @@ export function Facts() {
       ) : (
         <Group>
           <Button variant="default" onClick={adding.open}>
-            {words.add}
+            {t("memory.addFact")}
           </Button>
         </Group>
       )}

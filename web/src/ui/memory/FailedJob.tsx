@@ -3,34 +3,35 @@
 import { Button, Group, Paper, Stack, Text } from "@mantine/core";
 import { nameOf } from "../../core/schema/rowText.ts";
 import type { Job } from "../../backend/memory/jobs.ts";
+import { nextAttempt } from "./nextAttempt.ts";
 import { useRows } from "../../client/backendClient.tsx";
-import { jobs as words } from "../words/jobs.ts";
+import { t } from "../../locale/t.ts";
 
 export function FailedJob({ job, onRetry }: { job: Job; onRetry: () => void }) {
   const { kind, subject, state, attempts, due, error } = job;
   const [collection, id] = subject.split("/") as ["episodes" | "sessions" | "projects", string];
   const row = useRows(collection, { selector: { id } })?.[0];
-  const about = row ? nameOf(collection, row as unknown as Record<string, unknown>) : words.gone;
+  const about = row ? nameOf(collection, row as unknown as Record<string, unknown>) : t("jobs.gone");
   return (
     <Paper component="li" withBorder p="sm">
       <Group justify="space-between" wrap="nowrap" align="start">
         <Stack gap={2} miw={0}>
           <Text>
-            {words.kinds[kind]}: <span dir="auto">{about}</span>
+            {t(`jobs.kind.${kind}`)}: <span dir="auto">{about}</span>
           </Text>
           <Text size="sm">{error}</Text>
           <Text size="xs" c="dimmed">
-            {state === "failed" ? words.attempts(attempts) : words.next(attempts, due)}
+            {state === "failed" ? t("jobs.gaveUp", { n: attempts }) : nextAttempt(attempts, due)}
           </Text>
         </Stack>
         <Button
           variant="light"
           size="compact-md"
           flex="none"
-          aria-label={words.retryOf(about)}
+          aria-label={t("common.actionOn", { action: t("common.retry"), name: about })}
           onClick={onRetry}
         >
-          {words.retry}
+          {t("common.retry")}
         </Button>
       </Group>
     </Paper>

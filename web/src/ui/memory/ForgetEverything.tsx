@@ -5,8 +5,10 @@ import { useState } from "react";
 import { useDesk, useSync } from "../../client/backendClient.tsx";
 import { leaveTo } from "../leaveAccount.ts";
 import { Section } from "../components/Section.tsx";
-import { memory as words } from "../words/memory.ts";
 import { forget, keptReceipt, putAway, useForgetProgress, type Done } from "./forgetProgress.ts";
+import { bytes, dateTime } from "../../locale/format.ts";
+import type { Receipt } from "../../backend/account/forgetEverything.ts";
+import { t } from "../../locale/t.ts";
 
 export function ForgetEverything() {
   const { desk, account } = useDesk();
@@ -16,7 +18,7 @@ export function ForgetEverything() {
   const [typed, setTyped] = useState("");
   const [kept, setKept] = useState(() => keptReceipt(userId));
   const { busy, problem, done } = useForgetProgress();
-  const meant = typed.trim().toLowerCase() === words.sentence;
+  const meant = typed.trim().toLowerCase() === t("memory.forgetPhrase");
 
   /** Nothing is left here to go back to: the page begins anew. */
   function startAfresh() {
@@ -30,8 +32,10 @@ export function ForgetEverything() {
   }
 
   return (
-    <Section title={words.forget} hint={words.forgetHint}>
-      {!answers && <Text size="sm">{words.forgetAway(kind)}</Text>}
+    <Section title={t("memory.forget")} hint={t("memory.forgetHint")}>
+      {!answers && (
+        <Text size="sm">{t(kind === "signed-out" ? "memory.forgetSignedOut" : "memory.forgetOffline")}</Text>
+      )}
       {problem && (
         <Alert color="red" role="alert">
           {problem}
@@ -39,7 +43,7 @@ export function ForgetEverything() {
       )}
       <Group align="end">
         <TextInput
-          label={words.forgetType}
+          label={t("memory.forgetType", { phrase: t("memory.forgetPhrase") })}
           value={typed}
           onChange={(event) => setTyped(event.currentTarget.value)}
           autoComplete="off"
@@ -52,16 +56,20 @@ export function ForgetEverything() {
           loading={busy}
           onClick={() => void forget(desk, userId)}
         >
-          {words.forget}
+          {t("memory.forget")}
         </Button>
       </Group>
       <Text size="sm" role="status">
-        {busy && words.forgetting}
+        {busy && t("memory.forgetting")}
       </Text>
-      {done && <Told {...done} button={words.startAfresh} onClose={startAfresh} />}
-      {!done && kept && <Told {...kept} button={words.putAway} onClose={close} />}
+      {done && <Told {...done} button={t("memory.startOver")} onClose={startAfresh} />}
+      {!done && kept && <Told {...kept} button={t("common.close")} onClose={close} />}
     </Section>
   );
+}
+
+function receiptText({ rows, files, bytes: size, at, leftovers }: Receipt): string {
+  return t("memory.receipt", { rows, files, size: bytes(size), when: dateTime(at), leftovers });
 }
 
 interface Props extends Done {
@@ -75,12 +83,12 @@ function Told({ receipt, here, button, onClose }: Props) {
       attributes={{ header: { role: "none" } }}
       opened
       onClose={onClose}
-      title={words.receiptTitle}
+      title={t("memory.receiptTitle")}
       withCloseButton={false}
       centered
     >
       <Text>
-        {words.receipt(receipt)} {words[here]}
+        {receiptText(receipt)} {t(`memory.device.${here}`)}
       </Text>
       <Button mt="md" onClick={onClose} data-autofocus>
         {button}

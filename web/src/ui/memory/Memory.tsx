@@ -3,19 +3,19 @@
 import { Container, Divider, Stack, Title } from "@mantine/core";
 import { Entities } from "../entities/Entities.tsx";
 import { SubNav } from "../components/SubNav.tsx";
-import { memory as words } from "../words/memory.ts";
 import { BackgroundJobs } from "./BackgroundJobs.tsx";
 import { Facts } from "./Facts.tsx";
 import { ForgetEverything } from "./ForgetEverything.tsx";
 import { Statements } from "./Statements.tsx";
 import { Timeline } from "./Timeline.tsx";
+import { t } from "../../locale/t.ts";
 
 const PARTS = [
-  { to: "/memory", label: words.remembered },
-  { to: "/memory/entities", label: words.entities },
-  { to: "/memory/timeline", label: words.timeline },
-  { to: "/memory/background", label: words.background },
-];
+  { to: "/memory", label: "memory.nav.remembered" },
+  { to: "/memory/entities", label: "memory.nav.entities" },
+  { to: "/memory/timeline", label: "memory.nav.timeline" },
+  { to: "/memory/background", label: "memory.nav.background" },
+] as const;
 const PAGES = new Map([
   ["entities", Entities],
   ["timeline", Timeline],
@@ -28,8 +28,11 @@ export default function Memory({ params: { part = "" } }: { params: { part?: str
     <Container size={Page === Entities ? "md" : "sm"} py="lg">
       <Stack gap={Page === Remembered ? 40 : "lg"}>
         <Stack gap="sm">
-          <Title order={2}>{words.title}</Title>
-          <SubNav label={words.parts} parts={PARTS} />
+          <Title order={2}>{t("memory.title")}</Title>
+          <SubNav
+            label={t("memory.nav.label")}
+            parts={PARTS.map(({ to, label }) => ({ to, label: t(label) }))}
+          />
         </Stack>
         <Page />
       </Stack>

@@ -10,11 +10,11 @@ import { ExpandableText } from "../components/ExpandableText.tsx";
 import { useUndoable } from "../useUndoable.tsx";
 import { stored } from "../notify.ts";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
-import { since } from "../words/measures.ts";
-import { memory as words } from "../words/memory.ts";
 import { EarlierVersions } from "./EarlierVersions.tsx";
 import { StatementSource } from "./StatementSource.tsx";
 import { StatementForm } from "./StatementForm.tsx";
+import { since } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   remembered: Remembered;
@@ -59,7 +59,7 @@ export function Statement({ remembered: { current, earlier }, now, placed }: Pro
             aria-expanded={opened}
             onClick={() => setOpened(!opened)}
           >
-            {words.earlier(earlier.length)}
+            {t("memory.earlier", { n: earlier.length })}
           </Button>
         )}
         <Actions memory={current} onEdit={() => setEditing(true)} />
@@ -75,13 +75,13 @@ function Fading({ memory, now }: { memory: MemoryDoc; now: number }) {
     return (
       <Group gap={4}>
         <IconPinFilled size={14} aria-hidden />
-        <Text size="sm">{words.pinned}</Text>
+        <Text size="sm">{t("memory.pinned")}</Text>
       </Group>
     );
   }
   return (
     <Text size="sm" c="dimmed">
-      {words.fades[state](since(memory.updatedAt, now))}
+      {t(`memory.fading.${state}`, { since: since(memory.updatedAt, now) })}
     </Text>
   );
 }
@@ -92,13 +92,13 @@ function Actions({ memory: { id, text, pinned }, onEdit }: { memory: MemoryDoc; 
   const remove = () =>
     deleteSoon({
       id,
-      message: words.deletedStatement,
+      message: t("memory.deletingMemory"),
       commit: () => memory((desk) => desk.deleteMemory(id)),
     });
   const actions: [string, () => unknown][] = [
-    [pinned ? words.unpin : words.pin, () => memory((desk) => desk.pinMemory(id, !pinned))],
-    [words.edit, onEdit],
-    [words.delete, remove],
+    [pinned ? t("common.unpin") : t("common.pin"), () => memory((desk) => desk.pinMemory(id, !pinned))],
+    [t("common.edit"), onEdit],
+    [t("common.delete"), remove],
   ];
   return (
     <Group gap={4} ms="auto">
@@ -107,7 +107,7 @@ function Actions({ memory: { id, text, pinned }, onEdit }: { memory: MemoryDoc; 
           key={verb}
           size="compact-sm"
           variant="subtle"
-          aria-label={words.of(verb, text)}
+          aria-label={t("common.actionOn", { action: verb, name: text })}
           onClick={() => void run()}
         >
           {verb}

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Form } from "../components/Form.tsx";
 import type { Where } from "../../backend/memory/timeline.ts";
 import { ScopeSelect } from "../components/ScopeSelect.tsx";
-import { memory as words } from "../words/memory.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   text?: string;
@@ -28,7 +28,7 @@ export function StatementForm({ text, where, choose = false, onSave, onCancel }:
       <Form onSave={(given) => save(given("text"))} onCancel={onCancel}>
         <Textarea
           name="text"
-          label={words.statement}
+          label={t("memory.memory")}
           defaultValue={text}
           maxLength={10_000}
           dir="auto"
@@ -36,7 +36,7 @@ export function StatementForm({ text, where, choose = false, onSave, onCancel }:
           autoFocus
           required
         />
-        {choose && <ScopeSelect label={words.statementWhere} value={chosen} onChange={setChosen} />}
+        {choose && <ScopeSelect label={t("memory.appliesTo")} value={chosen} onChange={setChosen} />}
       </Form>
     </Paper>
   );

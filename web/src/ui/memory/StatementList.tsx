@@ -12,9 +12,9 @@ import { stored } from "../notify.ts";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { useNow } from "../useNow.ts";
 import type { Where } from "../../backend/memory/timeline.ts";
-import { memory as words } from "../words/memory.ts";
 import { Statement } from "./Statement.tsx";
 import { StatementForm } from "./StatementForm.tsx";
+import { t } from "../../locale/t.ts";
 
 const PAGE = 30;
 
@@ -38,11 +38,11 @@ export function StatementList({ projectId, query = "", filter }: Props) {
   );
   const none = memories?.length && (query || projectId !== undefined) && filter;
   return (
-    <Section title={words.statements} hint={words.statementsHint}>
+    <Section title={t("memory.memories")} hint={t("memory.memoriesHint")}>
       {filter}
       {!memories && <Skeleton h={80} />}
       {memories && found.length === 0 && (
-        <Text c="dimmed">{none ? words.noStatementsFit : words.noStatements}</Text>
+        <Text c="dimmed">{none ? t("memory.noMemoriesFound") : t("memory.noMemories")}</Text>
       )}
       <PlainList>
         {found.slice(0, most).map((one) => (
@@ -51,7 +51,7 @@ export function StatementList({ projectId, query = "", filter }: Props) {
       </PlainList>
       {found.length > most && (
         <Button variant="subtle" onClick={() => setMost(most + PAGE)}>
-          {words.more}
+          {t("common.showMore")}
         </Button>
       )}
       <Add where={projectId} />
@@ -76,7 +76,7 @@ function Add({ where }: { where: Where | undefined }) {
       ) : (
         <Group>
           <Button variant="default" onClick={() => setAdding(true)}>
-            {words.addStatement}
+            {t("memory.addMemory")}
           </Button>
         </Group>
       )}

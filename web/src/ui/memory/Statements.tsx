@@ -4,8 +4,8 @@ import { Group, TextInput } from "@mantine/core";
 import { useState } from "react";
 import type { Where } from "../../backend/memory/timeline.ts";
 import { ScopeSelect } from "../components/ScopeSelect.tsx";
-import { memory as words } from "../words/memory.ts";
 import { StatementList } from "./StatementList.tsx";
+import { t } from "../../locale/t.ts";
 
 export function Statements() {
   const [query, setQuery] = useState("");
@@ -18,11 +18,11 @@ export function Statements() {
         <Group grow align="end" gap="xs" preventGrowOverflow={false}>
           <TextInput
             type="search"
-            label={words.search}
+            label={t("memory.search")}
             value={query}
             onChange={(event) => setQuery(event.currentTarget.value)}
           />
-          <ScopeSelect label={words.where} value={where} onChange={setWhere} everywhere />
+          <ScopeSelect label={t("memory.where")} value={where} onChange={setWhere} everywhere />
         </Group>
       }
     />

@@ -9,10 +9,10 @@ import { useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
 import { ScopeSelect } from "../components/ScopeSelect.tsx";
-import { date } from "../words/measures.ts";
-import { timeline as words } from "../words/timeline.ts";
 import { TimelineItem } from "./TimelineItem.tsx";
 import { useTimeline } from "./useTimeline.ts";
+import { date } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 const PAGE = 50;
 const TYPING_MS = 250;
@@ -24,29 +24,30 @@ export function Timeline() {
   const [asked] = useDebouncedValue(query.trim(), TYPING_MS);
   const found = useTimeline(asked, where, most);
   return (
-    <Section title={words.title} hint={words.hint}>
+    <Section title={t("timeline.title")} hint={t("timeline.hint")}>
       <Group grow align="end" gap="xs" preventGrowOverflow={false}>
         <TextInput
           type="search"
-          label={words.search}
+          label={t("timeline.search")}
           value={query}
           onChange={(event) => setQuery(event.currentTarget.value)}
         />
-        <ScopeSelect label={words.where} value={where} onChange={setWhere} everywhere />
+        <ScopeSelect label={t("memory.where")} value={where} onChange={setWhere} everywhere />
       </Group>
       <Text size="sm" c="dimmed" role="status">
         {found && asked && found.turns.length > 0 && (
           <>
-            {words.found(found.turns.length)}. {found.by === "server" ? words.byServer : words.byDevice}
+            {t("timeline.found", { n: found.turns.length })}{" "}
+            {found.by === "server" ? t("timeline.byServer") : t("timeline.byDevice")}
           </>
         )}
-        {found?.turns.length === 0 && (asked ? words.nothing : words.none)}
+        {found?.turns.length === 0 && (asked ? t("timeline.noneFound") : t("timeline.none"))}
       </Text>
       {!found && <Skeleton h={120} />}
       {found && (asked ? <Turns turns={found.turns} dated /> : <Days turns={found.turns} />)}
       {found?.more && (
         <Button variant="subtle" onClick={() => setMost(most + PAGE)}>
-          {words.more}
+          {t("common.showMore")}
         </Button>
       )}
     </Section>
@@ -72,7 +73,7 @@ function Turns({ turns, dated = false }: { turns: readonly Said[]; dated?: boole
         <TimelineItem
           key={turn.id}
           turn={turn}
-          title={titles.get(turn.sessionId) ?? words.untitled}
+          title={titles.get(turn.sessionId) ?? t("timeline.untitled")}
           dated={dated}
         />
       ))}

@@ -5,8 +5,7 @@ import { Link } from "wouter";
 import { beginning } from "../../lib/truncate.ts";
 import { readable } from "../../core/text/stripMarkdown.ts";
 import type { Said } from "../../backend/memory/timeline.ts";
-import { date } from "../words/measures.ts";
-import { LOCALE } from "../words/locale.ts";
+import { date, time } from "../../locale/format.ts";
 
 /** More than three lines hold. */
 const SHOWN = 1_000;
@@ -22,7 +21,7 @@ interface Props {
 }
 
 export function TimelineItem({ turn: { id, sessionId, question, text, createdAt }, title, dated }: Props) {
-  const time = new Date(createdAt).toLocaleTimeString(LOCALE, { timeStyle: "short" });
+  const at = time(createdAt);
   const plain = readable(beginning(text, SHOWN)).replace(CITED, "");
   return (
     <Paper component="li" withBorder p="sm">
@@ -39,7 +38,7 @@ export function TimelineItem({ turn: { id, sessionId, question, text, createdAt 
         {plain}
       </Text>
       <Text size="xs" c="dimmed" mt={4}>
-        <span dir="auto">{title}</span> · {dated ? date(createdAt) : time}
+        <span dir="auto">{title}</span> · {dated ? date(createdAt) : at}
       </Text>
     </Paper>
   );

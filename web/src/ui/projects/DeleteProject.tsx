@@ -6,9 +6,7 @@ import type { ProjectDoc } from "../../core/schema/rows.ts";
 import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
 import { useDesk, useRows } from "../../client/backendClient.tsx";
 import { useUndoable } from "../useUndoable.tsx";
-import { projects } from "../words/projects.ts";
-
-const words = projects.deletion;
+import { t } from "../../locale/t.ts";
 
 export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClose: () => void }) {
   const { desk } = useDesk();
@@ -25,7 +23,7 @@ export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClo
 
   function confirm() {
     onClose();
-    const message = projects.deleting(name);
+    const message = t("projects.deleting", { name });
     const commit = () => desk.deleteProject(id, withSessions);
     deleteSoon({ id, message, address: location.pathname, away: "/projects", commit });
   }
@@ -33,20 +31,28 @@ export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClo
   return (
     <ConfirmDialog
       opened
-      title={words.title(name)}
-      cancel={words.cancel}
-      confirm={withSessions ? words.confirmAll : words.confirm}
+      title={t("projects.delete.title", { name })}
+      cancel={t("common.cancel")}
+      confirm={withSessions ? t("projects.delete.confirmAll") : t("projects.delete.confirm")}
       onConfirm={confirm}
       onClose={onClose}
     >
-      <Text size="sm">{words.goes(statements, names)}</Text>
+      <Text size="sm">{t("projects.delete.effect", { memories: statements, names })}</Text>
       {sessions === 0 ? (
-        <Text size="sm">{words.none}</Text>
+        <Text size="sm">{t("projects.delete.othersStay")}</Text>
       ) : (
-        <Radio.Group value={choice} onChange={setChoice} label={words.stays}>
+        <Radio.Group value={choice} onChange={setChoice} label={t("projects.delete.whatAboutChats")}>
           <Stack gap="xs" mt="xs">
-            <Radio value="keep" label={words.keep(sessions)} description={words.keepHint} />
-            <Radio value="drop" label={words.drop(sessions)} description={words.dropHint} />
+            <Radio
+              value="keep"
+              label={t("projects.delete.keepChats", { n: sessions })}
+              description={t("projects.delete.keepChatsHint")}
+            />
+            <Radio
+              value="drop"
+              label={t("projects.delete.deleteChats", { n: sessions })}
+              description={t("projects.delete.deleteChatsHint")}
+            />
           </Stack>
         </Radio.Group>
       )}

@@ -3,7 +3,7 @@
 import { Paper, Textarea, TextInput } from "@mantine/core";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
 import { Form } from "../components/Form.tsx";
-import { projects as words } from "../words/projects.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   project?: ProjectDoc;
@@ -17,11 +17,11 @@ export function ProjectForm({ project, onSave, onCancel }: Props) {
       <Form
         onSave={(given) => onSave(given("name"), given("description"))}
         onCancel={onCancel}
-        {...(project ? {} : { save: words.create })}
+        {...(project ? {} : { save: t("projects.create") })}
       >
         <TextInput
           name="name"
-          label={words.name}
+          label={t("projects.name")}
           defaultValue={project?.name}
           maxLength={255}
           pattern=".*\S.*"
@@ -31,7 +31,7 @@ export function ProjectForm({ project, onSave, onCancel }: Props) {
         />
         <Textarea
           name="description"
-          label={words.description}
+          label={t("projects.description")}
           defaultValue={project?.description}
           maxLength={10_000}
           dir="auto"

@@ -8,9 +8,9 @@ import { newId } from "../../core/schema/uuid7.ts";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
 import { stored } from "../notify.ts";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
-import { projects as words } from "../words/projects.ts";
 import { DeleteProject } from "./DeleteProject.tsx";
 import { ProjectForm } from "./ProjectForm.tsx";
+import { t } from "../../locale/t.ts";
 
 /** `brief`: its name alone. */
 export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: boolean }) {
@@ -48,24 +48,24 @@ export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: 
           leftSection={<IconPlus size={16} />}
           mih={44}
         >
-          {words.begin}
+          {t("projects.newChat")}
         </Button>
         <Button
           variant="default"
           mih={44}
-          aria-label={words.editOf(name)}
+          aria-label={t("projects.editName", { name })}
           onClick={() => setDoing("editing")}
         >
-          {words.edit}
+          {t("common.edit")}
         </Button>
         <Button
           variant="light"
           color="red"
           mih={44}
-          aria-label={words.removeOf(name)}
+          aria-label={t("common.deleteName", { name })}
           onClick={() => setDoing("deleting")}
         >
-          {words.remove}
+          {t("common.delete")}
         </Button>
       </Group>
       {doing === "deleting" && <DeleteProject project={project} onClose={done} />}

@@ -25,10 +25,10 @@ import { PlainList } from "../components/PlainList.tsx";
 import { tellError } from "../notify.ts";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { useNow } from "../useNow.ts";
-import { agents } from "../words/agents.ts";
-import { projects as words } from "../words/projects.ts";
 import { ProjectForm } from "./ProjectForm.tsx";
 import { useProjects } from "./useProjects.ts";
+import { ago } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 export function ProjectList() {
   const memory = useMemoryApi();
@@ -43,15 +43,15 @@ export function ProjectList() {
       <Stack gap="lg">
         <Box>
           <Group justify="space-between" align="center">
-            <Title order={2}>{words.title}</Title>
+            <Title order={2}>{t("projects.title")}</Title>
             {!adding && (
               <Button leftSection={<IconPlus size={16} />} onClick={() => setAdding(true)} mih={44}>
-                {words.add}
+                {t("projects.new")}
               </Button>
             )}
           </Group>
           <Text c="dimmed" mt={4}>
-            {words.hint}
+            {t("projects.hint")}
           </Text>
         </Box>
         {adding && <ProjectForm onSave={add} onCancel={() => setAdding(false)} />}
@@ -66,13 +66,13 @@ function Rows() {
   const worked = useAgentProjects();
   const [onlyAgents, setOnlyAgents] = useState(false);
   if (!all) return <Skeleton h={96} />;
-  if (all.length === 0) return <Text c="dimmed">{words.none}</Text>;
+  if (all.length === 0) return <Text c="dimmed">{t("projects.none")}</Text>;
   const filtered = onlyAgents && worked ? all.filter(({ id }) => worked.has(id)) : all;
   return (
     <Stack gap="sm">
       {worked && worked.size > 0 && (
         <Checkbox
-          label={agents.onlyAgents}
+          label={t("agents.onlyProjects")}
           py={12}
           checked={onlyAgents}
           onChange={(event) => setOnlyAgents(event.currentTarget.checked)}
@@ -80,7 +80,7 @@ function Rows() {
       )}
       {worked === null && (
         <Text size="sm" c="dimmed" role="status">
-          {agents.listAway}
+          {t("agents.projectsOffline")}
         </Text>
       )}
       <List projects={filtered} worked={worked} />
@@ -98,7 +98,7 @@ function List({ projects, worked }: ListProps) {
   const sessions = grouped(useRows("sessions") ?? [], ({ projectId }) => projectId);
   const memories = grouped(useRows("memories") ?? [], ({ projectId }) => projectId);
   return (
-    <PlainList gap="sm" aria-label={words.title}>
+    <PlainList gap="sm" aria-label={t("projects.title")}>
       {projects.map(({ id, name, description }) => (
         <Paper key={id} component="li" withBorder p="md">
           <Anchor component={Link} href={`/projects/${id}`} fw={600} size="lg" dir="auto" display="block">
@@ -110,7 +110,10 @@ function List({ projects, worked }: ListProps) {
             </Text>
           )}
           <Text size="sm" c="dimmed" mt={4}>
-            {words.counts(sessions.get(id)?.length ?? 0, memories.get(id)?.length ?? 0)}
+            {t("projects.counts", {
+              chats: sessions.get(id)?.length ?? 0,
+              memories: memories.get(id)?.length ?? 0,
+            })}
           </Text>
           <ByAgents project={worked?.get(id)} now={now} />
         </Paper>
@@ -122,7 +125,7 @@ function List({ projects, worked }: ListProps) {
 function ByAgents({ project, now }: { project: AgentProject | undefined; now: number }) {
   if (!project?.lastAt) return null;
   const { id, name } = project.project;
-  const text = agents.inProject(project.observations, project.lastAt, now);
+  const text = t("agents.inProject", { n: project.observations, when: ago(project.lastAt, now) });
   return (
     <Anchor
       component={Link}
@@ -131,7 +134,7 @@ function ByAgents({ project, now }: { project: AgentProject | undefined; now: nu
       py={12}
       mb={-12}
       display="inline-block"
-      aria-label={agents.of(name, text)}
+      aria-label={t("common.actionOn", { action: name, name: text })}
     >
       {text}
     </Anchor>

@@ -7,11 +7,10 @@ import { said } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { useNow } from "../useNow.ts";
-import { ago } from "../words/count.ts";
-import { projects } from "../words/projects.ts";
 import { useProjectOverview } from "./useProjectOverview.ts";
+import { ago, dateTime } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
-const words = projects.overview;
 const NO_CITATIONS: never[] = [];
 
 export function ProjectOverview({ projectId }: { projectId: string }) {
@@ -21,22 +20,24 @@ export function ProjectOverview({ projectId }: { projectId: string }) {
   const overview = summaries?.toSorted((a, b) => b.updatedAt.localeCompare(a.updatedAt))[0];
   const write = () => void memory((desk) => desk.writeOverview(projectId));
   return (
-    <Section title={words.title} hint={words.hint}>
+    <Section title={t("projects.overview")} hint={t("projects.overview.hint")}>
       {overview && (
         <Paper withBorder p="md">
           <Answer text={overview.content} citations={NO_CITATIONS} onCitation={() => {}} />
           <Text size="xs" c="dimmed" mt="sm">
-            {words.written(overview.updatedAt)}
+            {t("projects.overview.written", { when: dateTime(overview.updatedAt) })}
           </Text>
         </Paper>
       )}
-      {summaries && !overview && state?.kind !== "writing" && <Text c="dimmed">{words.none}</Text>}
+      {summaries && !overview && state?.kind !== "writing" && (
+        <Text c="dimmed">{t("projects.overview.none")}</Text>
+      )}
       <div aria-live="polite">
         {state?.kind === "writing" && (
           <Writing since={state.since} onStop={() => void memory((desk) => desk.stopOverview(projectId))} />
         )}
         {state?.kind === "failed" && (
-          <Alert color="orange" variant="light" title={words.failed}>
+          <Alert color="orange" variant="light" title={t("projects.overview.failed")}>
             {said(state)}
           </Alert>
         )}
@@ -44,7 +45,7 @@ export function ProjectOverview({ projectId }: { projectId: string }) {
       {state?.kind !== "writing" && (
         <Group>
           <Button variant="default" onClick={write}>
-            {overview ? words.again : words.write}
+            {overview ? t("projects.overview.rewrite") : t("projects.overview.write")}
           </Button>
         </Group>
       )}
@@ -60,12 +61,12 @@ function Writing({ since, onStop }: { since: string; onStop: () => void }) {
         <Group wrap="nowrap">
           <Loader type="dots" size="sm" />
           <Text size="sm">
-            {words.writing} {words.since(ago(since, now))}
+            {t("projects.overview.writing")} {t("projects.overview.started", { when: ago(since, now) })}
           </Text>
         </Group>
         <Group>
           <Button size="compact-md" variant="default" onClick={onStop}>
-            {words.stop}
+            {t("common.stop")}
           </Button>
         </Group>
       </Stack>

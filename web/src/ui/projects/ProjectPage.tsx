@@ -7,11 +7,11 @@ import { useRows } from "../../client/backendClient.tsx";
 import { ProjectEntities } from "../entities/ProjectEntities.tsx";
 import { StatementList } from "../memory/StatementList.tsx";
 import { SubNav } from "../components/SubNav.tsx";
-import { projects as words } from "../words/projects.ts";
 import { ProjectOverview } from "./ProjectOverview.tsx";
 import { ProjectHeader } from "./ProjectHeader.tsx";
 import { ProjectSessions } from "./ProjectSessions.tsx";
 import { part } from "../lazyComponent.ts";
+import { t } from "../../locale/t.ts";
 
 const AgentSteps = part(() => import("../agents/AgentSteps.tsx"));
 
@@ -19,23 +19,23 @@ export function ProjectPage({ id, part }: { id: string; part: string | undefined
   const found = useRows("projects", { selector: { id } });
   const project = found?.[0];
   const parts = [
-    { to: `/projects/${id}`, label: words.about },
-    { to: `/projects/${id}/remembered`, label: words.remembered },
-    { to: `/projects/${id}/entities`, label: words.entities },
-    { to: `/projects/${id}/agents`, label: words.agents },
+    { to: `/projects/${id}`, label: t("projects.overview") },
+    { to: `/projects/${id}/remembered`, label: t("projects.memories") },
+    { to: `/projects/${id}/entities`, label: t("projects.entities") },
+    { to: `/projects/${id}/agents`, label: t("projects.agents") },
   ];
   return (
     <Container size={part === "entities" ? "md" : "sm"} py="lg">
       <Stack gap="lg">
         <Anchor component={Link} href="/projects" size="sm" py="xs" style={{ alignSelf: "start" }}>
-          {words.back}
+          {t("projects.back")}
         </Anchor>
         {!found && <Skeleton h={96} />}
-        {found && !project && <Text>{words.gone}</Text>}
+        {found && !project && <Text>{t("projects.gone")}</Text>}
         {project && (
           <>
             <ProjectHeader project={project} brief={part !== undefined} />
-            <SubNav label={words.parts} parts={parts} />
+            <SubNav label={t("projects.nav")} parts={parts} />
             {part === undefined && <ProjectOverview projectId={id} />}
             {part === undefined && <ProjectSessions project={project} />}
             {part === "remembered" && <StatementList projectId={id} />}

@@ -9,8 +9,8 @@ import { usePending } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
-import { date } from "../words/measures.ts";
-import { projects as words } from "../words/projects.ts";
+import { date } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 const OFFERED = 50;
 
@@ -24,21 +24,21 @@ export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
   const move = (sessionId: string, to: string | null) =>
     void memory((desk) => desk.moveSession(sessionId, to));
   return (
-    <Section title={words.conversations} hint={words.conversationsHint}>
-      {inside?.length === 0 && <Text c="dimmed">{words.noConversations}</Text>}
-      <PlainList aria-label={words.conversations}>
+    <Section title={t("projects.chats")} hint={t("projects.chatsHint")}>
+      {inside?.length === 0 && <Text c="dimmed">{t("projects.noChats")}</Text>}
+      <PlainList aria-label={t("projects.chats")}>
         {inside?.map((session) => (
           <Row key={session.id} session={session} onOut={() => move(session.id, null)} />
         ))}
       </PlainList>
       {outside.length > 0 && (
         <Select
-          label={words.moveIn}
-          placeholder={words.moveInChoose}
+          label={t("projects.moveIn")}
+          placeholder={t("projects.moveInChoose")}
           searchable
           value={null}
           limit={OFFERED}
-          nothingFoundMessage={words.moveInNone}
+          nothingFoundMessage={t("projects.moveInNone")}
           data={outside.map(({ id, title }) => ({ value: id, label: title }))}
           onChange={(chosen) => chosen && move(chosen, id)}
         />
@@ -63,10 +63,10 @@ function Row({ session: { id, title, updatedAt }, onOut }: { session: SessionDoc
           variant="subtle"
           size="compact-md"
           flex="none"
-          aria-label={words.moveOutOf(title)}
+          aria-label={t("common.actionOn", { action: t("projects.remove"), name: title })}
           onClick={onOut}
         >
-          {words.moveOut}
+          {t("projects.remove")}
         </Button>
       </Group>
     </Paper>

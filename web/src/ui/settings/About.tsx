@@ -1,17 +1,17 @@
 import { Anchor, Group, Text } from "@mantine/core";
 import { Section } from "../components/Section.tsx";
-import { settings as words } from "../words/settings.ts";
+import { t } from "../../locale/t.ts";
 
 export function About() {
   return (
-    <Section title={words.about}>
-      <Text size="sm">{words.aboutText}</Text>
+    <Section title={t("settings.about")}>
+      <Text size="sm">{t("settings.aboutText")}</Text>
       <Group>
         <Anchor href="/schema" size="sm">
-          {words.api}
+          {t("settings.api")}
         </Anchor>
         <Text size="sm" c="dimmed">
-          {words.licence}
+          {t("settings.license")}
         </Text>
       </Group>
     </Section>

@@ -6,8 +6,9 @@ import { useEffect, useState } from "react";
 import type { Profile } from "../../backend/account/accounts.ts";
 import { useDesk, useSync } from "../../client/backendClient.tsx";
 import { Section } from "../components/Section.tsx";
-import { settings as words } from "../words/settings.ts";
 import { SignOut } from "./SignOut.tsx";
+import { bytes } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 export function Account() {
   const { account } = useDesk();
@@ -16,7 +17,7 @@ export function Account() {
   const { limits } = profile ?? account;
   const usage = profile?.usage;
   return (
-    <Section title={words.account}>
+    <Section title={t("settings.account")}>
       <Group justify="space-between">
         <Text>{account.email}</Text>
         <Badge variant="light">{profile?.tier ?? account.tier}</Badge>
@@ -24,30 +25,30 @@ export function Account() {
       {usage ? (
         <>
           <Meter
-            label={words.documents}
+            label={t("settings.documents")}
             held={usage.documents}
             most={limits.documents}
-            said={words.countOf(usage.documents, limits.documents)}
+            said={t("settings.documentsUsed", { n: usage.documents, limit: limits.documents })}
           />
           <Meter
-            label={words.serverStorage}
+            label={t("settings.serverStorage")}
             held={usage.bytes}
             most={limits.storageBytes}
-            said={words.bytesOf(usage.bytes, limits.storageBytes)}
+            said={t("common.progress", { done: bytes(usage.bytes), total: bytes(limits.storageBytes) })}
           />
         </>
       ) : (
         <Text size="sm" c="dimmed">
-          {words.usageOffline}
+          {t("settings.usageOffline")}
         </Text>
       )}
       <Group justify="space-between">
-        <Text size="sm">{words.fileMost}</Text>
-        <Text size="sm">{words.bytes(limits.fileBytes)}</Text>
+        <Text size="sm">{t("settings.fileLimit")}</Text>
+        <Text size="sm">{bytes(limits.fileBytes)}</Text>
       </Group>
       <Group>
         <Button variant="default" onClick={open}>
-          {words.signOut}
+          {t("settings.signOut")}
         </Button>
       </Group>
       {leaving && <SignOut onClose={close} />}

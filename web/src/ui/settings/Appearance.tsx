@@ -1,20 +1,16 @@
 import { SegmentedControl, useMantineColorScheme, type MantineColorScheme } from "@mantine/core";
 import { Section } from "../components/Section.tsx";
-import { settings as words } from "../words/settings.ts";
+import { t } from "../../locale/t.ts";
 
-const SCHEMES: { value: MantineColorScheme; label: string }[] = [
-  { value: "auto", label: words.auto },
-  { value: "light", label: words.light },
-  { value: "dark", label: words.dark },
-];
+const SCHEMES: readonly MantineColorScheme[] = ["auto", "light", "dark"];
 
 export function Appearance() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   return (
-    <Section title={words.appearance}>
+    <Section title={t("settings.appearance")}>
       <SegmentedControl
-        aria-label={words.theme}
-        data={SCHEMES}
+        aria-label={t("settings.theme")}
+        data={SCHEMES.map((value) => ({ value, label: t(`settings.theme.${value}`) }))}
         value={colorScheme}
         onChange={(chosen) => setColorScheme(chosen as MantineColorScheme)}
         fullWidth

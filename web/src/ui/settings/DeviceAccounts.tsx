@@ -8,7 +8,7 @@ import { forgetDrafts } from "../drafts.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { said } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
-import { settings as words } from "../words/settings.ts";
+import { t } from "../../locale/t.ts";
 
 export function DeviceAccounts() {
   const { account } = useDesk();
@@ -16,13 +16,13 @@ export function DeviceAccounts() {
   const look = () => void door.keptAccounts().then(setAccounts);
   useEffect(look, []);
   return (
-    <Section title={words.devices} hint={words.switch}>
+    <Section title={t("settings.accounts")} hint={t("settings.accountsHint")}>
       <PlainList gap="sm">
         {accounts.map((kept) =>
           kept.userId === account.userId ? (
             <Group key={kept.userId} component="li" justify="space-between">
               <Text>{kept.email}</Text>
-              <Badge variant="light">{words.thisOne}</Badge>
+              <Badge variant="light">{t("settings.inUse")}</Badge>
             </Group>
           ) : (
             <Kept key={kept.userId} kept={kept} onRemoved={look} />
@@ -59,21 +59,21 @@ function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRe
           size="compact-md"
           variant="subtle"
           color="red"
-          aria-label={words.removeOf(email)}
+          aria-label={t("settings.removeName", { email })}
           onClick={() => setAsking(true)}
         >
-          {words.remove}
+          {t("settings.remove")}
         </Button>
       </Group>
       {asking && (
         <Alert color="red" mt="xs" role="alert">
-          <Text size="sm">{problem ?? words.removeSure(email)}</Text>
+          <Text size="sm">{problem ?? t("settings.removeConfirm", { email })}</Text>
           <Group gap="xs" mt="xs">
             <Button size="compact-md" color="red" loading={busy} onClick={() => void remove()}>
-              {words.remove}
+              {t("settings.remove")}
             </Button>
             <Button size="compact-md" variant="default" onClick={() => setAsking(false)} autoFocus>
-              {words.cancel}
+              {t("common.cancel")}
             </Button>
           </Group>
         </Alert>

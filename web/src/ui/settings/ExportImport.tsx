@@ -6,7 +6,16 @@ import { useDesk } from "../../client/backendClient.tsx";
 import type { ExportCode } from "../../core/errors.ts";
 import { said } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
-import { settings as words } from "../words/settings.ts";
+import { t, type TextKey } from "../../locale/t.ts";
+
+const IMPORT_ERRORS: Record<ExportCode, TextKey> = {
+  ZIP_TOO_LARGE: "settings.importError.tooLarge",
+  ZIP_TOO_MANY_FILES: "settings.importError.tooManyFiles",
+  ZIP_INFLATES: "settings.importError.inflates",
+  ZIP_DAMAGED: "settings.importError.damaged",
+  ZIP_CUT_OFF: "settings.importError.cutOff",
+  NOT_AN_EXPORT: "settings.importError.notAnExport",
+};
 
 export function ExportImport() {
   const { desk } = useDesk();
@@ -15,8 +24,8 @@ export function ExportImport() {
 
   async function work(which: "out" | "in", doing: () => Promise<string | undefined>) {
     setBusy(which);
-    setTold(words.working);
-    setTold(await doing().catch((error: Error) => words.refused[error.message as ExportCode] ?? said(error)));
+    setTold(t("settings.working"));
+    setTold(await doing().catch((error: Error) => importError(error)));
     setBusy(undefined);
   }
 
@@ -27,14 +36,14 @@ export function ExportImport() {
 
   async function bringIn(zip: Blob) {
     const { added, existing, leftOut } = await desk.bringIn(zip);
-    return words.imported(added, existing, leftOut);
+    return t("settings.imported", { added, existing, leftOut });
   }
 
   return (
-    <Section title={words.takeout} hint={words.takeoutHint}>
+    <Section title={t("settings.exportTitle")} hint={t("settings.exportHint")}>
       <Group>
         <Button variant="default" loading={busy === "out"} onClick={() => void work("out", takeOut)}>
-          {words.export}
+          {t("settings.export")}
         </Button>
         <FileButton
           accept=".zip,application/zip"
@@ -42,13 +51,13 @@ export function ExportImport() {
         >
           {(props) => (
             <Button {...props} variant="default" loading={busy === "in"}>
-              {words.import}
+              {t("settings.import")}
             </Button>
           )}
         </FileButton>
       </Group>
       <Text size="sm" c="dimmed">
-        {words.importHint}
+        {t("settings.importHint")}
       </Text>
       <Text size="sm" role="status">
         {told}
@@ -63,4 +72,9 @@ function download(content: Blob, name: string): void {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser reads it after the click
+}
+
+function importError(error: Error): string {
+  const key = IMPORT_ERRORS[error.message as ExportCode] as TextKey | undefined;
+  return key ? t(key) : said(error);
 }

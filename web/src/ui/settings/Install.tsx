@@ -1,22 +1,22 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useInstall } from "../appInstall.ts";
 import { Section } from "../components/Section.tsx";
-import { settings as words } from "../words/settings.ts";
+import { t } from "../../locale/t.ts";
 
 export function Install() {
   const { installed, install } = useInstall();
   return (
-    <Section title={words.install} hint={words.installHint}>
+    <Section title={t("settings.install")} hint={t("settings.installHint")}>
       {installed ? (
-        <Text size="sm">{words.installed}</Text>
+        <Text size="sm">{t("settings.installed")}</Text>
       ) : install ? (
         <Group>
           <Button variant="default" onClick={() => void install()}>
-            {words.install}
+            {t("settings.install")}
           </Button>
         </Group>
       ) : (
-        <Text size="sm">{words.installByMenu}</Text>
+        <Text size="sm">{t("settings.installByMenu")}</Text>
       )}
     </Section>
   );

@@ -1,10 +1,10 @@
 import { Section } from "../components/Section.tsx";
 import { ModelStatus } from "../sync/ModelStatus.tsx";
-import { model as words } from "../words/model.ts";
+import { t } from "../../locale/t.ts";
 
 export function Model() {
   return (
-    <Section title={words.title}>
+    <Section title={t("model.title")}>
       <ModelStatus />
     </Section>
   );

@@ -5,7 +5,7 @@ import { useState, type FormEvent } from "react";
 import { useDesk } from "../../client/backendClient.tsx";
 import { said } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
-import { settings as words } from "../words/settings.ts";
+import { t } from "../../locale/t.ts";
 
 const LEAST = 10;
 
@@ -23,7 +23,7 @@ export function Password() {
     try {
       await desk.changePassword(String(given.get("current")), String(given.get("new")));
       form.reset();
-      setTold({ good: true, text: words.changed });
+      setTold({ good: true, text: t("settings.passwordChanged") });
     } catch (error) {
       setTold({ good: false, text: said(error) });
     }
@@ -31,20 +31,20 @@ export function Password() {
   }
 
   return (
-    <Section title={words.password} hint={words.passwordHint}>
+    <Section title={t("settings.password")} hint={t("settings.passwordHint")}>
       <form onSubmit={(event) => void change(event)}>
         <input type="hidden" name="username" autoComplete="username" value={account.email} readOnly />
         <Group align="start" grow preventGrowOverflow={false}>
           <PasswordInput
-            label={words.current}
-            description={words.currentHint}
+            label={t("settings.currentPassword")}
+            description={t("settings.currentPasswordHint")}
             name="current"
             autoComplete="current-password"
             miw="min(100%, 12.5rem)"
           />
           <PasswordInput
-            label={words.new}
-            description={words.newHint}
+            label={t("settings.newPassword")}
+            description={t("settings.newPasswordHint")}
             name="new"
             autoComplete="new-password"
             minLength={LEAST}
@@ -53,7 +53,7 @@ export function Password() {
           />
         </Group>
         <Button type="submit" variant="default" mt="sm" loading={busy}>
-          {words.change}
+          {t("settings.setPassword")}
         </Button>
       </form>
       <div role="status">{told && <Alert color={told.good ? "teal" : "red"}>{told.text}</Alert>}</div>

@@ -1,7 +1,6 @@
 /** The account, and what this device keeps of it. */
 
 import { Container, Stack, Title } from "@mantine/core";
-import { settings as words } from "../words/settings.ts";
 import { About } from "./About.tsx";
 import { Account } from "./Account.tsx";
 import { Appearance } from "./Appearance.tsx";
@@ -11,12 +10,13 @@ import { Model } from "./Model.tsx";
 import { Password } from "./Password.tsx";
 import { Storage } from "./Storage.tsx";
 import { ExportImport } from "./ExportImport.tsx";
+import { t } from "../../locale/t.ts";
 
 export default function Settings() {
   return (
     <Container size="sm" py="lg">
       <Stack gap={40}>
-        <Title order={2}>{words.title}</Title>
+        <Title order={2}>{t("settings.title")}</Title>
         <Account />
         <Password />
         <DeviceAccounts />

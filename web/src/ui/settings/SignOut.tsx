@@ -5,7 +5,8 @@ import { useState } from "react";
 import { useDesk, useFiles, useLost, useRefused, useSync } from "../../client/backendClient.tsx";
 import { leaveTo, wipe } from "../leaveAccount.ts";
 import { said } from "../errorMessage.ts";
-import { settings as words } from "../words/settings.ts";
+import { list } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 const AFTERWARDS = "/sign-in";
 
@@ -13,7 +14,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
   const { desk } = useDesk();
   const [sync, refused, files, lost] = [useSync(), useRefused(), useFiles(), useLost()];
   const isKnown = sync && sync.kind !== "starting" && refused && files && lost;
-  const loss = words.wouldLose(
+  const loss = unsyncedData(
     (sync?.waiting ?? 0) + (refused?.length ?? 0),
     files?.length ?? 0,
     lost?.length ?? 0,
@@ -50,18 +51,26 @@ export function SignOut({ onClose }: { onClose: () => void }) {
       opened
       onClose={cancel}
       attributes={{ header: { role: "none" } }} // no second banner on the page
-      title={words.signOutTitle}
-      closeButtonProps={{ "aria-label": words.cancel, disabled: busy }}
+      title={t("settings.signOutTitle")}
+      closeButtonProps={{ "aria-label": t("common.cancel"), disabled: busy }}
     >
       <Stack>
-        <Radio.Group value={then} onChange={setThen} aria-label={words.signOutTitle}>
+        <Radio.Group value={then} onChange={setThen} aria-label={t("settings.signOutTitle")}>
           <Stack gap="sm">
-            <Radio value="keep" label={words.signOutKeep} description={words.signOutKeepHint} />
-            <Radio value="wipe" label={words.signOutWipe} description={words.signOutWipeHint} />
+            <Radio
+              value="keep"
+              label={t("settings.signOutKeep")}
+              description={t("settings.signOutKeepHint")}
+            />
+            <Radio
+              value="wipe"
+              label={t("settings.signOutWipe")}
+              description={t("settings.signOutWipeHint")}
+            />
           </Stack>
         </Radio.Group>
         {wiping && (loss || !isKnown) && (
-          <Alert color="orange">{[loss, isKnown ? "" : words.mayLose].join(" ")}</Alert>
+          <Alert color="orange">{[loss, isKnown ? "" : t("settings.unsynced.unknown")].join(" ")}</Alert>
         )}
         {problem && (
           <Alert color="red" role="alert">
@@ -70,13 +79,23 @@ export function SignOut({ onClose }: { onClose: () => void }) {
         )}
         <Group justify="flex-end">
           <Button variant="default" disabled={busy} onClick={cancel}>
-            {words.cancel}
+            {t("common.cancel")}
           </Button>
           <Button {...(wiping ? { color: "red" } : {})} loading={busy} onClick={() => void signOut()}>
-            {words.signOut}
+            {t("settings.signOut")}
           </Button>
         </Group>
       </Stack>
     </Modal>
   );
+}
+
+/** Return what is on this device only, or "" if there is nothing. */
+function unsyncedData(changes: number, files: number, replaced: number): string {
+  const lost = [
+    changes && t("settings.unsynced.changes", { n: changes }),
+    files && t("settings.unsynced.files", { n: files }),
+    replaced && t("settings.unsynced.replaced", { n: replaced }),
+  ].filter((text) => text !== 0);
+  return lost.length > 0 ? t("settings.unsynced.lost", { list: list(lost) }) : "";
 }

@@ -5,7 +5,8 @@ import { useEffect, useState } from "react";
 import { useDesk } from "../../client/backendClient.tsx";
 import { Section } from "../components/Section.tsx";
 import { askToKeep, useStorage } from "../browserStorage.ts";
-import { settings as words } from "../words/settings.ts";
+import { bytes, date } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 export function Storage() {
   const [storage, look] = useStorage();
@@ -20,17 +21,25 @@ export function Storage() {
   }
 
   return (
-    <Section title={words.storage}>
-      <Text size="sm">{words.used(used, most)}</Text>
-      <Progress value={most ? (used / most) * 100 : 0} aria-label={words.storage} />
+    <Section title={t("settings.storage")}>
+      <Text size="sm">{t("settings.storageUsed", { used: bytes(used), limit: bytes(most) })}</Text>
+      <Progress value={most ? (used / most) * 100 : 0} aria-label={t("settings.storage")} />
       <Text size="sm" role="status">
-        {persistent ? words.persistent : refused ? words.refusedToPersist : words.fleeting}
+        {persistent
+          ? t("settings.storageKept")
+          : refused
+            ? t("settings.persistRefused")
+            : t("settings.storageTemporary")}
       </Text>
-      {leftover && <Text size="sm">{words.leftover(leftover.since, leftover.hasRoom)}</Text>}
+      {leftover && (
+        <Text size="sm">
+          {t("settings.leftover", { date: date(leftover.since), hasRoom: String(leftover.hasRoom) })}
+        </Text>
+      )}
       {!persistent && (
         <Group>
           <Button variant="default" onClick={() => void ask()}>
-            {words.persist}
+            {t("settings.persist")}
           </Button>
         </Group>
       )}

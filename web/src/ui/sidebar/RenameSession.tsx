@@ -5,7 +5,7 @@ import { useRef, useState, type FormEvent } from "react";
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
 import { stored } from "../notify.ts";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 const TITLE_MAX = 255;
 
@@ -28,7 +28,7 @@ export function RenameSession({ session, onDone }: { session: SessionDoc; onDone
   return (
     <form onSubmit={save}>
       <TextInput
-        aria-label={words.places.newTitle}
+        aria-label={t("sidebar.newTitle")}
         value={title}
         maxLength={TITLE_MAX}
         autoFocus

@@ -4,8 +4,8 @@ import { Button, Group, NativeSelect } from "@mantine/core";
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
-import { words } from "../words.ts";
 import { RenameSession } from "./RenameSession.tsx";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   session: SessionDoc;
@@ -20,10 +20,10 @@ export default function SessionActions({ session, doing, onRename, onDelete, onD
   return (
     <Group gap="xs" px="sm" pb="xs" onKeyDown={({ key }) => key === "Escape" && onDone()}>
       <Button size="compact-sm" variant="light" onClick={onRename} autoFocus>
-        {words.places.rename}
+        {t("sidebar.rename")}
       </Button>
       <Button size="compact-sm" variant="light" color="red" onClick={onDelete}>
-        {words.places.delete}
+        {t("common.delete")}
       </Button>
       <MoveSession session={session} onDone={onDone} />
     </Group>
@@ -44,12 +44,12 @@ function MoveSession({ session, onDone }: Pick<Props, "session" | "onDone">) {
     <NativeSelect
       size="xs"
       w="100%"
-      label={words.places.inProject}
-      aria-label={words.places.projectOf(session.title)}
+      label={t("sidebar.project")}
+      aria-label={t("sidebar.projectOf", { title: session.title })}
       value={session.projectId ?? ""}
       onChange={(event) => void move(event.currentTarget.value)}
       data={[
-        { value: "", label: words.places.noProject },
+        { value: "", label: t("sidebar.noProject") },
         ...projects
           .toSorted((a, b) => a.name.localeCompare(b.name))
           .map(({ id, name }) => ({ value: id, label: name })),

@@ -7,8 +7,8 @@ import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { usePending } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
-import { words } from "../words.ts";
 import { SessionRow } from "./SessionRow.tsx";
+import { t } from "../../locale/t.ts";
 
 const PAGE = 100;
 const POOL = { projectId: { $exists: false } };
@@ -27,13 +27,13 @@ export function SessionList() {
         <TextInput
           size="xs"
           type="search"
-          aria-label={words.places.searchConversations}
-          placeholder={words.places.searchConversations}
+          aria-label={t("sidebar.searchChats")}
+          placeholder={t("sidebar.searchChats")}
           value={query}
           onChange={(event) => setQuery(event.currentTarget.value)}
           rightSection={
             searching && (
-              <CloseButton size="sm" aria-label={words.places.cancel} onClick={() => setQuery("")} />
+              <CloseButton size="sm" aria-label={t("sidebar.clearSearch")} onClick={() => setQuery("")} />
             )
           }
         />
@@ -41,10 +41,10 @@ export function SessionList() {
       <Box flex={1} mih="7rem" style={{ overflowY: "auto" }}>
         {sessions.length === 0 && (
           <Text size="sm" c="dimmed" px="sm">
-            {searching ? words.places.noneFits : words.places.noConversations}
+            {searching ? t("sidebar.noChatsFound") : t("sidebar.noChats")}
           </Text>
         )}
-        <PlainList gap={0} aria-label={words.places.conversations}>
+        <PlainList gap={0} aria-label={t("sidebar.chats")}>
           {latestFirst(sessions)
             .filter(({ id }) => !pending.has(id))
             .map((session) => (
@@ -53,7 +53,7 @@ export function SessionList() {
         </PlainList>
         {sessions.length === most && (
           <Button variant="subtle" fullWidth onClick={() => setMost(most + PAGE)}>
-            {words.places.more}
+            {t("common.showMore")}
           </Button>
         )}
       </Box>

@@ -5,10 +5,10 @@ import { IconDots } from "@tabler/icons-react";
 import { Suspense, useState, type KeyboardEvent } from "react";
 import { Link, useRoute } from "wouter";
 import type { SessionDoc } from "../../core/schema/rows.ts";
-import { words } from "../words.ts";
 import classes from "./SessionRow.module.css";
 import { useDeleteSession } from "./useDeleteSession.ts";
 import { part } from "../lazyComponent.ts";
+import { t } from "../../locale/t.ts";
 
 const SessionActions = part(() => import("./SessionActions.tsx"));
 
@@ -59,7 +59,7 @@ export function SessionRow({ session }: { session: SessionDoc }) {
           variant="subtle"
           color="gray"
           size="lg"
-          aria-label={words.places.actionsOf(title)}
+          aria-label={t("sidebar.chatActions", { title })}
           aria-expanded={doing === "choosing"}
           onClick={() => setDoing(doing === "choosing" ? "nothing" : "choosing")}
         >

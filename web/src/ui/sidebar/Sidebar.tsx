@@ -9,8 +9,8 @@ import { MOD } from "../shortcuts.ts";
 import classes from "./Sidebar.module.css";
 import { SessionList } from "./SessionList.tsx";
 import { UpdatePrompt } from "../UpdatePrompt.tsx";
-import { words } from "../words.ts";
 import { part } from "../lazyComponent.ts";
+import { t } from "../../locale/t.ts";
 
 const SidebarProjects = part(() => import("./SidebarProjects.tsx"));
 
@@ -18,34 +18,36 @@ export function Sidebar({ onFind }: { onFind: () => void }) {
   const { account } = useDesk();
   const documents = useRows("documents", { selector: { syncError: { $exists: false } } }); // those that count
   return (
-    <Stack component="nav" className={classes["places"]!} h="100%" gap={4} aria-label={words.places.menu}>
+    <Stack component="nav" className={classes["places"]!} h="100%" gap={4} aria-label={t("app.menu")}>
       <NavLink
         component="button"
-        label={words.places.find}
+        label={t("sidebar.search")}
         leftSection={<IconSearch size={18} />}
         rightSection={<Kbd size="xs" visibleFrom="sm" aria-hidden>{`${MOD} K`}</Kbd>}
         onClick={onFind}
       />
-      <Place to="/" label={words.places.newConversation} icon={<IconPlus size={18} />} />
-      <Place to="/projects" label={words.places.projects} icon={<IconFolder size={18} />} />
+      <Place to="/" label={t("sidebar.newChat")} icon={<IconPlus size={18} />} />
+      <Place to="/projects" label={t("sidebar.projects")} icon={<IconFolder size={18} />} />
       <Box mah="35dvh" style={{ overflowY: "auto" }}>
         <Suspense>
           <SidebarProjects />
         </Suspense>
       </Box>
       <Text component="h2" size="xs" fw={600} c="dimmed" px="sm" pt="sm" m={0}>
-        {words.places.conversations}
+        {t("sidebar.chats")}
       </Text>
       <SessionList />
       <UpdatePrompt />
       <Place
         to="/documents"
-        label={words.places.documents}
+        label={t("sidebar.documents")}
         icon={<IconFiles size={18} />}
-        aside={documents && words.places.documentsOf(documents.length, account.limits.documents)}
+        aside={
+          documents && t("sidebar.documentCount", { n: documents.length, limit: account.limits.documents })
+        }
       />
-      <Place to="/memory" label={words.places.memory} icon={<IconBrain size={18} />} />
-      <Place to="/settings" label={words.places.settings} icon={<IconSettings size={18} />} />
+      <Place to="/memory" label={t("sidebar.memory")} icon={<IconBrain size={18} />} />
+      <Place to="/settings" label={t("sidebar.settings")} icon={<IconSettings size={18} />} />
     </Stack>
   );
 }

@@ -10,15 +10,15 @@ import { useRows } from "../../client/backendClient.tsx";
 import { usePending } from "../pendingDeletes.ts";
 import { SessionRow } from "./SessionRow.tsx";
 import { PlainList } from "../components/PlainList.tsx";
-import { projects as words } from "../words/projects.ts";
 import classes from "../projects/projects.module.css";
 import { useProjects } from "../projects/useProjects.ts";
+import { t } from "../../locale/t.ts";
 
 export default function SidebarProjects() {
   const projects = useProjects();
   if (!projects?.length) return null;
   return (
-    <PlainList gap={0} aria-label={words.title}>
+    <PlainList gap={0} aria-label={t("projects.title")}>
       {projects.map((project) => (
         <ProjectPlace key={project.id} project={project} />
       ))}
@@ -37,7 +37,7 @@ function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
           color="gray"
           size={32}
           className={classes["touch"]!}
-          aria-label={words.open(name)}
+          aria-label={t("projects.showChats", { name })}
           aria-expanded={opened}
           onClick={() => setOpened(!opened)}
         >

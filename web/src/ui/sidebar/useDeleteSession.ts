@@ -1,7 +1,7 @@
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
 import { useUndoable } from "../useUndoable.tsx";
+import { t } from "../../locale/t.ts";
 
 /** Deletes a conversation, with a while to think again. */
 export function useDeleteSession({ id, title }: Pick<SessionDoc, "id" | "title">): () => void {
@@ -10,7 +10,7 @@ export function useDeleteSession({ id, title }: Pick<SessionDoc, "id" | "title">
   return () =>
     deleteSoon({
       id,
-      message: words.places.deleted(title),
+      message: t("sidebar.chatDeleted", { title }),
       address: `/s/${id}`,
       commit: () => desk.deleteSession(id),
     });

@@ -8,14 +8,13 @@ import { nameOf } from "../../core/schema/rowText.ts";
 import { useDesk, useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { said } from "../errorMessage.ts";
-import { words } from "../words.ts";
-import { row as names } from "../words/rows.ts";
+import { t } from "../../locale/t.ts";
 
 export function ConflictLosers({ lost }: { lost: LostText[] }) {
   return (
     <Box component="section">
       <Title order={2} size="h6">
-        {words.sync.lostTitle}
+        {t("sync.replacedTitle")}
       </Title>
       <PlainList gap="md">
         {lost.map((one) => (
@@ -33,7 +32,8 @@ function Lost({ lost }: { lost: LostText }) {
   const text = Object.values(lost.fields).join("\n\n");
   // A value or a note alone does not say whose it is: its row does, as it is now.
   const row = useRows(collection, { selector: { id: lost.rowId } })?.[0];
-  const name = nameOf(collection, lost.fields) || nameOf(collection, { ...row }) || names[collection];
+  const name =
+    nameOf(collection, lost.fields) || nameOf(collection, { ...row }) || t(`sync.item.${collection}`);
   return (
     <li>
       <Text size="sm">{told(lost, name)}</Text>
@@ -46,7 +46,7 @@ function Lost({ lost }: { lost: LostText }) {
         <CopyButton value={text}>
           {({ copied, copy }) => (
             <Button size="compact-sm" variant="light" onClick={copy}>
-              {copied ? words.sync.copied : words.sync.copy}
+              {copied ? t("common.copied") : t("common.copy")}
             </Button>
           )}
         </CopyButton>
@@ -56,11 +56,11 @@ function Lost({ lost }: { lost: LostText }) {
             variant="light"
             onClick={() => void desk.restoreLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
           >
-            {words.sync.useMine}
+            {t("sync.restore")}
           </Button>
         )}
         <Button size="compact-sm" variant="subtle" onClick={() => void desk.dismissLost(lost.id)}>
-          {words.sync.dismiss}
+          {t("sync.dismiss")}
         </Button>
       </Group>
       {problem && (
@@ -74,8 +74,8 @@ function Lost({ lost }: { lost: LostText }) {
 
 /** Why it is kept here. A question that the server never had was not deleted itself: its conversation was. */
 function told({ gone, collection }: LostText, name: string): string {
-  if (!gone) return words.sync.lost(name);
+  if (!gone) return t("sync.replaced", { name });
   return gone === "unsent" && collection === "episodes"
-    ? words.sync.lostTurn(name)
-    : words.sync.lostGone(name);
+    ? t("sync.replacedQuestion", { name })
+    : t("sync.replacedByDelete", { name });
 }

@@ -4,8 +4,8 @@ import { Box, Button, Progress, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { ModelState } from "../../backend/library/embeddingModel.ts";
 import { useDesk, useModel } from "../../client/backendClient.tsx";
-import { bytes } from "../words/measures.ts";
-import { model as words } from "../words/model.ts";
+import { bytes } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 const LOOK_MS = 3_000;
 
@@ -19,7 +19,7 @@ export function ModelStatus() {
       <Text size="sm">{told(model)}</Text>
       {model.kind === "loading" && model.total > 0 && (
         <>
-          <Progress value={(model.loaded / model.total) * 100} aria-label={words.title} my={4} />
+          <Progress value={(model.loaded / model.total) * 100} aria-label={t("model.title")} my={4} />
           <Text size="xs" c="dimmed">
             {speed(model)}
           </Text>
@@ -27,12 +27,12 @@ export function ModelStatus() {
       )}
       {model.kind === "failed" && (
         <Button size="compact-sm" variant="light" onClick={() => void desk.loadModel()}>
-          {words.again}
+          {t("model.resume")}
         </Button>
       )}
       {reembedding && (
         <Text size="sm" c="dimmed">
-          {words.reembedding(reembedding.done, reembedding.of)}
+          {t("model.reembedding", { done: reembedding.done, total: reembedding.of })}
         </Text>
       )}
     </Box>
@@ -40,13 +40,14 @@ export function ModelStatus() {
 }
 
 function told(model: ModelState): string {
-  if (model.kind === "loading") return words.loading(model.loaded, model.total);
-  return model.kind === "ready" ? words.ready(model.id) : words[model.kind];
+  if (model.kind === "loading")
+    return t("model.loading", { loaded: bytes(model.loaded), total: bytes(model.total) });
+  return model.kind === "ready" ? t("model.ready", { name: model.id }) : t(`model.${model.kind}`);
 }
 
 function speed({ loaded, since }: Extract<ModelState, { kind: "loading" }>): string {
   const seconds = (Date.now() - since) / 1000;
-  return seconds > 1 ? words.speed(loaded / seconds) : bytes(loaded);
+  return seconds > 1 ? t("model.speed", { size: bytes(loaded / seconds) }) : bytes(loaded);
 }
 
 /** While the server changes its model: asked again as long as somebody looks. */

@@ -6,10 +6,9 @@ import { needsRoom } from "../../core/documents/documentList.ts";
 import type { RefusedRow } from "../../backend/sync/rejectedRows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
-import { words } from "../words.ts";
-import { refused } from "../words/refusals.ts";
-import { row as names } from "../words/rows.ts";
 import { useDismissed } from "./useDismissed.ts";
+import { t } from "../../locale/t.ts";
+import { rejectionMessage } from "../rejectionMessage.ts";
 
 const SHOWN = 20;
 
@@ -19,11 +18,11 @@ export function RejectedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => v
     <Box component="section">
       <Group justify="space-between">
         <Title order={2} size="h6">
-          {words.sync.refusedTitle}
+          {t("sync.rejectedTitle")}
         </Title>
         {rows.length > 1 && (
           <Button size="compact-sm" variant="subtle" onClick={() => void desk.tryRefusedAgain()}>
-            {words.sync.tryAll}
+            {t("common.retryAll")}
           </Button>
         )}
       </Group>
@@ -44,24 +43,24 @@ function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
   return (
     <li>
       <Text size="sm" fw={600}>
-        {row.name || names[collection]}
+        {row.name || t(`sync.item.${collection}`)}
       </Text>
-      {!isKept && <Text size="sm">{refused(row)}</Text>}
+      {!isKept && <Text size="sm">{rejectionMessage(row)}</Text>}
       <Group gap="xs" mt={4}>
         <Button
           size="compact-sm"
           variant="light"
           onClick={() => void desk.tryRefusedAgain({ collection, id })}
         >
-          {words.sync.tryAgain}
+          {t("common.retry")}
         </Button>
         {asks && (
           <>
             <Button size="compact-sm" variant="subtle" component={Link} href="/documents" onClick={onGo}>
-              {words.sync.chooseDelete}
+              {t("documents.chooseDelete")}
             </Button>
             <Button size="compact-sm" variant="subtle" onClick={keep}>
-              {words.sync.keepHere}
+              {t("documents.keepHere")}
             </Button>
           </>
         )}

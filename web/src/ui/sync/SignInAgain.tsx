@@ -4,8 +4,7 @@ import { Anchor, Button, PasswordInput, Stack, Text } from "@mantine/core";
 import { useState, type FormEvent } from "react";
 import { useDesk } from "../../client/backendClient.tsx";
 import { said } from "../errorMessage.ts";
-import { words } from "../words.ts";
-import { signIn } from "../words/signIn.ts";
+import { t } from "../../locale/t.ts";
 
 export function SignInAgain() {
   const { desk, account } = useDesk();
@@ -27,22 +26,22 @@ export function SignInAgain() {
       <Stack gap="xs">
         <input type="hidden" name="username" autoComplete="username" value={account.email} readOnly />
         <PasswordInput
-          label={signIn.password}
+          label={t("signIn.password")}
           name="password"
           autoComplete="current-password"
           error={problem}
           required
         />
         <Button type="submit" loading={busy}>
-          {words.sync.signInAgain(account.email)}
+          {t("sync.signInAs", { email: account.email })}
         </Button>
-        {signIn.hints.map((hint) => (
-          <Text key={hint} size="xs" c="dimmed">
-            {hint}
+        {(["signIn.noPassword", "signIn.forgotten"] as const).map((key) => (
+          <Text key={key} size="xs" c="dimmed">
+            {t(key)}
           </Text>
         ))}
         <Anchor href="/sign-in" size="sm">
-          {words.sync.otherAccount}
+          {t("sync.otherAccount")}
         </Anchor>
       </Stack>
     </form>

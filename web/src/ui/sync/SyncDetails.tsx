@@ -4,17 +4,17 @@ import { Box, Button, Divider, List, Popover, ScrollArea, Stack, Text, Title } f
 import { useHotkeys } from "@mantine/hooks";
 import type { LostText } from "../../storage/deviceDatabase.ts";
 import type { Said } from "../../core/sync/syncStatus.ts";
+import type { Collections } from "../../core/schema/rows.ts";
 import type { RefusedRow } from "../../backend/sync/rejectedRows.ts";
 import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
 import { useDesk } from "../../client/backendClient.tsx";
-import { words } from "../words.ts";
-import { moment } from "../words/count.ts";
-import { rows } from "../words/rows.ts";
 import { ConflictLosers } from "./ConflictLosers.tsx";
 import { ModelStatus } from "./ModelStatus.tsx";
 import { UpdateRequired } from "./UpdateRequired.tsx";
 import { RejectedRows } from "./RejectedRows.tsx";
 import { SignInAgain } from "./SignInAgain.tsx";
+import { dateTime } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 interface Props {
   sync: SyncSummary;
@@ -40,10 +40,10 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
         {/* Lies over the line while it is open: a click there closes. */}
         <Box pos="absolute" inset={0} onClick={onClose} />
       </Popover.Target>
-      <Popover.Dropdown w="min(26rem, 94vw)" p={0} role="dialog" aria-label={words.sync.title}>
+      <Popover.Dropdown w="min(26rem, 94vw)" p={0} role="dialog" aria-label={t("sync.title")}>
         <ScrollArea.Autosize mah="75dvh">
           <Stack p="md" gap="md">
-            <Text size="sm">{words.sync.said[said]}</Text>
+            <Text size="sm">{t(`sync.detail.${said}`)}</Text>
             {sync.kind === "signed-out" && <SignInAgain />}
             {sync.kind === "outdated" && <UpdateRequired />}
             <Waiting waitingOf={sync.waitingOf} />
@@ -53,11 +53,11 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
             <ModelStatus />
             {sync.syncedAt && (
               <Text size="sm" c="dimmed">
-                {words.sync.lastSynced(moment(sync.syncedAt))}
+                {t("sync.lastSynced", { when: dateTime(sync.syncedAt) })}
               </Text>
             )}
             <Button variant="default" onClick={() => void desk.syncNow()}>
-              {words.sync.now}
+              {t("sync.now")}
             </Button>
           </Stack>
         </ScrollArea.Autosize>
@@ -67,16 +67,16 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
 }
 
 function Waiting({ waitingOf }: Pick<SyncSummary, "waitingOf">) {
-  const counts = Object.entries(waitingOf) as [keyof typeof rows, number][];
+  const counts = Object.entries(waitingOf) as [keyof Collections, number][];
   if (counts.length === 0) return null;
   return (
     <Box component="section">
       <Title order={2} size="h6">
-        {words.sync.waitingTitle}
+        {t("sync.waitingTitle")}
       </Title>
       <List size="sm">
         {counts.map(([collection, n]) => (
-          <List.Item key={collection}>{rows[collection](n)}</List.Item>
+          <List.Item key={collection}>{t(`sync.count.${collection}`, { n })}</List.Item>
         ))}
       </List>
     </Box>

@@ -6,9 +6,9 @@ import { besides, headline, told, type Said, type Told } from "../../core/sync/s
 import { useLost, useRefused, useSync } from "../../client/backendClient.tsx";
 import classes from "./SyncStatusLine.module.css";
 import { useNow } from "../useNow.ts";
-import { words } from "../words.ts";
-import { ago } from "../words/count.ts";
 import { part } from "../lazyComponent.ts";
+import { ago } from "../../locale/format.ts";
+import { t } from "../../locale/t.ts";
 
 const SyncDetails = part(() => import("./SyncDetails.tsx"));
 /** Who listens need not hear of each change that it is sent, which takes less. */
@@ -25,7 +25,9 @@ export function SyncStatusLine() {
   const known = { ...sync, refused: refused.map((row) => row.collection), lost: lost.length };
   const [{ said }, others] = [headline(known), besides(known)];
   const when = sync.syncedAt ? ago(sync.syncedAt, now) : "";
-  const line = [headline(known), ...others].map(({ said, n }) => words.sync.line[said](n, when)).join(" · ");
+  const line = [headline(known), ...others]
+    .map(({ said, n }) => t(`sync.line.${said}`, { n, when }))
+    .join(" · ");
   const isUrgent = [said, ...others.map(({ said }) => said)].some((said) => ATTENTION.includes(said));
   return (
     <Box pos="relative" miw={0}>
@@ -64,5 +66,5 @@ function Announced({ said }: { said: Said }) {
     );
     return () => clearTimeout(timer);
   }, [said]);
-  return <VisuallyHidden role="status">{now.holds && words.sync.said[now.said]}</VisuallyHidden>;
+  return <VisuallyHidden role="status">{now.holds && t(`sync.detail.${now.said}`)}</VisuallyHidden>;
 }

@@ -3,7 +3,7 @@
 import { Button, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { changeVersion, lookForVersion, useNewVersion } from "../appUpdate.ts";
-import { words } from "../words.ts";
+import { t } from "../../locale/t.ts";
 
 export function UpdateRequired() {
   const [missing, setMissing] = useState(false);
@@ -21,10 +21,10 @@ export function UpdateRequired() {
 
   return (
     <>
-      <Button onClick={() => void load()}>{words.sync.loadVersion}</Button>
+      <Button onClick={() => void load()}>{t("app.update")}</Button>
       {missing && (
         <Text size="sm" role="alert">
-          {words.sync.noVersion}
+          {t("app.updateMissing")}
         </Text>
       )}
     </>

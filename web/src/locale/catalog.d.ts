@@ -1,0 +1,12 @@
+/** Texts by key. The build parses those that have arguments (see web/compileCatalog.ts). */
+type Texts = Record<string, string | import("@formatjs/icu-messageformat-parser").MessageFormatElement[]>;
+
+declare module "*.json?start" {
+  const texts: Texts;
+  export default texts;
+}
+
+declare module "*.json?later" {
+  const texts: Texts;
+  export default texts;
+}

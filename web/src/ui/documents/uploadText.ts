@@ -1,0 +1,81 @@
+/** Describe uploads: each file, and all of them in one line. */
+
+import { bytes } from "../../locale/format.ts";
+import { t, type TextKey } from "../../locale/t.ts";
+import { beginning } from "../../lib/truncate.ts";
+import { isComing, type Task } from "../../core/documents/uploadTask.ts";
+import type { Code } from "../../parsers/result.ts";
+
+/** Characters of a message that another program wrote about an error. */
+const DETAILS_MAX = 200;
+
+/** Why a file cannot be read. */
+export const UNREADABLE: Record<Exclude<Code, "NEEDS_SERVER">, TextKey> = {
+  UNSUPPORTED_TYPE: "uploads.error.unsupportedType",
+  NO_TEXT: "uploads.error.noText",
+  GARBLED: "uploads.error.garbled",
+  ENCRYPTED: "uploads.error.encrypted",
+  DAMAGED: "uploads.error.damaged",
+  TOO_EXPANSIVE: "uploads.error.tooExpansive",
+  PARSE_TIMEOUT: "uploads.error.parseTimeout",
+  PARSE_MEMORY: "uploads.error.parseMemory",
+  EMPTY: "uploads.error.empty",
+};
+
+/** Return the state of all uploads in one line, the most urgent first. */
+export function uploadSummary(tasks: readonly Task[]): string {
+  const count = (fits: (task: Task) => boolean) => tasks.filter(fits).length;
+  const waiting = count(({ stage }) => stage === "needs-server");
+  const active = count(isComing);
+  const ended = count(({ stage }) => stage === "done" || stage === "failed"); // canceled files do not count
+  const failed = count(({ stage, documentId }) => stage === "failed" && documentId === null);
+  const unfinished = count(({ stage, documentId }) => stage === "failed" && documentId !== null);
+  const added = count(({ stage, existing }) => stage === "done" && !existing);
+  const existing = count(({ stage, existing }) => stage === "done" && existing);
+  const parts: string[] = [];
+  if (active > 0) parts.push(t("uploads.adding", { n: ended + 1, total: ended + active }));
+  else if (waiting > 0) parts.push(t("uploads.waitingForServer", { n: waiting }));
+  if (failed > 0) parts.push(t("uploads.failed", { n: failed }));
+  if (unfinished > 0) parts.push(t("uploads.unfinished", { n: unfinished }));
+  if (active + waiting > 0) return parts.join(", ");
+  if (added > 0) parts.push(t("uploads.added", { n: added }));
+  if (existing > 0) parts.push(t("uploads.existing", { n: existing }));
+  return parts.join(", ") || t("uploads.none");
+}
+
+/** Return the stage of an upload, or why it failed. */
+export function stageLabel(task: Task): string {
+  const { stage, done, of: total } = task;
+  switch (stage) {
+    case "waiting":
+      return t("uploads.stage.waiting");
+    case "sending":
+      return t("uploads.stage.sending", { done: bytes(done), total: bytes(total) });
+    case "reading":
+      return total > 0 ? t("uploads.stage.page", { done, total }) : t("uploads.stage.reading");
+    case "embedding":
+      return t("uploads.stage.embedding", { done, total });
+    case "done":
+      if (!task.existing) return t("uploads.stage.added");
+      return t(task.sessionId ? "uploads.stage.existingInChat" : "uploads.stage.existing");
+    case "needs-server":
+      return t("uploads.stage.needsServer");
+    case "cancelled":
+      return t(task.documentId ? "uploads.stage.stopped" : "uploads.stage.canceled");
+    case "failed":
+      return failure(task);
+  }
+}
+
+function failure({ name, code, message, of: limit }: Task): string {
+  if (code === "QUOTA") return t("uploads.error.quota", { name });
+  if (code === "QUOTA_KEPT") return t("uploads.error.quotaKept", { name });
+  if (code === "EMBEDDING_FULL") return t("uploads.error.embeddingFull");
+  if (code === "EMBEDDING") return t("uploads.error.embedding");
+  if (code === "TOO_LARGE") return message || t("uploads.error.tooLarge", { name, limit: bytes(limit) });
+  const key = (UNREADABLE as Partial<Record<string, TextKey>>)[code ?? ""];
+  const text = message ?? (key ? t(key) : "");
+  if (text && code !== "ERROR") return text;
+  const reason = beginning((message ?? code ?? "").replace(/\s+/g, " ").trim(), DETAILS_MAX);
+  return t("uploads.error.other", { name, reason });
+}
