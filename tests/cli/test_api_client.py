@@ -13,7 +13,7 @@ import pytest
 from cli.command_runner import Home
 from vademecum import __version__
 from vademecum.cli import api_client
-from vademecum.cli.api_client import Desk
+from vademecum.cli.api_client import ApiClient
 from vademecum.errors import VademecumError
 from vademecum.services.accounts import local_auth
 from vademecum.settings import Settings
@@ -51,7 +51,7 @@ def server(*answers):
 def upload(address):
     async def call():
         async with httpx.AsyncClient(base_url=address) as client:
-            return await Desk(client, "secret").call(
+            return await ApiClient(client, "secret").call(
                 "POST", "/v1/documents", files={"file": ("a.txt", b"text")}
             )
 
@@ -68,7 +68,7 @@ def test_a_server_that_is_busy_is_asked_again_with_the_whole_file():
 
 
 def test_a_server_that_stays_busy_is_believed_in_the_end(monkeypatch):
-    monkeypatch.setattr(api_client, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(api_client, "BUSY_WAIT_S", 0.2)
     with server(BUSY) as (address, sent), pytest.raises(VademecumError, match="Reading"):
         upload(address)
     assert len(sent) > 1
@@ -106,7 +106,7 @@ def lost(requests):
 def write(data):
     """As an agent does, who waits for its turn."""
     return asyncio.run(
-        api_client.ask_in_turn(Settings(data=data), lambda desk: desk.call("POST", "/v1/memories", json={}))
+        api_client.use_client_in_turn(Settings(data=data), lambda client: client.call("POST", "/v1/memories", json={}))
     )
 
 
@@ -120,7 +120,7 @@ def test_a_write_whose_answer_was_lost_is_not_sent_again(tmp_path):
 
 
 def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypatch):
-    monkeypatch.setattr(api_client, "TURN_S", 0.5)
+    monkeypatch.setattr(api_client, "LOCK_WAIT_S", 0.5)
     with lost([]) as gone:
         pass
     began = time.monotonic()
@@ -153,7 +153,7 @@ def test_what_an_answer_holds_within_is_asked_for_in_the_same_way():
     with server((200, {}, b'{"rows": [{"id": "a", "of": {}}]}')) as (address, _):
         (row,) = upload(address)["rows"]
     assert row["id"] == "a" and row.get("name") is None
-    with pytest.raises(api_client.OtherVersion, match="`name`"):
+    with pytest.raises(api_client.OutdatedServer, match="`name`"):
         row["of"]["name"]
     assert msgspec.json.encode(row) == b'{"id":"a","of":{}}'
 

@@ -10,7 +10,7 @@ import pytest
 from cli.command_runner import COMMAND, MODELS, Home
 from property.rows import document, session
 from server.in_process_server import browser, house, run
-from vademecum.cli.api_client import Desk
+from vademecum.cli.api_client import ApiClient
 from vademecum.cli.import_ import _embedded, _progress, find
 
 WHO = ("--user", "ada@example.org", "--session", "s1")
@@ -130,10 +130,10 @@ def test_who_waits_is_not_told_that_a_document_is_ready_which_is_not(tmp_path, c
             await ada.push("sessions", session("s1"))
             rows = [document(ada.id, name, status=name) for name in ("ready", "failed")]
             assert await ada.push("documents", *rows) == []
-            desk = Desk(browser(h), h.parts.local_secret)
+            client = ApiClient(browser(h), h.parts.local_secret)
             email = h.parts.accounts.accounts[ada.id].email
             with _progress() as progress:
-                await _embedded(desk, email, {name: name for name in ("ready", "failed", "gone")}, progress)
+                await _embedded(client, email, {name: name for name in ("ready", "failed", "gone")}, progress)
 
     run(scenario)
     _, *said = capsys.readouterr().err.splitlines()

@@ -18,17 +18,17 @@ import httpx
 import msgspec
 
 from vademecum import __version__
-from vademecum.cli.data_lock import PAUSE_S, TURN_S, locked
+from vademecum.cli.data_lock import LOCK_RETRY_S, LOCK_WAIT_S, try_lock
 from vademecum.errors import Broken, VademecumError
 from vademecum.services.accounts import local_auth
 from vademecum.settings import Settings
 
 T = TypeVar("T")
 TIMEOUT_S = 600.0
-PATIENCE_S = 120.0  # with a server that says that it is busy
+BUSY_WAIT_S = 120.0  # with a server that says that it is busy
 
 
-class OtherVersion(Broken):
+class OutdatedServer(Broken):
     """The server is older than the command."""
 
 
@@ -44,7 +44,7 @@ class Answer(dict[str, Any]):
         self._server = server
 
     def __missing__(self, name: str) -> Any:
-        raise OtherVersion(
+        raise OutdatedServer(
             f"The server does not say `{name}`: it is version {self._server or 'unknown, an old one'}, this command "
             f"{__version__}. Stop the server and start it anew, as it is installed now. What was asked of it may be done: "
             "look, before you try again."
@@ -57,7 +57,7 @@ def _answer(value: Any, server: str) -> Any:
     return [_answer(one, server) for one in value] if isinstance(value, list) else value
 
 
-class Desk:
+class ApiClient:
     """Calls against the app of this `version`, as a user (`email`) or as the administrator of this machine."""
 
     def __init__(self, client: httpx.AsyncClient, secret: str, version: str = __version__) -> None:
@@ -82,7 +82,7 @@ class Desk:
 
     async def _patiently(self, method: str, path: str, **more: Any) -> httpx.Response:
         """The answer; of a server that is busy, the one it gives when it is not, or after `PATIENCE_S`."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + BUSY_WAIT_S
         while True:
             answer = await self._client.request(method, path, **more)
             wait = answer.headers.get("retry-after") if answer.status_code == 503 else None
@@ -92,11 +92,11 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
-    with locked(settings.data) as mine:
+async def open_api_client(settings: Settings) -> AsyncIterator[ApiClient]:
+    with try_lock(settings.data) as mine:
         if mine:
-            async with _own_app(settings) as desk:
-                yield desk
+            async with _own_app(settings) as client:
+                yield client
             return
     running = local_auth.read(settings.data)
     if running is None:
@@ -105,7 +105,7 @@ async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
     here = {"base_url": running.url, "timeout": TIMEOUT_S, "verify": False, "trust_env": False}
     async with httpx.AsyncClient(**here) as client:  # type: ignore[arg-type]
         try:
-            yield Desk(client, running.secret, running.version)
+            yield ApiClient(client, running.secret, running.version)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise FolderInUse(
                 f"Nothing answers at {running.url}: the server is stopping, or has ended and another command uses the folder. "
@@ -118,7 +118,7 @@ async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
 
 
 @asynccontextmanager
-async def _own_app(settings: Settings) -> AsyncIterator[Desk]:
+async def _own_app(settings: Settings) -> AsyncIterator[ApiClient]:
     from vademecum.app import create_app
     from vademecum.services.runtime import logging as logs
 
@@ -129,42 +129,42 @@ async def _own_app(settings: Settings) -> AsyncIterator[Desk]:
         async with httpx.AsyncClient(
             transport=transport, base_url="http://localhost", timeout=TIMEOUT_S
         ) as client:
-            yield Desk(client, app.state.parts.local_secret)
+            yield ApiClient(client, app.state.parts.local_secret)
 
 
-async def ask(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
+async def use_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T]]) -> T:
     """What `work` answers, given a desk. Raises VademecumError."""
     try:
-        async with open_desk(settings) as desk:
-            return await work(desk)
+        async with open_api_client(settings) as client:
+            return await work(client)
     except BaseExceptionGroup as group:  # the app's life is a task group, which wraps what is raised within
-        refusal = only_refusal(group)
+        refusal = single_vademecum_error(group)
         if refusal is None:
             raise
         raise refusal from None
 
 
-async def ask_in_turn(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
+async def use_client_in_turn(settings: Settings, work: Callable[[ApiClient], Awaitable[T]]) -> T:
     """`ask`, when whoever has the folder for a moment is done: of what agents ask at the same time, all is answered."""
-    end = time.monotonic() + TURN_S
+    end = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
-            return await ask(settings, work)
+            return await use_client(settings, work)
         except FolderInUse:
             if time.monotonic() > end:
                 raise
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(LOCK_RETRY_S)
 
 
-def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]], wait: bool = False) -> T:
+def run_with_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T]], wait: bool = False) -> T:
     """`ask`, from a command. `wait`: for its turn."""
     try:
-        return asyncio.run((ask_in_turn if wait else ask)(settings, work))
+        return asyncio.run((use_client_in_turn if wait else use_client)(settings, work))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 
 
-def only_refusal(error: BaseException) -> VademecumError | None:
+def single_vademecum_error(error: BaseException) -> VademecumError | None:
     """Our own error, if that is what the groups around it hold."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]

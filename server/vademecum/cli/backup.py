@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from vademecum.cli.api_client import at_desk
-from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
+from vademecum.cli.api_client import run_with_client
+from vademecum.cli.options import data_option, json_option, settings_for, settings_for_new_folder
 
 
 @click.command()
@@ -23,7 +23,7 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
     named, and the exit code is 1.
     """
     body = {"path": os.path.realpath(target)}  # `resolve` fails at a link that leads to itself
-    done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/backup", json=body))
+    done = run_with_client(settings_for(data), lambda client: client.call("POST", "/v1/local/backup", json=body))
     records = sum(name.endswith("/records.duckdb") for name in done["files"])
     text = f"{_accounts(records)}, and all {len(done['users'])} accounts, verified: {target}"
     click.echo(msgspec.json.encode(done).decode() if as_json else text)
@@ -51,7 +51,7 @@ def restore(source: Path, yes: bool, user: str | None, data: Path, as_json: bool
         click.confirm(f"Replace the records {whose}in {data} by those of {source}?", abort=True)
     body = {"path": str(source.resolve())} | ({"email": user} if user else {})
     path = "/v1/local/restore-one" if user else "/v1/local/restore"
-    done = at_desk(settings_to_begin(data), lambda desk: desk.call("POST", path, json=body))
+    done = run_with_client(settings_for_new_folder(data), lambda client: client.call("POST", path, json=body))
     if as_json:
         click.echo(msgspec.json.encode(done).decode())
         return

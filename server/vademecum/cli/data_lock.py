@@ -14,11 +14,11 @@ from vademecum.errors import Broken
 from vademecum.services.accounts import local_auth
 
 NAME = ".lock"
-TURN_S = 20.0  # until another process gives the data folder back
-PAUSE_S = 0.2
+LOCK_WAIT_S = 20.0  # until another process gives the data folder back
+LOCK_RETRY_S = 0.2
 
 
-def is_begun(data: Path) -> bool:
+def is_data_folder(data: Path) -> bool:
     """Has anything of ours ever used this folder?"""
     try:
         return (data / NAME).exists()
@@ -27,7 +27,7 @@ def is_begun(data: Path) -> bool:
 
 
 @contextmanager
-def locked(data: Path) -> Iterator[bool]:
+def try_lock(data: Path) -> Iterator[bool]:
     """Hold the folder's lock. Yields False, holding nothing, when another process has it."""
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -48,19 +48,19 @@ def locked(data: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def in_turn(data: Path) -> Iterator[bool]:
+def wait_for_lock(data: Path) -> Iterator[bool]:
     """`locked`, when whoever has the folder for a moment is done: a command, or a server that is stopping. One that
     serves is not waited for."""
-    end = time.monotonic() + TURN_S
+    end = time.monotonic() + LOCK_WAIT_S
     while True:
-        with locked(data) as mine:
+        with try_lock(data) as mine:
             if mine or local_auth.read(data) is not None or time.monotonic() > end:
                 yield mine
                 return
-        time.sleep(PAUSE_S)
+        time.sleep(LOCK_RETRY_S)
 
 
-def serving(data: Path) -> local_auth.Door | None:
+def find_running_server(data: Path) -> local_auth.Door | None:
     """Where the server of this folder listens, if one runs. What a crash left says nothing."""
-    with locked(data) as mine:
+    with try_lock(data) as mine:
         return None if mine else local_auth.read(data)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 import msgspec
 
-from vademecum.cli.api_client import Desk, at_desk
-from vademecum.cli.data_lock import locked
-from vademecum.cli.options import data_option, json_option, settings_to_begin
+from vademecum.cli.api_client import ApiClient, run_with_client
+from vademecum.cli.data_lock import try_lock
+from vademecum.cli.options import data_option, json_option, settings_for_new_folder
 from vademecum.engines.onnx import manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
@@ -50,7 +50,7 @@ def doctor(data: Path, as_json: bool) -> None:
     Opens every account's file as the server does: a log that a crash has damaged is repaired by that. Then reads it whole
     and verifies its checksums; requests of that account wait meanwhile. Nothing else is changed.
     """
-    findings = list(_examine(settings_to_begin(data)))
+    findings = list(_examine(settings_for_new_folder(data)))
     if as_json:
         click.echo(msgspec.json.encode([f._asdict() for f in findings]).decode())
     else:
@@ -77,7 +77,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield Finding(
         "privacy", mode == 0, "only you can read it" if mode == 0 else f"others can read it: chmod 700 {data}"
     )
-    with locked(data) as mine:
+    with try_lock(data) as mine:
         door = local_auth.read(data)
         running = not mine
     yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
@@ -98,7 +98,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
 def _examine_proxies(settings: Settings) -> Finding:
     """Whether everybody seems to come from one address, because a proxy does not say from where they come."""
     try:
-        crowded = at_desk(settings, lambda desk: desk.call("GET", "/v1/local/crowded"))
+        crowded = run_with_client(settings, lambda client: client.call("GET", "/v1/local/crowded"))
     except VademecumError as error:  # such as a server of an earlier version
         return Finding("proxies", True, f"unknown: {error.message}")
     if not crowded:
@@ -114,7 +114,7 @@ def _examine_proxies(settings: Settings) -> Finding:
 def _examine_clients(settings: Settings) -> Finding:
     """Whether clients know more than the records, which an unsigned checkpoint does not prove."""
     try:
-        ahead = at_desk(settings, lambda desk: desk.call("GET", "/v1/local/ahead"))
+        ahead = run_with_client(settings, lambda client: client.call("GET", "/v1/local/ahead"))
     except VademecumError as error:  # such as a server of an earlier version
         return Finding("clients", True, f"unknown: {error.message}")
     if not ahead:
@@ -203,7 +203,7 @@ def _examine_spool(data: Path, running: bool) -> Finding:
 
 def _examine_users(settings: Settings) -> Finding:
     try:
-        accounts, problems = at_desk(settings, _verify_accounts)
+        accounts, problems = run_with_client(settings, _verify_accounts)
     except VademecumError as error:
         return Finding("users", False, error.message)
     if problems:
@@ -211,15 +211,15 @@ def _examine_users(settings: Settings) -> Finding:
     return Finding("users", True, f"{accounts} accounts, every segment of their files is sound")
 
 
-async def _verify_accounts(desk: Desk) -> tuple[int, list[str]]:
+async def _verify_accounts(client: ApiClient) -> tuple[int, list[str]]:
     """Return how many accounts there are, and a sentence about each that has a problem."""
-    accounts = await desk.call("GET", "/v1/accounts")
+    accounts = await client.call("GET", "/v1/accounts")
     problems = []
     for account in accounts:
         problem = account["problem"]
         if problem is None:
             body = {"userId": account["userId"]}
-            problem = (await desk.call("POST", "/v1/local/verify", json=body))["problem"]
+            problem = (await client.call("POST", "/v1/local/verify", json=body))["problem"]
         if problem:
             problems.append(f"{account['email']}: {problem}")
     return len(accounts), problems
@@ -261,7 +261,7 @@ def _examine_model(settings: Settings, running: bool) -> Finding:
     try:
         folder = using.current(settings)
         if running:
-            served = at_desk(settings, lambda desk: desk.call("GET", "/v1/models"))
+            served = run_with_client(settings, lambda client: client.call("GET", "/v1/models"))
             name = next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)
             if name is None and folder is not None:
                 return Finding(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.cli.user import find
 
@@ -27,12 +27,12 @@ def epoch(email: str | None, for_all: bool, data: Path, as_json: bool) -> None:
     if (email is None) != for_all:
         raise click.UsageError("Name one account, or use --all.")
 
-    async def work(desk: Desk) -> Any:
+    async def work(client: ApiClient) -> Any:
         if email is not None:
-            await find(desk, email)
-        return await desk.call("POST", "/v1/local/epoch", json={"email": email})
+            await find(client, email)
+        return await client.call("POST", "/v1/local/epoch", json={"email": email})
 
-    done = at_desk(settings_for(data), work)
+    done = run_with_client(settings_for(data), work)
     count = done["accounts"]
     text = f"A new epoch began for {count} account{'' if count == 1 else 's'}. Their devices start from zero."
     click.echo(msgspec.json.encode(done).decode() if as_json else text)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.cli.user import find
 
@@ -26,12 +26,12 @@ def erase(email: str | None, data: Path, as_json: bool) -> None:
     Backups are not changed.
     """
 
-    async def work(desk: Desk) -> Any:
+    async def work(client: ApiClient) -> Any:
         if email is not None:
-            await find(desk, email)
-        return await desk.call("POST", "/v1/local/erase", json={"email": email})
+            await find(client, email)
+        return await client.call("POST", "/v1/local/erase", json={"email": email})
 
-    done = at_desk(settings_for(data), work)
+    done = run_with_client(settings_for(data), work)
     if as_json:
         click.echo(msgspec.json.encode(done).decode())
     elif done["accounts"]:

@@ -8,18 +8,18 @@ from typing import Any
 import click
 import msgspec
 
-from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.errors import BadRequest, Conflict, NotFound
 from vademecum.model.schema.json_values import FORGET_EVERYTHING
 
 
-async def find_project(desk: Desk, email: str, project: str) -> str:
+async def find_project(client: ApiClient, email: str, project: str) -> str:
     """Return the id of the project with this id or name. Raises NotFound, or Conflict for a name that several have."""
     projects: list[Any] = []
     cursor: str | None = ""
     while cursor is not None:
-        page = await desk.call("GET", "/v1/projects", email, params={"limit": 1000, "cursor": cursor})
+        page = await client.call("GET", "/v1/projects", email, params={"limit": 1000, "cursor": cursor})
         projects += page["projects"]
         cursor = page["next"]
     if any(one["id"] == project for one in projects):
@@ -58,14 +58,14 @@ def forget(email: str, project: str | None, sessions: bool, yes: bool, data: Pat
     if not yes and click.prompt(f'{what} will be erased. Type "{typed}"') != typed:
         raise click.Abort
 
-    async def work(desk: Desk) -> Any:
+    async def work(client: ApiClient) -> Any:
         if project is None:
-            return await desk.call("POST", "/v1/forget", email, json={"confirm": FORGET_EVERYTHING})
-        found = await find_project(desk, email, project)
+            return await client.call("POST", "/v1/forget", email, json={"confirm": FORGET_EVERYTHING})
+        found = await find_project(client, email, project)
         options = {"forget": "now", "sessions": "delete" if sessions else "keep"}
-        return await desk.call("DELETE", f"/v1/projects/{found}", email, params=options)
+        return await client.call("DELETE", f"/v1/projects/{found}", email, params=options)
 
-    receipt = at_desk(settings_for(data), work)
+    receipt = run_with_client(settings_for(data), work)
     if as_json:
         click.echo(msgspec.json.encode(receipt).decode())
         return

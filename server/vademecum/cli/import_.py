@@ -19,7 +19,7 @@ from unicodedata import category
 import click
 import msgspec
 
-from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
 from vademecum.errors import BadRequest, TooLarge, VademecumError
 from vademecum.model.schema.collections import ID_PATTERN
@@ -147,16 +147,16 @@ def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data:
     that: seconds for a letter, several minutes for a book. --no-wait does not.
     """
 
-    async def work(desk: Desk) -> list[dict[str, Any]]:
-        await _ensure_session(desk, email, session)
+    async def work(client: ApiClient) -> list[dict[str, Any]]:
+        await _ensure_session(client, email, session)
         with _progress() as progress:
-            return await _import(desk, email, session, found, wait, progress)
+            return await _import(client, email, session, found, wait, progress)
 
     settings = settings_for(data)
     if not any(os.path.lexists(path) for path in paths):
         raise BadRequest(f"{_text(paths[0])} is not there. Nothing was imported.")
     found = list(find(paths))
-    results = at_desk(settings, work)
+    results = run_with_client(settings, work)
     failed = sum("error" in result for result in results)
     if as_json:
         click.echo(msgspec.json.encode(results).decode())
@@ -166,7 +166,7 @@ def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data:
 
 
 async def _import(
-    desk: Desk, email: str, session: str, found: Sequence[Found], wait: bool, progress: Progress
+    client: ApiClient, email: str, session: str, found: Sequence[Found], wait: bool, progress: Progress
 ) -> list[dict[str, Any]]:
     """What became of each file that is not left out."""
     results = []
@@ -176,18 +176,18 @@ async def _import(
         if skipped:
             _say(progress, f"{_text(path)}: skipped ({skipped})")
         else:
-            result, document = await _upload(desk, email, session, path)
+            result, document = await _upload(client, email, session, path)
             _say(progress, _outcome(result, document))
             results.append(result)
             if document is not None and document["status"] == "pending":
                 waiting.setdefault(document["id"], _text(path))
         progress.advance(task)
     if wait and waiting:
-        await _embedded(desk, email, waiting, progress)
+        await _embedded(client, email, waiting, progress)
     return results
 
 
-async def _ensure_session(desk: Desk, email: str, session: str) -> None:
+async def _ensure_session(client: ApiClient, email: str, session: str) -> None:
     if not ID.fullmatch(session):
         raise BadRequest(
             f"“{session}” cannot name a session: letters A to Z, digits, and . _ ~ - may, up to 100 of them. "
@@ -202,7 +202,7 @@ async def _ensure_session(desk: Desk, email: str, session: str) -> None:
         "title": session,
         "mode": "analysis",
     }
-    answers = await desk.call("POST", "/v1/sync/sessions/0/push", email, json=[{"newDocumentState": row}])
+    answers = await client.call("POST", "/v1/sync/sessions/0/push", email, json=[{"newDocumentState": row}])
     for answer in answers:
         if "syncError" in answer:
             raise VademecumError(f"The session {session} was refused: {answer['syncError']['message']}")
@@ -220,12 +220,12 @@ def _read(file: Path) -> bytes:
 
 
 async def _upload(
-    desk: Desk, email: str, session: str, file: Path
+    client: ApiClient, email: str, session: str, file: Path
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """What became of the file, and its document if it has one."""
     try:
         content = await asyncio.to_thread(_read, file)
-        answer = await desk.call(
+        answer = await client.call(
             "POST",
             "/v1/documents",
             email,
@@ -247,7 +247,7 @@ def _became(document: dict[str, Any] | None) -> str:
     return "ready" if document["status"] == "ready" else "not wholly embedded, found by its words"
 
 
-async def _embedded(desk: Desk, email: str, waiting: dict[str, str], progress: Progress) -> None:
+async def _embedded(client: ApiClient, email: str, waiting: dict[str, str], progress: Progress) -> None:
     """Wait for these documents (id -> file); others may be pending for as long as a device keeps their text to itself."""
     total = len(waiting)
     _say(
@@ -258,7 +258,7 @@ async def _embedded(desk: Desk, email: str, waiting: dict[str, str], progress: P
     task = progress.add_task("Getting ready", total=total)
     look_s = LOOK_S
     while waiting:
-        listed = (await desk.call("GET", "/v1/documents", email))["documents"]
+        listed = (await client.call("GET", "/v1/documents", email))["documents"]
         documents = {document["id"]: document for document in listed}
         for done in [i for i in waiting if i not in documents or documents[i]["status"] != "pending"]:
             file = waiting.pop(done)

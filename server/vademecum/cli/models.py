@@ -9,9 +9,9 @@ from typing import Any
 import click
 import msgspec
 
-from vademecum.cli.api_client import at_desk
-from vademecum.cli.data_lock import serving
-from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
+from vademecum.cli.api_client import run_with_client
+from vademecum.cli.data_lock import find_running_server
+from vademecum.cli.options import data_option, json_option, settings_for, settings_for_new_folder
 from vademecum.engines.onnx import download, manifest, pinned_models
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.services.models import active_model as using
@@ -51,13 +51,13 @@ def list_models(data: Path, as_json: bool) -> None:
         state = next((words for words, field in states.items() if row[field]), "-")
         click.echo(f"{row['id']:20} {row['licence']:12} {state}")
     if plan is not None:
-        click.echo(_change(at_desk(settings, lambda desk: desk.call("GET", "/v1/reembedding"))))
+        click.echo(_change(run_with_client(settings, lambda client: client.call("GET", "/v1/reembedding"))))
 
 
 def _in_use(settings: Settings) -> str | None:
     """Return the model that the running server uses, which may look elsewhere than this command, or would use."""
-    if serving(settings.data) is not None:
-        served = at_desk(settings, lambda desk: desk.call("GET", "/v1/models"))
+    if find_running_server(settings.data) is not None:
+        served = run_with_client(settings, lambda client: client.call("GET", "/v1/models"))
         return next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)
     folder = using.current(settings)
     return folder.name if folder is not None else None
@@ -72,7 +72,7 @@ def pull(name: str | None, data: Path) -> None:
     Without a NAME: e5-small-v2 from the hub, or, where that cannot be reached, all-minilm-l6-v2 from its package, if
     that is installed.
     """
-    settings = settings_to_begin(data)
+    settings = settings_for_new_folder(data)
     try:
         model = pinned_models.find_model(name or using.PREFERRED[0])
         _pull(model, settings)
@@ -83,7 +83,7 @@ def pull(name: str | None, data: Path) -> None:
         model = pinned_models.ALL_MINILM
         _pull(model, settings)
     click.echo(f"{model.id} is installed in {settings.model_folder(model.id)}.")
-    if serving(settings.data) is not None:
+    if find_running_server(settings.data) is not None:
         click.echo("A running server that has no model starts to use it within a few seconds.", err=True)
 
 
@@ -134,7 +134,7 @@ def use(name: str, data: Path) -> None:
             f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
         )
     body = {"model": name}
-    click.echo(_change(at_desk(settings, lambda desk: desk.call("PUT", "/v1/reembedding", json=body))))
+    click.echo(_change(run_with_client(settings, lambda client: client.call("PUT", "/v1/reembedding", json=body))))
 
 
 @models.command("pause")
@@ -142,7 +142,7 @@ def use(name: str, data: Path) -> None:
 def pause(data: Path) -> None:
     """Make no more new vectors for now. What is done is kept."""
     settings = settings_for(data)
-    click.echo(_change(at_desk(settings, lambda desk: desk.call("POST", "/v1/reembedding/pause"))))
+    click.echo(_change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/pause"))))
 
 
 @models.command("resume")
@@ -150,7 +150,7 @@ def pause(data: Path) -> None:
 def resume(data: Path) -> None:
     """Go on making new vectors."""
     settings = settings_for(data)
-    click.echo(_change(at_desk(settings, lambda desk: desk.call("POST", "/v1/reembedding/resume"))))
+    click.echo(_change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/resume"))))
 
 
 def _change(status: dict[str, Any]) -> str:

@@ -45,12 +45,12 @@ folder_option = click.option(
 
 def settings_for(data: Path, **flags: Any) -> Settings:
     """Settings of a data folder that is there: a mistyped one must not be made. Raises NotFound."""
-    settings = settings_to_begin(data, **flags)
+    settings = settings_for_new_folder(data, **flags)
     if not any((settings.data / name).exists() for name in ("accounts.duckdb", "users", "models")):
         raise NotFound(f"There is no data folder {settings.data}. `vademecum serve` begins one.")
     return settings
 
 
-def settings_to_begin(data: Path, **flags: Any) -> Settings:
+def settings_for_new_folder(data: Path, **flags: Any) -> Settings:
     """Settings of a data folder that is made if it is not there."""
     return from_environment(os.environ, data=data.expanduser().resolve(), **flags)

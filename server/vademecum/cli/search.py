@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from vademecum.cli.api_client import at_desk
+from vademecum.cli.api_client import run_with_client
 from vademecum.cli.excerpt import excerpt
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
 from vademecum.errors import BadRequest
@@ -30,7 +30,7 @@ def search(query: str, email: str, session: str, limit: int, mode: str, data: Pa
     if not query.strip():
         raise BadRequest("The question is empty.")
     body = {"query": query, "sessionId": session, "k": limit, "mode": mode}
-    found = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/search", email, json=body))
+    found = run_with_client(settings_for(data), lambda client: client.call("POST", "/v1/search", email, json=body))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
         return

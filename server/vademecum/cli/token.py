@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from vademecum.cli.api_client import at_desk
+from vademecum.cli.api_client import run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.model.text.sanitize import visible
 
@@ -24,7 +24,7 @@ def token() -> None:
 def create(email: str, name: str, data: Path) -> None:
     """Create a token and print it, alone: it is shown this once."""
     body = {"name": name}
-    made = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/tokens", email, json=body))
+    made = run_with_client(settings_for(data), lambda client: client.call("POST", "/v1/tokens", email, json=body))
     click.echo(made["secret"])
 
 
@@ -34,7 +34,7 @@ def create(email: str, name: str, data: Path) -> None:
 @json_option
 def list_tokens(email: str, data: Path, as_json: bool) -> None:
     """List an account's tokens, without their secrets."""
-    found = at_desk(settings_for(data), lambda desk: desk.call("GET", "/v1/tokens", email))
+    found = run_with_client(settings_for(data), lambda client: client.call("GET", "/v1/tokens", email))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
         return
@@ -48,5 +48,5 @@ def list_tokens(email: str, data: Path, as_json: bool) -> None:
 @data_option
 def revoke(email: str, token_id: str, data: Path) -> None:
     """Revoke a token; its open streams end at once."""
-    at_desk(settings_for(data), lambda desk: desk.call("DELETE", f"/v1/tokens/{token_id}", email))
+    run_with_client(settings_for(data), lambda client: client.call("DELETE", f"/v1/tokens/{token_id}", email))
     click.echo("Revoked.")

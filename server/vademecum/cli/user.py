@@ -9,9 +9,9 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from vademecum.cli.api_client import Desk, at_desk
-from vademecum.cli.data_lock import serving
-from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
+from vademecum.cli.api_client import ApiClient, run_with_client
+from vademecum.cli.data_lock import find_running_server
+from vademecum.cli.options import data_option, json_option, settings_for, settings_for_new_folder
 from vademecum.errors import BadRequest, NotFound
 from vademecum.model.sync.quotas import Limits, Tier
 from vademecum.model.text.sanitize import visible
@@ -25,8 +25,8 @@ def user() -> None:
     """Add, list, change and remove accounts."""
 
 
-async def find(desk: Desk, email: str) -> dict[str, Any]:
-    found = await desk.call("GET", "/v1/accounts", params={"email": email})
+async def find(client: ApiClient, email: str) -> dict[str, Any]:
+    found = await client.call("GET", "/v1/accounts", params={"email": email})
     if not found:
         raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
     account: dict[str, Any] = found[0]
@@ -41,12 +41,12 @@ async def find(desk: Desk, email: str) -> dict[str, Any]:
 @json_option
 def add(email: str, tier: str | None, password_stdin: bool, data: Path, as_json: bool) -> None:
     """Add an account. Without a password it signs in by a link (`user link`) or by an API token."""
-    settings = settings_to_begin(data)
+    settings = settings_for_new_folder(data)
     tier = tier or _asked_tier(settings, can_ask=not password_stdin and sys.stdin.isatty())
     body = {"email": email, "tier": tier.upper()}
     if password_stdin:
         body["password"] = sys.stdin.readline().rstrip("\n")
-    made = at_desk(settings, lambda desk: desk.call("POST", "/v1/accounts", json=body))
+    made = run_with_client(settings, lambda client: client.call("POST", "/v1/accounts", json=body))
     if as_json:
         click.echo(msgspec.json.encode(made).decode())
         return
@@ -81,7 +81,7 @@ def _gives(limits: Limits) -> str:
 @json_option
 def list_(data: Path, as_json: bool) -> None:
     """List the accounts and what they hold."""
-    found = at_desk(settings_for(data), lambda desk: desk.call("GET", "/v1/accounts"))
+    found = run_with_client(settings_for(data), lambda client: client.call("GET", "/v1/accounts"))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
         return
@@ -103,11 +103,11 @@ def list_(data: Path, as_json: bool) -> None:
 def tier_(email: str, tier: str, data: Path) -> None:
     """Change an account's tier."""
 
-    async def work(desk: Desk) -> Any:
-        account = await find(desk, email)
-        return await desk.call("PATCH", f"/v1/accounts/{account['userId']}", json={"tier": tier.upper()})
+    async def work(client: ApiClient) -> Any:
+        account = await find(client, email)
+        return await client.call("PATCH", f"/v1/accounts/{account['userId']}", json={"tier": tier.upper()})
 
-    at_desk(settings_for(data), work)
+    run_with_client(settings_for(data), work)
     click.echo(f"{email} is {tier.upper()} now.")
 
 
@@ -121,12 +121,12 @@ def admin(email: str, no: bool, data: Path) -> None:
     A server has at least one while it has accounts: make another one before the last goes.
     """
 
-    async def work(desk: Desk) -> Any:
-        account = await find(desk, email)
+    async def work(client: ApiClient) -> Any:
+        account = await find(client, email)
         body = {"userId": account["userId"], "admin": not no}
-        return await desk.call("POST", "/v1/local/administrator", json=body)
+        return await client.call("POST", "/v1/local/administrator", json=body)
 
-    at_desk(settings_for(data), work)
+    run_with_client(settings_for(data), work)
     click.echo(f"{email} is {'no administrator any more' if no else 'an administrator now'}.")
 
 
@@ -139,16 +139,16 @@ def link(email: str, data: Path) -> None:
     It takes the account's password away, if there is one, and signs it out everywhere.
     """
 
-    async def work(desk: Desk) -> Any:
-        account = await find(desk, email)
-        return await desk.call("PATCH", f"/v1/accounts/{account['userId']}", json={"resetPassword": True})
+    async def work(client: ApiClient) -> Any:
+        account = await find(client, email)
+        return await client.call("PATCH", f"/v1/accounts/{account['userId']}", json={"resetPassword": True})
 
     settings = settings_for(data)
-    running = serving(settings.data)
+    running = find_running_server(settings.data)
     # With no server running: as it would be, were one begun like this.
     begun = settings.origin or f"http://{settings.host}:{settings.port}"
     address = (running.public or running.url) if running else begun
-    click.echo(address + at_desk(settings, work)["link"])
+    click.echo(address + run_with_client(settings, work)["link"])
 
 
 @user.command("remove")
@@ -160,9 +160,9 @@ def remove(email: str, yes: bool, data: Path) -> None:
     if not yes:
         click.confirm(f"Remove {email} and erase all of its documents and memory?", abort=True)
 
-    async def work(desk: Desk) -> Any:
-        account = await find(desk, email)
-        return await desk.call("DELETE", f"/v1/accounts/{account['userId']}")
+    async def work(client: ApiClient) -> Any:
+        account = await find(client, email)
+        return await client.call("DELETE", f"/v1/accounts/{account['userId']}")
 
-    at_desk(settings_for(data), work)
+    run_with_client(settings_for(data), work)
     click.echo(f"{email} is gone, with everything it had. Backups made before are not changed.")

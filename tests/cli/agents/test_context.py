@@ -4,7 +4,7 @@ import json
 import threading
 
 from cli.command_runner import Home
-from vademecum.cli.api_client import locked
+from vademecum.cli.api_client import try_lock
 
 ADA = "ada@example.org"
 
@@ -13,7 +13,7 @@ def test_it_waits_until_another_command_gives_the_data_folder_back(tmp_path):
     home = Home(tmp_path / "data")
     home.add(ADA)
     (tmp_path / "app").mkdir()
-    with locked(home.data) as mine:
+    with try_lock(home.data) as mine:
         assert mine
         done = []
         words = ("context", "--user", ADA, "--folder", tmp_path / "app")

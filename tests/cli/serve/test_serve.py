@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from cli.command_runner import Home, live, small_model, upload
-from vademecum.cli.data_lock import locked
+from vademecum.cli.data_lock import try_lock
 from vademecum.cli.serve.serve import greeting
 from vademecum.services.accounts import local_auth
 from vademecum.settings import Settings
@@ -82,7 +82,7 @@ def test_one_folder_has_one_server_and_a_killed_one_blocks_nobody(home):
 
 
 def test_a_start_waits_for_a_server_that_is_stopping(home):
-    with locked(home.data) as mine:
+    with try_lock(home.data) as mine:
         assert mine
         process, log = home.spawn()
         time.sleep(1)

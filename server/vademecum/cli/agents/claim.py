@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from vademecum.cli.agents.workspace import identity_of, work_in
-from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, folder_option, owner_option, settings_for
 from vademecum.model.schema.collections import Json
 from vademecum.model.text.sanitize import one_line
@@ -31,9 +31,9 @@ def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) 
     settings = settings_for(data)
     found = identity_of(folder)
 
-    async def both(desk: Desk) -> Two:
+    async def both(client: ApiClient) -> Two:
         async def call(method: str, path: str, **more: Any) -> Json:
-            answer: Json = await desk.call(method, path, email, **more)
+            answer: Json = await client.call(method, path, email, **more)
             return answer
 
         async def called(name: str) -> Json:
@@ -44,7 +44,7 @@ def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) 
         wanted = await called(found.name if project is None else project)
         return await called((await work_in(found, call)).project_id), wanted
 
-    own, wanted = at_desk(settings, both, wait=True)
+    own, wanted = run_with_client(settings, both, wait=True)
     name = one_line(wanted["name"])
     if own["id"] != wanted["id"]:
         if not yes:
@@ -52,5 +52,5 @@ def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) 
                 f"Make “{one_line(own['name'])}” with all that is in it a part of “{name}”?", abort=True
             )
         path, into = f"/v1/projects/{own['id']}/merge", {"into": wanted["id"]}
-        at_desk(settings, lambda desk: desk.call("POST", path, email, json=into), wait=True)
+        run_with_client(settings, lambda client: client.call("POST", path, email, json=into), wait=True)
     click.echo(f"{folder} is “{name}”.")

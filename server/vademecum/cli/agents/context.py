@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from vademecum.cli.agents.workspace import identity_of, work_in
-from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, folder_option, json_option, owner_option, settings_for
 from vademecum.model.schema.collections import Json
 from vademecum.model.text.sanitize import one_line
@@ -29,15 +29,15 @@ def context(data: Path, email: str, folder: Path, tokens: int, as_json: bool) ->
     Of this project alone, pinned and newest first. As a command of an agent's hook SessionStart it begins the session.
     """
 
-    async def work(desk: Desk) -> Json:
+    async def work(client: ApiClient) -> Json:
         async def call(method: str, path: str, **more: Any) -> Json:
-            answer: Json = await desk.call(method, path, email, **more)
+            answer: Json = await client.call(method, path, email, **more)
             return answer
 
         at = await work_in(identity_of(folder), call)
         return await call("GET", "/v1/agents/context", params={"project": at.project_id, "tokens": tokens})
 
-    answer = at_desk(settings_for(data), work, wait=True)
+    answer = run_with_client(settings_for(data), work, wait=True)
     if as_json:
         click.echo(msgspec.json.encode(answer).decode())
         return

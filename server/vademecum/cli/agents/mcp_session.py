@@ -12,7 +12,7 @@ from typing import Any
 from mcp.server.stdio import stdio_server
 
 from vademecum.cli.agents.workspace import identity_of, work_in
-from vademecum.cli.api_client import Desk, ask_in_turn
+from vademecum.cli.api_client import ApiClient, use_client_in_turn
 from vademecum.model.agents.project_identity import FolderIdentity
 from vademecum.model.schema.collections import Json
 from vademecum.services.agents.mcp.server import Context, serve
@@ -43,8 +43,8 @@ class Agent:
         return self._call, self._work
 
     async def _call(self, method: str, path: str, **more: Any) -> Json:
-        async def work(desk: Desk) -> Json:
-            answer: Json | None = await desk.call(method, path, self._email, **more)
+        async def work(client: ApiClient) -> Json:
+            answer: Json | None = await client.call(method, path, self._email, **more)
             return answer or {}
 
-        return await ask_in_turn(self._settings, work)
+        return await use_client_in_turn(self._settings, work)

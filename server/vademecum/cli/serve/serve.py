@@ -23,8 +23,8 @@ import structlog
 import uvicorn
 
 from vademecum import __version__
-from vademecum.cli.data_lock import in_turn, is_begun
-from vademecum.cli.options import data_option, settings_to_begin
+from vademecum.cli.data_lock import is_data_folder, wait_for_lock
+from vademecum.cli.options import data_option, settings_for_new_folder
 from vademecum.cli.serve import tls
 from vademecum.errors import BadRequest, Broken, Busy, VademecumError, lacks_room
 from vademecum.model.schema.constants import OWNER
@@ -352,15 +352,15 @@ def serve(data: Path, **flags: object) -> None:
     On a new data folder this makes a local owner account and prints a link that signs a browser in, once. Every
     setting is also an environment variable: VADEMECUM_PORT, VADEMECUM_TIERS (JSON), VADEMECUM_RATES (JSON) …
     """
-    settings = settings_to_begin(data, **flags)
+    settings = settings_for_new_folder(data, **flags)
     warning = tls.check(settings)
     # Who comes to a folder that somebody serves is told that, not that the port is in use.
-    ours = _inherited() or ([] if is_begun(settings.data) else listening(settings))
+    ours = _inherited() or ([] if is_data_folder(settings.data) else listening(settings))
     from vademecum.app import create_app  # all there is, which `--help` need not wait for
     from vademecum.services.runtime import logging as logs
 
     logs.configure()
-    with in_turn(settings.data) as mine:
+    with wait_for_lock(settings.data) as mine:
         if not mine:
             raise Broken(
                 f"Another process is serving {settings.data}. Stop that one first, or choose another --data."
