@@ -14,10 +14,10 @@ from litestar.plugins.core import MsgspecDIPlugin
 from vademecum.errors import VademecumError
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.head_requests import answer_head
-from vademecum.http.openapi.routes import openapi_config, page_files
-from vademecum.http.parameters import DEPENDENCIES, refuse_packed
+from vademecum.http.openapi.routes import openapi_config, swagger_files
+from vademecum.http.parameters import DEPENDENCIES, reject_compressed
 from vademecum.http.problem_details import HANDLERS
-from vademecum.http.request_priority import answering
+from vademecum.http.request_priority import track_foreground
 from vademecum.http.routes import answer, documents, models, prompt_context, search, sync
 from vademecum.http.routes import llm_jobs as job_routes
 from vademecum.http.routes import model_change as reembed_routes
@@ -36,8 +36,8 @@ from vademecum.http.routes.memory import (
 )
 from vademecum.http.routes.operations import health_metrics
 from vademecum.http.routes.operations import local_admin as local_routes
-from vademecum.http.routes.operations.static_app import page_routes
-from vademecum.http.security_headers import protect
+from vademecum.http.routes.operations.static_app import app_routes
+from vademecum.http.security_headers import add_security_headers
 from vademecum.model.schema.collections import Registry
 from vademecum.services.accounts.accounts import finish_leaving
 from vademecum.services.accounts.tokens import forgetting_expired
@@ -92,7 +92,7 @@ async def serving(
         tasks = [asyncio.create_task(parts.backstage.begin_anew(settings.data, list(accounts)))]
         if works:  # a command ends in a moment
             tasks.append(asyncio.create_task(parts.reembedding.find_model(lambda: list(accounts))))
-        async with parts.spool.running(), forgetting_expired(parts), mcp.answering(app):
+        async with parts.spool.running(), forgetting_expired(parts), mcp.run_mcp(app):
             yield
         for task in tasks:
             task.cancel()
@@ -139,14 +139,14 @@ def create_app(
             *reembed_routes.ROUTES,
             *local_routes.ROUTES,
             *mcp.ROUTES,
-            *page_files(),
-            *page_routes(),
+            *swagger_files(),
+            *app_routes(),
         ],
         dependencies=DEPENDENCIES,
         lifespan=[lambda app: serving(app, settings, served, clock, migrations, works=works)],
-        middleware=[Authentication, answering],
-        before_request=refuse_packed,
-        before_send=[renew_cookie, protect],
+        middleware=[Authentication, track_foreground],
+        before_request=reject_compressed,
+        before_send=[renew_cookie, add_security_headers],
         exception_handlers=HANDLERS,
         logging_config=None,
         openapi_config=openapi_config(served),

@@ -106,7 +106,9 @@ def lost(requests):
 def write(data):
     """As an agent does, who waits for its turn."""
     return asyncio.run(
-        api_client.use_client_in_turn(Settings(data=data), lambda client: client.call("POST", "/v1/memories", json={}))
+        api_client.use_client_in_turn(
+            Settings(data=data), lambda client: client.call("POST", "/v1/memories", json={})
+        )
     )
 
 

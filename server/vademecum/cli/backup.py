@@ -23,7 +23,9 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
     named, and the exit code is 1.
     """
     body = {"path": os.path.realpath(target)}  # `resolve` fails at a link that leads to itself
-    done = run_with_client(settings_for(data), lambda client: client.call("POST", "/v1/local/backup", json=body))
+    done = run_with_client(
+        settings_for(data), lambda client: client.call("POST", "/v1/local/backup", json=body)
+    )
     records = sum(name.endswith("/records.duckdb") for name in done["files"])
     text = f"{_accounts(records)}, and all {len(done['users'])} accounts, verified: {target}"
     click.echo(msgspec.json.encode(done).decode() if as_json else text)

@@ -134,7 +134,9 @@ def use(name: str, data: Path) -> None:
             f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
         )
     body = {"model": name}
-    click.echo(_change(run_with_client(settings, lambda client: client.call("PUT", "/v1/reembedding", json=body))))
+    click.echo(
+        _change(run_with_client(settings, lambda client: client.call("PUT", "/v1/reembedding", json=body)))
+    )
 
 
 @models.command("pause")
@@ -142,7 +144,9 @@ def use(name: str, data: Path) -> None:
 def pause(data: Path) -> None:
     """Make no more new vectors for now. What is done is kept."""
     settings = settings_for(data)
-    click.echo(_change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/pause"))))
+    click.echo(
+        _change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/pause")))
+    )
 
 
 @models.command("resume")
@@ -150,7 +154,9 @@ def pause(data: Path) -> None:
 def resume(data: Path) -> None:
     """Go on making new vectors."""
     settings = settings_for(data)
-    click.echo(_change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/resume"))))
+    click.echo(
+        _change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/resume")))
+    )
 
 
 def _change(status: dict[str, Any]) -> str:

@@ -30,7 +30,9 @@ def search(query: str, email: str, session: str, limit: int, mode: str, data: Pa
     if not query.strip():
         raise BadRequest("The question is empty.")
     body = {"query": query, "sessionId": session, "k": limit, "mode": mode}
-    found = run_with_client(settings_for(data), lambda client: client.call("POST", "/v1/search", email, json=body))
+    found = run_with_client(
+        settings_for(data), lambda client: client.call("POST", "/v1/search", email, json=body)
+    )
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
         return

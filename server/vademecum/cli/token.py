@@ -24,7 +24,9 @@ def token() -> None:
 def create(email: str, name: str, data: Path) -> None:
     """Create a token and print it, alone: it is shown this once."""
     body = {"name": name}
-    made = run_with_client(settings_for(data), lambda client: client.call("POST", "/v1/tokens", email, json=body))
+    made = run_with_client(
+        settings_for(data), lambda client: client.call("POST", "/v1/tokens", email, json=body)
+    )
     click.echo(made["secret"])
 
 

@@ -12,20 +12,26 @@ from litestar.types import Message, Receive, Scope, Send
 from vademecum.engines.duckdb.account_store import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.fair_queue import activity, current_user
-from vademecum.http.rate_limits import DEVICE_COOKIE, is_here, known_browser, limit_account, limit_address
+from vademecum.http.rate_limits import (
+    DEVICE_COOKIE,
+    find_device_token,
+    is_local_request,
+    limit_account,
+    limit_address,
+)
 from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.sign_in import COOKIE_S, DEVICE_S, keep_alive, new_device
 from vademecum.services.accounts.tokens import check_still_in, digest, find_token
 from vademecum.services.agents import folder_check
 from vademecum.services.runtime.container import Parts
 
-COOKIE = "vademecum"
-MEANT = (
+SESSION_COOKIE = "vademecum"
+ACCOUNT_HEADER = (
     "x-vademecum-account"  # the id of the account that a request is meant for, from those who hold its rows
 )
 LOCAL_ADMIN = Account("local", "local", "JIGGA", True, None, "")
 LOCAL = "local"
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Authentication(AbstractAuthenticationMiddleware):
@@ -35,8 +41,8 @@ class Authentication(AbstractAuthenticationMiddleware):
 
         async def receive_from_who_is_in() -> Any:
             message = await receive()
-            if message["type"] == "http.request" and scope.get("method") not in SAFE:
-                _look_again(scope)
+            if message["type"] == "http.request" and scope.get("method") not in SAFE_METHODS:
+                _recheck_token(scope)
             return message
 
         await super().__call__(scope, receive_from_who_is_in, send)
@@ -49,7 +55,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         if connection.route_handler.opt.get("public"):
             _check_origin(parts, connection)  # else another site could sign a browser in as somebody else
             return AuthenticationResult(user=None, auth=None)
-        account, token = who(parts, connection)
+        account, token = authenticate(parts, connection)
         _check_account(account, connection)
         limit_account(parts, connection, account.id)
         current_user.set(account.id)
@@ -57,7 +63,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         return AuthenticationResult(user=account, auth=token)
 
 
-def _look_again(scope: Scope) -> None:
+def _recheck_token(scope: Scope) -> None:
     """Raises SignedOut. What the account may do is what it may now."""
     token = scope.get("auth")
     if isinstance(token, Token) and token.id != LOCAL:
@@ -66,7 +72,7 @@ def _look_again(scope: Scope) -> None:
         scope["user"] = parts.accounts.accounts[token.account_id]
 
 
-def administered(connection: ASGIConnection[Any, Account, Any, Any]) -> Parts:
+def require_administrator(connection: ASGIConnection[Any, Account, Any, Any]) -> Parts:
     """The server's parts, for an administrator. Raises Forbidden for anybody else."""
     if not connection.user.admin:
         raise Forbidden("This is for administrators of the server.")
@@ -74,12 +80,12 @@ def administered(connection: ASGIConnection[Any, Account, Any, Any]) -> Parts:
     return parts
 
 
-def who(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Account, Token]:
+def authenticate(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Account, Token]:
     """The account and the credential of this request. Raises SignedOut, or Forbidden for a foreign page's request."""
     header = connection.headers.get("authorization", "")
     scheme, _, secret = header.partition(" ")
     if scheme.lower() == "local":
-        return _through_local_door(parts, connection, secret)
+        return _authenticate_local_command(parts, connection, secret)
     if scheme.lower() == "bearer" and secret:
         found = find_token(parts, secret.strip(), "api")
         if found is None:
@@ -87,7 +93,7 @@ def who(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[A
                 "This token is unknown or revoked. `vademecum token create EMAIL` makes a new one."
             )
     else:
-        cookie = connection.cookies.get(COOKIE, "")
+        cookie = connection.cookies.get(SESSION_COOKIE, "")
         found = find_token(parts, cookie, "cookie") if cookie else None
         if found is not None:
             _check_origin(parts, connection)
@@ -96,11 +102,11 @@ def who(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[A
     return parts.accounts.accounts[found.account_id], found
 
 
-def _through_local_door(
+def _authenticate_local_command(
     parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], secret: str
 ) -> tuple[Account, Token]:
     """A command on this machine, acting for the account named by `X-Vademecum-User` (an email, quoted), or as administrator."""
-    if not is_here(connection) or not local_auth.opens(parts.local_secret, secret):
+    if not is_local_request(connection) or not local_auth.opens(parts.local_secret, secret):
         raise SignedOut("The local door is for commands on the server's own machine.")
     email = unquote(connection.headers.get("x-vademecum-user", ""))
     account = parts.accounts.by_email(email) if email else LOCAL_ADMIN
@@ -109,27 +115,27 @@ def _through_local_door(
     return account, Token(LOCAL, account.id, "api", "command line", "", "")
 
 
-def view_of(connection: ASGIConnection[Any, Account, Token, Any]) -> folder_check.View:
+def folder_view_for(connection: ASGIConnection[Any, Account, Token, Any]) -> folder_check.View:
     """Only commands of this machine learn which folders it has: an account on the loopback may be anybody's, through a
     proxy or a tunnel."""
     return folder_check.HERE if connection.auth.id == LOCAL else folder_check.AFAR
 
 
-def entry_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> Cookie:
+def session_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> Cookie:
     """What lets a browser in from now on."""
     return _cookie(connection, secret, COOKIE_S)
 
 
-async def entry_cookies(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> list[Cookie]:
+async def sign_in_cookies(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> list[Cookie]:
     """Return what a browser that signs in receives: its session and, unless it has one, the cookie of a known browser."""
     parts: Parts = connection.app.state.parts
     session = parts.accounts.tokens.get(digest(secret))
     if session is None:  # signed out in this moment
-        return [entry_cookie(connection, secret)]
-    device = known_browser(parts, connection)
+        return [session_cookie(connection, secret)]
+    device = find_device_token(parts, connection)
     if device is not None and device.account_id == session.account_id:
-        return [entry_cookie(connection, secret)]
-    return [entry_cookie(connection, secret), await device_cookie(connection, session)]
+        return [session_cookie(connection, secret)]
+    return [session_cookie(connection, secret), await device_cookie(connection, session)]
 
 
 async def device_cookie(connection: ASGIConnection[Any, Any, Any, Any], session: Token) -> Cookie:
@@ -138,13 +144,13 @@ async def device_cookie(connection: ASGIConnection[Any, Any, Any, Any], session:
     return _cookie(connection, secret, DEVICE_S, DEVICE_COOKIE)
 
 
-def no_cookie(connection: ASGIConnection[Any, Any, Any, Any]) -> Cookie:
+def expired_session_cookie(connection: ASGIConnection[Any, Any, Any, Any]) -> Cookie:
     """What makes a browser forget its secret."""
     return _cookie(connection, "", 0)
 
 
 def _cookie(
-    connection: ASGIConnection[Any, Any, Any, Any], secret: str, max_age: int, name: str = COOKIE
+    connection: ASGIConnection[Any, Any, Any, Any], secret: str, max_age: int, name: str = SESSION_COOKIE
 ) -> Cookie:
     return Cookie(
         key=name,
@@ -171,7 +177,7 @@ async def renew_cookie(message: Message, scope: Scope) -> None:
         return
     connection: ASGIConnection[Any, Any, Any, Any] = ASGIConnection(scope)
     if await keep_alive(connection.app.state.parts, token):
-        _, value = entry_cookie(connection, connection.cookies[COOKIE]).to_encoded_header()
+        _, value = session_cookie(connection, connection.cookies[SESSION_COOKIE]).to_encoded_header()
         headers.add("set-cookie", value.decode("latin-1"))
 
 
@@ -183,7 +189,7 @@ def _is_secure(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
 
 def _check_account(account: Account, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
     """A browser has one cookie for all its tabs: whoever signs in in one of them must not get the rows of another."""
-    if connection.headers.get(MEANT, account.id) != account.id:
+    if connection.headers.get(ACCOUNT_HEADER, account.id) != account.id:
         raise SignedOut(
             "This browser is signed in to another account by now. What is on this device is safe."
         )
@@ -191,7 +197,7 @@ def _check_account(account: Account, connection: ASGIConnection[Any, Any, Any, A
 
 def _check_origin(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
     """A cookie travels with requests that other sites cause: those carry their own Origin."""
-    if connection.scope.get("method", "GET") in SAFE:
+    if connection.scope.get("method", "GET") in SAFE_METHODS:
         return
     origin = connection.headers.get("origin")
     if origin is None and connection.headers.get("sec-fetch-site") in (None, "same-origin", "none"):

@@ -15,14 +15,14 @@ from litestar.response.streaming import ASGIStreamingResponse
 from vademecum.http.head_requests import HEAD
 
 IMMUTABLE = "public, max-age=31536000, immutable"
-ALWAYS_ASK = "no-cache"
+REVALIDATE = "no-cache"
 _READ = 2**18
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedFile:
     """A file and what is said of it. `tag` must change with its bytes. `more`: headers of its own."""
 
     path: Path
@@ -34,7 +34,7 @@ class Served:
     more: Mapping[str, str] = field(default_factory=dict)
 
 
-def part(header: str, size: int) -> range | None:
+def requested_range(header: str, size: int) -> range | None:
     """The bytes that a Range header asks for: empty if the file has none of them.
 
     None if the whole file is the answer: no header, one that is malformed, or several ranges, which nobody needs.
@@ -50,26 +50,26 @@ def part(header: str, size: int) -> range | None:
     return range(int(first), min(int(last) + 1, size) if last else size)
 
 
-def is_known(header: str, etag: str) -> bool:
+def etag_matches(header: str, etag: str) -> bool:
     """Does an If-None-Match header name this tag? It is a list, or `*` for any, and weak tags count as strong ones."""
     return header.strip() == "*" or etag in _TAG.findall(header)
 
 
-def answer(request: Request[Any, Any, Any], file: Served) -> ASGIResponse:
+def file_response(request: Request[Any, Any, Any], file: ServedFile) -> ASGIResponse:
     """The answer to a GET or HEAD of this file. Raises 416 for a range that lies behind its end."""
     etag = f'"{file.tag}"'
     headers = {"ETag": etag, "Cache-Control": file.cache, "Accept-Ranges": "bytes", **file.more}
     if file.encoding:
         headers |= {"Content-Encoding": file.encoding, "Vary": "Accept-Encoding"}
-    if is_known(request.headers.get("if-none-match", ""), etag):
+    if etag_matches(request.headers.get("if-none-match", ""), etag):
         return ASGIResponse(status_code=304, headers=headers)
     span = None
     is_head = HEAD in request.scope
     if not is_head and request.headers.get("if-range", etag) == etag:
-        span = part(request.headers.get("range", ""), file.size)
+        span = requested_range(request.headers.get("range", ""), file.size)
     if span is not None:
         if not span:
-            raise _no_such_part(file.size)
+            raise _range_not_satisfiable(file.size)
         headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{file.size}"
     sent = range(file.size) if span is None else span
     return ASGIStreamingResponse(
@@ -80,7 +80,7 @@ def answer(request: Request[Any, Any, Any], file: Served) -> ASGIResponse:
     )
 
 
-def _no_such_part(size: int) -> HTTPException:
+def _range_not_satisfiable(size: int) -> HTTPException:
     return HTTPException(
         f"The file has {size} bytes: none of them were asked for.",
         status_code=416,

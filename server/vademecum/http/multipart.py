@@ -11,8 +11,8 @@ from litestar.utils.scope.state import ScopeState
 from multipart import MultipartSegment, ParserError, ParserLimitReached, PushMultipartParser
 
 from vademecum.errors import BadRequest
-from vademecum.http.parameters import Req, refuse_packed
-from vademecum.http.upload_names import file_name
+from vademecum.http.parameters import Req, reject_compressed
+from vademecum.http.upload_names import decode_filename
 
 PARTS_MAX = 100
 FIELD_MAX = 10_000  # bytes of a part that is no file
@@ -20,7 +20,7 @@ FIELD_MAX = 10_000  # bytes of a part that is no file
 
 async def read_form(request: Req) -> None:
     """For `before_request`. Raises BadRequest."""
-    await refuse_packed(request)
+    await reject_compressed(request)
     boundary = request.content_type[1].get("boundary", "")
     form = _Form()
     try:
@@ -62,7 +62,7 @@ class _Form:
     async def take(self, found: MultipartSegment | bytes | bytearray | None) -> None:
         if isinstance(found, MultipartSegment):
             self._name = found.name or ""
-            filename = file_name(found)
+            filename = decode_filename(found)
             self._content = self._file(found, filename) if filename else bytearray()
         elif found is None:
             self._fields[self._name].append(await self._ended())

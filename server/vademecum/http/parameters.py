@@ -17,7 +17,7 @@ from vademecum.services.sync.pagination import PageRequest, parse_page_request
 
 Req = Request[Account, Token, State]
 PAGE_MAX = 1000
-PAGE = 100  # rows, of whoever asks for no number
+PAGE_DEFAULT = 100  # rows, of whoever asks for no number
 QUESTION_MAX = 10_000  # characters
 RESULTS_MAX = 100
 QueryText = Annotated[str, Meta(max_length=QUESTION_MAX)]
@@ -27,7 +27,7 @@ ResultsInAddress = Annotated[int, QueryParameter(ge=1, le=RESULTS_MAX, descripti
 RowsOfPage = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="The most rows of a page.")]
 
 
-async def refuse_packed(request: Req) -> None:
+async def reject_compressed(request: Req) -> None:
     """Before anything of the body is read: a packed one would be taken for broken JSON or for a damaged file."""
     how = request.headers.get("content-encoding", "").strip().lower()
     if how not in ("", "identity"):
@@ -38,7 +38,7 @@ async def refuse_packed(request: Req) -> None:
         )
 
 
-class AskedScope(NamedTuple):
+class RequestedScope(NamedTuple):
     """The scope that an address asks for."""
 
     session_id: str | None
@@ -49,7 +49,7 @@ class AskedScope(NamedTuple):
         return await resolve_scope(store, self.session_id, parse_project_parameter(self.project))
 
 
-async def asked_scope(
+async def requested_scope(
     session_id: Annotated[
         str | None,
         QueryParameter(name="sessionId", description="The session that asks: what its project has is seen."),
@@ -61,12 +61,12 @@ async def asked_scope(
             description="Another project than the session's own, by its id or name; `*`: all that there is.",
         ),
     ] = None,
-) -> AskedScope:
-    return AskedScope(session_id, project)
+) -> RequestedScope:
+    return RequestedScope(session_id, project)
 
 
-async def asked_window(
-    limit: RowsOfPage = PAGE,
+async def requested_window(
+    limit: RowsOfPage = PAGE_DEFAULT,
     cursor: Annotated[str, QueryParameter(description="The `next` of the page before; empty to begin.")] = "",
 ) -> PageRequest:
     """Raises BadRequest."""
@@ -74,6 +74,6 @@ async def asked_window(
 
 
 # Of parameters that are called `scoped` and `window`: routes have them by their names.
-Scoped = NamedDependency[AskedScope]
+Scoped = NamedDependency[RequestedScope]
 Windowed = NamedDependency[PageRequest]
-DEPENDENCIES = {"scoped": Provide(asked_scope), "window": Provide(asked_window)}
+DEPENDENCIES = {"scoped": Provide(requested_scope), "window": Provide(requested_window)}

@@ -45,7 +45,7 @@ CODES = {
     415: "UNSUPPORTED_MEDIA_TYPE",
     416: "RANGE",
 }
-SEVERAL = {
+CODE_LISTS = {
     errors.LimitReached: "`DOCUMENT_LIMIT`, `STORAGE_LIMIT`",
     errors.UnreadableFile: "Why there is no text to be had: `NO_TEXT`, `ENCRYPTED`, `DAMAGED` …",
 }
@@ -70,17 +70,19 @@ def status_of(kind: type[errors.VademecumError]) -> int:
     return next(STATUS[k] for k in kind.__mro__ if k in STATUS)
 
 
-def problems(*kinds: type[errors.VademecumError]) -> dict[int, ResponseSpec]:
+def problem_specs(*kinds: type[errors.VademecumError]) -> dict[int, ResponseSpec]:
     """What a route says in the API's document about how it can refuse, beyond what every route can answer."""
     codes: dict[int, list[str]] = {}
     for kind in kinds:
-        codes.setdefault(status_of(kind), []).append(SEVERAL.get(kind, f"`{kind.code}`"))
+        codes.setdefault(status_of(kind), []).append(CODE_LISTS.get(kind, f"`{kind.code}`"))
     return {
         status: ResponseSpec(Problem, False, ", ".join(names), MEDIA_TYPE) for status, names in codes.items()
     }
 
 
-def problem(status: int, code: str, message: str, retry_after_s: int | None = None) -> Response[Problem]:
+def problem_response(
+    status: int, code: str, message: str, retry_after_s: int | None = None
+) -> Response[Problem]:
     body = Problem(HTTPStatus(status).phrase, message, status, code)
     headers = {"Retry-After": str(retry_after_s)} if retry_after_s is not None else {}
     if status == 401:
@@ -88,29 +90,29 @@ def problem(status: int, code: str, message: str, retry_after_s: int | None = No
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
-def on_refusal(_: Request[Any, Any, Any], error: errors.VademecumError) -> Response[Problem]:
-    answer = problem(status_of(type(error)), error.code, error.message, error.retry_after_s)
+def handle_vademecum_error(_: Request[Any, Any, Any], error: errors.VademecumError) -> Response[Problem]:
+    answer = problem_response(status_of(type(error)), error.code, error.message, error.retry_after_s)
     if isinstance(error, errors.OtherEpoch) and error.epoch:
         answer.content.epoch = error.epoch
     return answer
 
 
-def on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+def handle_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
     detail = error.detail
     if isinstance(error, ValidationException) and isinstance(error.extra, list):
-        detail = " ".join(_said(e) for e in error.extra if isinstance(e, dict))
+        detail = " ".join(_validation_sentence(e) for e in error.extra if isinstance(e, dict))
     if error.status_code == 413 and (most := request.route_handler.resolve_request_max_body_size()):
         detail = (
             f"The body is longer than the {most:,} bytes that are read here. Nothing was changed: send less at a time, such "
             "as smaller batches."
         )
     code = CODES.get(error.status_code, "ERROR")
-    answer = problem(error.status_code, code, detail or "This request cannot be answered.")
+    answer = problem_response(error.status_code, code, detail or "This request cannot be answered.")
     answer.headers.update(error.headers or {})  # such as Allow
     return answer
 
 
-def _said(found: dict[str, Any]) -> str:
+def _validation_sentence(found: dict[str, Any]) -> str:
     key, message = str(found.get("key", "")), str(found.get("message", ""))
     if message.startswith("Unsupported type: "):  # of a form, where only a file is no text
         return f"`{key}` must be one file: one part of that name, with a filename. Nothing was changed."
@@ -118,22 +120,26 @@ def _said(found: dict[str, Any]) -> str:
     return said if said != message else f"{key}: {message}."
 
 
-def on_too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
-    return problem(400, "BAD_REQUEST", "This request is nested too deeply to be read. Nothing was changed.")
+def handle_recursion_error(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
+    return problem_response(
+        400, "BAD_REQUEST", "This request is nested too deeply to be read. Nothing was changed."
+    )
 
 
-def on_defect(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+def handle_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """A defect of ours: the detail goes to the log only. A full disk is none, and passes."""
     if errors.is_full(error):
         _log.error("the disk is full", path=request.scope.get("path_template", ""), exc_info=error)
-        return on_refusal(request, errors.not_now())
+        return handle_vademecum_error(request, errors.not_now())
     _log.error("defect", path=request.scope.get("path_template", ""), method=request.method, exc_info=error)
-    return problem(500, "BROKEN", "The server failed. Nothing that it acknowledged is lost. Try again.")
+    return problem_response(
+        500, "BROKEN", "The server failed. Nothing that it acknowledged is lost. Try again."
+    )
 
 
 HANDLERS: dict[Any, Any] = {
-    errors.VademecumError: on_refusal,
-    HTTPException: on_http,
-    RecursionError: on_too_deep,
-    Exception: on_defect,
+    errors.VademecumError: handle_vademecum_error,
+    HTTPException: handle_http_exception,
+    RecursionError: handle_recursion_error,
+    Exception: handle_unexpected_error,
 }

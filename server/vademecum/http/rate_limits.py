@@ -14,8 +14,8 @@ from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.tokens import find_token
 from vademecum.services.runtime.container import Parts
 
-SHARED = 20  # times the budget of one address, for one that many people may share
-COUNTED = "vademecum.counted"  # in the scope of a request that the server makes of itself
+SHARED_ADDRESS_FACTOR = 20  # times the budget of one address, for one that many people may share
+ALREADY_COUNTED = "vademecum.counted"  # in the scope of a request that the server makes of itself
 DEVICE_COOKIE = "vademecum-device"
 
 
@@ -24,15 +24,15 @@ def limit_address(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) 
     if _is_exempt(parts, connection):
         return
     kind = _kind(connection)
-    factor = SHARED if is_shared(parts, connection) else 1
+    factor = SHARED_ADDRESS_FACTOR if is_shared(parts, connection) else 1
     if kind == "sign_in":  # a known browser passes, also from an address that others use up
-        device = known_browser(parts, connection)
+        device = find_device_token(parts, connection)
         if device is None:
-            parts.limiter.take(kind, guesser_of(connection), factor)
+            parts.limiter.take(kind, rate_limit_key(connection), factor)
         else:
             parts.limiter.take(kind, f"device {device.id}")
     else:
-        parts.limiter.take(kind, guesser_of(connection), factor)
+        parts.limiter.take(kind, rate_limit_key(connection), factor)
 
 
 def limit_account(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], account_id: str) -> None:
@@ -43,13 +43,17 @@ def limit_account(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], 
 
 
 def _is_exempt(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    return COUNTED in connection.scope or has_local_credential(parts, connection)
+    return ALREADY_COUNTED in connection.scope or has_local_credential(parts, connection)
 
 
 def has_local_credential(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     """Return whether a command of this machine asks."""
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
-    return scheme.lower() == "local" and is_here(connection) and local_auth.opens(parts.local_secret, secret)
+    return (
+        scheme.lower() == "local"
+        and is_local_request(connection)
+        and local_auth.opens(parts.local_secret, secret)
+    )
 
 
 def _kind(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
@@ -68,13 +72,13 @@ def is_shared(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> b
     return is_loopback(address) or parts.settings.is_proxy(address)
 
 
-def known_browser(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> Token | None:
+def find_device_token(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> Token | None:
     """Return the device token of a browser that has signed in before. It lets nobody in."""
     cookie = connection.cookies.get(DEVICE_COOKIE, "")
     return find_token(parts, cookie, "device") if cookie else None
 
 
-def guesser_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+def rate_limit_key(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     """Whose requests count together: an address, of IPv6 its network of /64."""
     return _network(address_of(connection))
 
@@ -92,7 +96,7 @@ def _network(address: str) -> str:
     return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
 
 
-def is_here(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+def is_local_request(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     """Does the caller sit on the server's own machine: on the loopback, or at the very address that is served?"""
     address = address_of(connection)
     server = connection.scope.get("server")

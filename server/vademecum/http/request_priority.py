@@ -7,7 +7,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from vademecum.services.runtime.request_priority import Foreground
 
 
-def answering(app: ASGIApp) -> ASGIApp:
+def track_foreground(app: ASGIApp) -> ASGIApp:
     """Middleware. Nobody waits who still sends, however slowly, nor whose answer has begun: a stream may go on for days."""
 
     async def counted(scope: Scope, receive: Receive, send: Send) -> None:

@@ -22,12 +22,14 @@ class Deleted(msgspec.Struct):
     deleted: int
 
 
-def told(answer: Any, status: int = 200, media_type: str = "application/json") -> dict[int, ResponseSpec]:
+def response_spec(
+    answer: Any, status: int = 200, media_type: str = "application/json"
+) -> dict[int, ResponseSpec]:
     """What the schema says of an answer that is put together of stored rows, or of the data of each event."""
     return {status: ResponseSpec(answer, False, "Request fulfilled", media_type)}
 
 
-def stream_of(events: AsyncIterator[bytes]) -> Stream:
+def event_stream(events: AsyncIterator[bytes]) -> Stream:
     """No proxy keeps it back."""
     return Stream(
         events,
@@ -36,18 +38,18 @@ def stream_of(events: AsyncIterator[bytes]) -> Stream:
     )
 
 
-def as_stored(row: bytes, status: int = 200, scope: MemoryScope | None = None) -> Response[bytes]:
+def json_response(row: bytes, status: int = 200, scope: MemoryScope | None = None) -> Response[bytes]:
     """`scope`: where the row was read or written, told in a header, for the body is the row alone."""
     echoed = {SCOPE: msgspec.json.encode(scope).decode()} if scope is not None else {}
     return Response(row, status_code=status, media_type="application/json", headers=echoed)
 
 
-def written(row: Json, *, new: bool, scope: MemoryScope | None = None) -> Response[bytes]:
-    return as_stored(msgspec.json.encode(row), 201 if new else 200, scope)
+def row_response(row: Json, *, new: bool, scope: MemoryScope | None = None) -> Response[bytes]:
+    return json_response(msgspec.json.encode(row), 201 if new else 200, scope)
 
 
-def paged(name: str, page: Page, scope: MemoryScope | None = None) -> Response[bytes]:
+def page_response(name: str, page: Page, scope: MemoryScope | None = None) -> Response[bytes]:
     """`name`: the field that holds the rows."""
     echoed = {"scope": scope} if scope is not None else {}
     answer = {**echoed, name: [msgspec.Raw(row) for row in page.rows], "next": page.next}
-    return as_stored(msgspec.json.encode(answer))
+    return json_response(msgspec.json.encode(answer))

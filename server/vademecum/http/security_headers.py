@@ -18,22 +18,22 @@ _POLICY = {
 }
 
 
-def content_policy(**more: str) -> str:
+def content_security_policy(**more: str) -> str:
     """The Content-Security-Policy of all that is served; `more` is for a page that needs something else."""
     policy = _POLICY | {name.replace("_", "-"): value for name, value in more.items()}
     return "; ".join(f"{name} {value}" for name, value in policy.items())
 
 
-def allows_style(style: str) -> dict[str, str]:
+def policy_with_style(style: str) -> dict[str, str]:
     """For a page of one file, with this style inside and no other."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return {"Content-Security-Policy": content_policy(style_src=f"'sha256-{digest}'")}
+    return {"Content-Security-Policy": content_security_policy(style_src=f"'sha256-{digest}'")}
 
 
 _EVERYWHERE = {
     # What is somebody's stays in no cache, of a browser that others use or of a proxy. Files say how long they may be kept.
     "Cache-Control": "no-store",
-    "Content-Security-Policy": content_policy(),
+    "Content-Security-Policy": content_security_policy(),
     # Both together give a page threads that share memory: they make the model up to twice as quick.
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -45,7 +45,7 @@ _EVERYWHERE = {
 _EVERYWHERE_ON_THE_WIRE = [(name.lower().encode(), value.encode()) for name, value in _EVERYWHERE.items()]
 
 
-async def protect(message: Message, _: Scope) -> None:
+async def add_security_headers(message: Message, _: Scope) -> None:
     """Before an answer goes out. What a route says itself stays."""
     if message["type"] == "http.response.start":
         headers = list(message.get("headers", ()))

@@ -24,7 +24,7 @@ _PART = re.compile(r';\s*filename\*(\d{1,2})(\*?)\s*=\s*(?:"([^"]*)"|([^;"\s]*))
 _WORD = re.compile(r"=\?([\w-]{1,20})(?:\*[\w-]{1,35})?\?([bq])\?([^? ]*)\?=(?:\s+(?==\?))?", re.IGNORECASE)
 
 
-def file_name(part: MultipartSegment) -> str | None:
+def decode_filename(part: MultipartSegment) -> str | None:
     """Return the name of the part's file, or None if the part is a field. `filename*` wins over `filename`."""
     header = part.header("Content-Disposition", "")
     return _extended(header) or _continued(header) or (part.filename and _mime_words(part.filename))

@@ -28,7 +28,7 @@ async def guess_from_everywhere(h, count, start=0):
     return [(await attempt(client, "not this one")).status_code for client in clients]
 
 
-async def known_browser(h, address=HOME):
+async def find_device_token(h, address=HOME):
     """A browser that has signed in and out again."""
     client = browser(h, address)
     assert (await attempt(client)).status_code == 200
@@ -41,7 +41,7 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
         async with house(tmp_path) as h:
             clock = Clock(h)
             await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
-            client = await known_browser(h, SHARED)
+            client = await find_device_token(h, SHARED)
             for minute in range(3):
                 assert 429 in await guess_from_everywhere(h, 12, minute * 12)
                 attacker = browser(h, SHARED)  # a proxy that forwards no address: all share one
@@ -125,7 +125,7 @@ def test_known_browser_is_bound_to_its_account(tmp_path):
             Clock(h)
             for email in (EMAIL, "bob@example.org"):
                 await create(h.parts, email, "JIVE", password=PASSWORD)
-            client = await known_browser(h)
+            client = await find_device_token(h)
             statuses = [(await attempt(client, "not it", "bob@example.org")).status_code for _ in range(12)]
             assert statuses[:3] == [401] * 3 and statuses.count(429) == 9
             device = {"Cookie": f"vademecum={client.cookies['vademecum-device']}"}
@@ -139,7 +139,7 @@ def test_ten_wrong_passwords_end_a_known_browser(tmp_path):
         async with house(tmp_path) as h:
             clock = Clock(h)
             await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
-            client = await known_browser(h)
+            client = await find_device_token(h)
             wrong = 0
             while wrong < 10:
                 wrong += (await attempt(client, "not this one")).status_code == 401
@@ -161,7 +161,7 @@ def test_new_password_forgets_the_other_known_browsers(tmp_path, how):
         async with house(tmp_path) as h:
             Clock(h)
             account = await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
-            thief = await known_browser(h)
+            thief = await find_device_token(h)
             here = browser(h, HOME)
             assert (await attempt(here)).status_code == 200
             if how == "change":
@@ -185,7 +185,7 @@ def test_known_browsers_survive_a_restart_and_are_bounded(tmp_path):
             Clock(h)
             await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
             for number in range(DEVICES_MAX + 2):
-                kept = (await known_browser(h, f"198.51.100.{number}")).cookies["vademecum-device"]
+                kept = (await find_device_token(h, f"198.51.100.{number}")).cookies["vademecum-device"]
             assert len(devices(h)) == DEVICES_MAX
         async with house(tmp_path) as h:
             Clock(h)

@@ -20,14 +20,14 @@ from server.agents.agent_events import join
 from server.http.route_requests import CANARY, DONE, FOLDER, KINDS, PARAMETERS, TABLE, rows
 from server.in_process_server import house, run
 from server.scripted_llm import MODEL, Rule, speaking
-from vademecum.http.routes.operations.static_app import page_routes
+from vademecum.http.routes.operations.static_app import app_routes
 from vademecum.services.accounts.tokens import issue
 from vademecum.services.runtime.ids import new_id
 
 
 def routes_of(app):
     """METHOD /path of all that the app serves, but for its pages: files, the same for everybody."""
-    files = {route.path_format for route in Litestar(page_routes()).routes}
+    files = {route.path_format for route in Litestar(app_routes()).routes}
     return {
         f"{method} {route.path_format}"
         for route in app.routes

@@ -10,7 +10,7 @@ from server.http.openapi_document import Told, told_by
 from server.in_process_server import house, run
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import UnreadableFile, VademecumError
-from vademecum.http.openapi.schema import MEANINGS
+from vademecum.http.openapi.schema import CODE_MEANINGS
 from vademecum.http.problem_details import CODES
 from vademecum.model.schema.collections import COLLECTIONS
 
@@ -73,8 +73,8 @@ def test_a_refusal_is_a_problem_with_a_code_of_the_table(document):
     search = Told(document).operations["search"]["responses"]
     assert search["403"]["description"] == "`TIER`, `FORBIDDEN`", "its own codes and those of every route"
     assert search["429"]["headers"].keys() == {"Retry-After"}
-    assert set(CODES.values()) | {kind.code for kind in kinds(VademecumError)} <= MEANINGS.keys()
-    for code in MEANINGS:
+    assert set(CODES.values()) | {kind.code for kind in kinds(VademecumError)} <= CODE_MEANINGS.keys()
+    for code in CODE_MEANINGS:
         assert f"`{code}`" in document["info"]["description"]
 
 

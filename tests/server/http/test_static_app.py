@@ -9,7 +9,7 @@ import pytest
 from litestar import Litestar
 
 from server.in_process_server import browser, house, refused, run
-from vademecum.http.routes.operations.static_app import BUILT, TYPES, page_routes
+from vademecum.http.routes.operations.static_app import BUILT, TYPES, app_routes
 
 ROOT = Path(__file__).parents[3]
 
@@ -170,7 +170,7 @@ def test_what_makes_it_an_app_is_served_and_asked_for_each_time(tmp_path, name, 
 
 def test_without_a_build_the_front_page_says_what_to_do(tmp_path):
     async def scenario():
-        alone = httpx.ASGITransport(Litestar(page_routes(tmp_path)))
+        alone = httpx.ASGITransport(Litestar(app_routes(tmp_path)))
         async with httpx.AsyncClient(transport=alone, base_url="http://test") as anyone:
             page = await anyone.get("/")
             assert page.status_code == 503 and "make install" in page.text

@@ -7,7 +7,7 @@ import pytest
 from server.in_process_server import MODELS, browser, house, refused, run
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
-from vademecum.http.byte_ranges import part
+from vademecum.http.byte_ranges import requested_range
 
 CONTENT = {GRAPH: bytes(range(256)) * 4000, TOKENIZER: b'{"model": {}}'}  # a graph of more than one read
 FACTS = {
@@ -153,12 +153,12 @@ def test_a_download_goes_on_where_it_stopped(tmp_path):
     ],
 )
 def test_a_range_that_makes_no_sense_is_as_none(header, expected):
-    assert part(header, 10) == expected
+    assert requested_range(header, 10) == expected
 
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-20", "bytes=-0"])
 def test_a_range_behind_the_end_is_empty(header):
-    assert part(header, 10) == range(0) and part(header, 10) is not None
+    assert requested_range(header, 10) == range(0) and requested_range(header, 10) is not None
 
 
 def test_only_files_that_a_manifest_lists_are_served(tmp_path):

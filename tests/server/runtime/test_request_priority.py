@@ -12,7 +12,7 @@ from property.sync_wire import send
 from server.in_process_server import house, run
 from server.listening_server import on_the_wire
 from server.models.model_change_server import opened, use, with_document
-from vademecum.http.request_priority import answering
+from vademecum.http.request_priority import track_foreground
 from vademecum.services.accounts import accounts
 from vademecum.services.runtime import request_priority
 from wait_until import soon
@@ -31,7 +31,7 @@ async def waiting(h):
     async def sent():
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    task = asyncio.create_task(answering(hangs)({"litestar_app": h.app}, sent, None))
+    task = asyncio.create_task(track_foreground(hangs)({"litestar_app": h.app}, sent, None))
     await here.wait()
     assert h.parts.foreground.busy()
     try:
@@ -145,7 +145,7 @@ def test_what_is_being_answered_is_not_waited_for(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             scope = {"litestar_app": h.app}
-            await answering(streams)(scope, None, sent)
+            await track_foreground(streams)(scope, None, sent)
             assert scope["is_checked"]
 
     run(scenario)
@@ -226,7 +226,7 @@ def test_a_request_that_breaks_without_an_answer_is_over(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             with pytest.raises(RuntimeError, match="not today"):
-                await answering(breaks)({"litestar_app": h.app}, None, None)
+                await track_foreground(breaks)({"litestar_app": h.app}, None, None)
             await soon(lambda: not h.parts.foreground.busy())
 
     run(scenario)

@@ -25,9 +25,9 @@ from litestar.static_files import create_static_files_router
 
 from vademecum import __version__
 from vademecum.errors import NotFound
-from vademecum.http.auth import COOKIE
-from vademecum.http.openapi.schema import DESCRIPTION, TAGS, complete
-from vademecum.http.problem_details import on_refusal
+from vademecum.http.auth import SESSION_COOKIE
+from vademecum.http.openapi.schema import DESCRIPTION, TAGS, complete_document
+from vademecum.http.problem_details import handle_vademecum_error
 from vademecum.model.schema.collections import Collection
 
 # Made by `npm run build` from web/api/.
@@ -41,7 +41,7 @@ SCHEMES: dict[str, SecurityScheme | Reference] = {
     "cookie": SecurityScheme(
         type="apiKey",
         security_scheme_in="cookie",
-        name=COOKIE,
+        name=SESSION_COOKIE,
         description="HttpOnly, from `signIn`. Writes must come from the server's own pages.",
     ),
 }
@@ -50,7 +50,7 @@ _NOT_BUILT = (
 )
 
 
-class TryIt(OpenAPIRenderPlugin):
+class SwaggerPage(OpenAPIRenderPlugin):
     def __init__(self) -> None:
         super().__init__(path="/")
 
@@ -67,7 +67,7 @@ def _no_page_of_litestar(response: Response[Any]) -> Response[Any]:
 
 
 def _no_such_file(request: Request[Any, Any, Any], _: ValueError) -> Response[Any]:
-    return on_refusal(request, NotFound("There is no such page."))
+    return handle_vademecum_error(request, NotFound("There is no such page."))
 
 
 class Document(OpenAPI):
@@ -76,7 +76,7 @@ class Document(OpenAPI):
     collections: Mapping[str, Collection]
 
     def to_schema(self) -> dict[str, Any]:
-        return complete(super().to_schema(), self.collections)
+        return complete_document(super().to_schema(), self.collections)
 
 
 @dataclass
@@ -101,7 +101,7 @@ def openapi_config(collections: Mapping[str, Collection]) -> OpenAPIConfig:
         security=[{"token": []}, {"cookie": []}],
         tags=[Tag(name=name, description=text) for name, text in TAGS.items()],
         use_handler_docstrings=True,
-        render_plugins=[JsonRenderPlugin(), TryIt()],
+        render_plugins=[JsonRenderPlugin(), SwaggerPage()],
         openapi_router=Router(
             "/schema",
             route_handlers=[],
@@ -112,7 +112,7 @@ def openapi_config(collections: Mapping[str, Collection]) -> OpenAPIConfig:
     )
 
 
-def page_files() -> list[Router]:
+def swagger_files() -> list[Router]:
     """The page's scripts and styles, when they are built."""
     if not BUILT.is_dir():
         return []

@@ -9,12 +9,12 @@ from typing import Any
 
 from vademecum import errors
 from vademecum.engines.files.result import MESSAGES as UNREADABLE
-from vademecum.http.problem_details import MEDIA_TYPE, problems
+from vademecum.http.problem_details import MEDIA_TYPE, problem_specs
 from vademecum.http.responses import EVENTS
 from vademecum.model.schema.collections import Collection, Json, SyncError
 from vademecum.model.schema.json_schema import in_javascript, json_schema, object_schema
 
-MEANINGS = {
+CODE_MEANINGS = {
     "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
     "SIGNED_OUT": "No valid cookie or token.",
     "FORBIDDEN": "This account may not do that, the request came from another site, the current password is wrong, or an API "
@@ -64,7 +64,7 @@ DESCRIPTION = "\n".join(
         "",
         "| code | meaning |",
         "|---|---|",
-        *(f"| `{code}` | {meaning} |" for code, meaning in MEANINGS.items()),
+        *(f"| `{code}` | {meaning} |" for code, meaning in CODE_MEANINGS.items()),
     ]
 )
 TAGS = {
@@ -102,14 +102,22 @@ PARAMETERS: dict[str, Json] = {
 }  # fmt: skip
 SCHEMAS = "#/components/schemas/"
 RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
-REFUSED = {
+REJECTED_ROW = {
     "type": "object",
     "description": "The row as it was sent (or merged, where others changed it), and why it was refused. It stays on the "
     "device until it is edited.",
     "required": ["id", "syncError"],
     "properties": {"id": {"type": "string"}, "syncError": {"$ref": "#/components/schemas/SyncError"}},
 }
-REFUSALS = ["DOCUMENT_LIMIT", "STORAGE_LIMIT", "TOO_LARGE", "INVALID", "TIER", "DUPLICATE", "FORGOTTEN"]
+REJECTION_CODES = [
+    "DOCUMENT_LIMIT",
+    "STORAGE_LIMIT",
+    "TOO_LARGE",
+    "INVALID",
+    "TIER",
+    "DUPLICATE",
+    "FORGOTTEN",
+]
 CHECKPOINT = {
     "type": "object",
     "required": ["lwt", "id"],
@@ -136,10 +144,10 @@ IMPORTED = {
 }
 
 
-def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
+def complete_document(document: Json, registry: Mapping[str, Collection]) -> Json:
     """The document that Litestar has made, with what it cannot know."""
     schemas = document["components"]["schemas"]
-    schemas["Problem"]["properties"]["code"]["enum"] = list(MEANINGS)
+    schemas["Problem"]["properties"]["code"]["enum"] = list(CODE_MEANINGS)
     schemas["Problem"]["required"] = [name for name in schemas["Problem"]["properties"] if name != "epoch"]
     synced = [c for c in registry.values() if c.synced]
     named = [c for c in registry.values() if c.synced or c.struct.__name__ in schemas]
@@ -153,12 +161,12 @@ def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
     document = in_javascript(document)
     schemas, ours = (
         document["components"]["schemas"],
-        rows | _wire([f"{c.struct.__name__}Doc" for c in synced]),
+        rows | _sync_schemas([f"{c.struct.__name__}Doc" for c in synced]),
     )
     if both := (schemas.keys() & ours.keys()) - {"SyncError"}:  # of which both say the same
         raise ValueError(f"two schemas of one name: {', '.join(both)}")
     schemas |= ours
-    return _without_loose_ends(document)
+    return _without_unused_schemas(document)
 
 
 def _row(collection: Collection) -> Json:
@@ -173,7 +181,7 @@ def _row(collection: Collection) -> Json:
     return {**schema, "properties": {**schema["properties"], "_deleted": deleted}}
 
 
-def _wire(rows: list[str]) -> Json:
+def _sync_schemas(rows: list[str]) -> Json:
     page = {
         "documents": {"type": "array", "items": _ref("Row")},
         "checkpoint": _ref("Checkpoint"),
@@ -199,7 +207,7 @@ def _wire(rows: list[str]) -> Json:
         "StreamEvent": {"type": "object", "required": required, "properties": event},
         "PushRow": {"type": "object", "required": ["newDocumentState"], "properties": pair},
         "PushAnswer": {"type": "array", "items": {"anyOf": answer}},
-        "RefusedRow": REFUSED,
+        "RefusedRow": REJECTED_ROW,
         "SyncError": _sync_error(),
         "Checkpoint": CHECKPOINT,
     }
@@ -207,7 +215,7 @@ def _wire(rows: list[str]) -> Json:
 
 def _sync_error() -> Json:
     schema = object_schema(SyncError)
-    schema["properties"]["code"]["enum"] = REFUSALS
+    schema["properties"]["code"]["enum"] = REJECTION_CODES
     schema["properties"]["base"]["description"] = "`{epoch}:{seq}` of the stored row."
     return schema
 
@@ -244,23 +252,23 @@ def _complete_parameter(parameter: Json, path: str, collections: list[str]) -> N
         parameter["schema"] = ID
 
 
-def _without_loose_ends(document: Json) -> Json:
+def _without_unused_schemas(document: Json) -> Json:
     """Less the schemas that only the structs of rows had named."""
     schemas = document["components"]["schemas"]
-    while loose := schemas.keys() - set(_named(document)):
+    while loose := schemas.keys() - set(_referenced_schemas(document)):
         for name in loose:
             del schemas[name]
     return document
 
 
-def _named(node: Any) -> Iterator[str]:
+def _referenced_schemas(node: Any) -> Iterator[str]:
     """The schemas that are referred to."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"].removeprefix(SCHEMAS)
         node = list(node.values())
     for value in node if isinstance(node, list) else ():
-        yield from _named(value)
+        yield from _referenced_schemas(value)
 
 
 def _without_null(schema: Json) -> Json:
@@ -308,7 +316,7 @@ def _complete_refusals(method: str, operation: Json) -> None:
         kinds.append(errors.Forbidden)  # a request that another site caused
     responses = operation["responses"]
     responses.pop("400", None)  # Litestar's own form of it is never sent
-    for status, said in problems(*kinds).items():
+    for status, said in problem_specs(*kinds).items():
         own = responses.setdefault(
             str(status),
             {"description": said.description, "content": {MEDIA_TYPE: {"schema": _ref("Problem")}}},

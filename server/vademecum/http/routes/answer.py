@@ -27,8 +27,8 @@ from vademecum.errors import (
 )
 from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import EVENTS, HEARTBEAT, stream_of, told
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import EVENTS, HEARTBEAT, event_stream, response_spec
 from vademecum.model.schema.collections import Id
 from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.chat.answer import AnswerStream, Delta, Done, Event, Restart, Told
@@ -76,8 +76,8 @@ async def assistant_route(state: State) -> Assistant:
     operation_id="answer",
     tags=["assistant"],
     summary="Answer a question",
-    responses=told(Told | Delta | Restart | Done | Failure, media_type=EVENTS)
-    | problems(
+    responses=response_spec(Told | Delta | Restart | Done | Failure, media_type=EVENTS)
+    | problem_specs(
         NotFound,
         TooLarge,
         Busy,
@@ -105,7 +105,7 @@ async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: Stat
         raise
     events = _events(parts, request.auth, answering, first)
     weakref.finalize(events, answering.end)  # also if the client is gone before the first event is asked for
-    return stream_of(events)
+    return event_stream(events)
 
 
 async def _events(parts: Parts, token: Token, answering: AnswerStream, first: Event) -> AsyncIterator[bytes]:

@@ -12,8 +12,8 @@ from litestar.response import Stream
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
 from vademecum.http.multipart import read_form
 from vademecum.http.parameters import Req, ResultsInAddress
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import Deleted, as_stored, told, written
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import Deleted, json_response, response_spec, row_response
 from vademecum.model.schema.collections import Document
 from vademecum.model.sync.quotas import WARN_FROM
 from vademecum.services.documents import borrow as borrowing
@@ -71,8 +71,8 @@ class Suggestions(msgspec.Struct):
     operation_id="uploadDocument",
     tags=["documents"],
     summary="Upload a file",
-    responses=told(DocumentUploaded, 201)
-    | problems(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
+    responses=response_spec(DocumentUploaded, 201)
+    | problem_specs(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
 )
 async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Response[bytes]:
     """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
@@ -85,10 +85,10 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
     name = data.file.filename or "document"
     file = UploadedFile(name, data.file.read, data.session_id or None, data.id or None)
     uploaded = await upload(parts, request.user, file)
-    return as_stored(msgspec.json.encode(uploaded), 201)
+    return json_response(msgspec.json.encode(uploaded), 201)
 
 
-def _filled(answer: msgspec.Struct, found: list[bytes]) -> Stream:
+def _stream_rows(answer: msgspec.Struct, found: list[bytes]) -> Stream:
     """`answer`, whose last field is an empty list, with `found` in it: as they are stored, and sent one by one,
     because together they may have 100 MB."""
     empty = msgspec.json.encode(answer)
@@ -108,7 +108,7 @@ def _filled(answer: msgspec.Struct, found: list[bytes]) -> Stream:
     operation_id="listDocuments",
     tags=["documents"],
     summary="List all documents",
-    responses=told(DocumentList),
+    responses=response_spec(DocumentList),
 )
 async def list_route(request: Req, state: State) -> Stream:
     """Newest first, without their text. `limit` is how many the account may hold; warn from `warnFrom` on."""
@@ -116,7 +116,7 @@ async def list_route(request: Req, state: State) -> Stream:
     async with parts.users.open(request.user.id) as store:
         listed = await documents.list_documents(store)
     limit = parts.limits(request.user).documents
-    return _filled(DocumentList(count=len(listed), limit=limit, documents=[]), listed)
+    return _stream_rows(DocumentList(count=len(listed), limit=limit, documents=[]), listed)
 
 
 @get(
@@ -124,7 +124,7 @@ async def list_route(request: Req, state: State) -> Stream:
     operation_id="lookUpDocuments",
     tags=["documents"],
     summary="Find documents by name",
-    responses=told(Matches),
+    responses=response_spec(Matches),
 )
 async def lookup_route(
     request: Req,
@@ -139,7 +139,7 @@ async def lookup_route(
         raise BadRequest("`name` is empty.")
     async with parts.users.open(request.user.id) as store:
         named = await documents.find_by_name(store, name[:10_000], session_id)
-    return _filled(Matches([]), named)
+    return _stream_rows(Matches([]), named)
 
 
 @get(
@@ -147,7 +147,7 @@ async def lookup_route(
     operation_id="suggestDeletions",
     tags=["documents"],
     summary="Suggest what to delete",
-    responses=told(Suggestions),
+    responses=response_spec(Suggestions),
 )
 async def suggestions_route(request: Req, state: State, limit: ResultsInAddress = 5) -> Stream:
     """What would be missed least, first: used by no session, not used for long, used seldom."""
@@ -156,7 +156,7 @@ async def suggestions_route(request: Req, state: State, limit: ResultsInAddress 
     async with parts.users.open(request.user.id) as store:
         suggested = await documents.suggest_cleanup(store, limit)
         held = store.usage.documents
-    return _filled(Suggestions(held, room, held >= WARN_FROM, []), suggested)
+    return _stream_rows(Suggestions(held, room, held >= WARN_FROM, []), suggested)
 
 
 @get(
@@ -164,13 +164,13 @@ async def suggestions_route(request: Req, state: State, limit: ResultsInAddress 
     operation_id="getDocument",
     tags=["documents"],
     summary="Get one document",
-    responses=told(Document) | problems(NotFound),
+    responses=response_spec(Document) | problem_specs(NotFound),
 )
 async def get_route(request: Req, state: State, document_id: FromPath[str]) -> Response[bytes]:
     """What is known of a document. Its text is in the rows of `vectorEmbeddings`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return as_stored(await write_row.read(store, "documents", document_id))
+        return json_response(await write_row.read(store, "documents", document_id))
 
 
 @delete(
@@ -179,7 +179,7 @@ async def get_route(request: Req, state: State, document_id: FromPath[str]) -> R
     operation_id="deleteDocument",
     tags=["documents"],
     summary="Delete one document",
-    responses=problems(NotFound),
+    responses=problem_specs(NotFound),
 )
 async def delete_route(request: Req, state: State, document_id: FromPath[str]) -> Deleted:
     """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
@@ -214,7 +214,7 @@ async def delete_all_route(request: Req, state: State) -> Deleted:
     operation_id="borrowDocument",
     tags=["documents"],
     summary="Let a session use a document",
-    responses=told(Document) | problems(NotFound, Conflict),
+    responses=response_spec(Document) | problem_specs(NotFound, Conflict),
 )
 async def borrow_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
@@ -223,7 +223,7 @@ async def borrow_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda tx: borrowing.borrow(tx, document_id, session_id))
-    return written(row, new=False)
+    return row_response(row, new=False)
 
 
 @delete(
@@ -232,7 +232,7 @@ async def borrow_route(
     operation_id="returnDocument",
     tags=["documents"],
     summary="Take a document out of a session",
-    responses=told(Document) | problems(NotFound),
+    responses=response_spec(Document) | problem_specs(NotFound),
 )
 async def return_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
@@ -241,7 +241,7 @@ async def return_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda tx: borrowing.return_document(tx, document_id, session_id))
-    return written(row, new=False)
+    return row_response(row, new=False)
 
 
 ROUTES = [

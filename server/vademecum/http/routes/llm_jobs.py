@@ -6,15 +6,15 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 
 from vademecum.errors import NotFound
-from vademecum.http.parameters import PAGE, Req, RowsOfPage
-from vademecum.http.problem_details import problems
+from vademecum.http.parameters import PAGE_DEFAULT, Req, RowsOfPage
+from vademecum.http.problem_details import problem_specs
 from vademecum.model.memory.jobs import Job, Kind
 from vademecum.model.memory.jobs import State as JobState
 from vademecum.services.runtime import job_admin
 from vademecum.services.runtime.container import Parts
 
 
-class Shown(msgspec.Struct, frozen=True):
+class JobInfo(msgspec.Struct, frozen=True):
     """`subject`: the row it is about, "collection/id". `due`: when it is tried, if it waits. `error`: why it did not
     succeed last time, in words; empty if it has not failed."""
 
@@ -34,7 +34,7 @@ class Counts(msgspec.Struct):
     done: int = 0
 
 
-class Extracting(msgspec.Struct, rename="camel"):
+class ExtractionStatus(msgspec.Struct, rename="camel"):
     """Whether what is said becomes memory, and by which model; and of `daily` questions, how many it was asked today (UTC).
     `note` says it in words."""
 
@@ -46,17 +46,17 @@ class Extracting(msgspec.Struct, rename="camel"):
 
 
 class Jobs(msgspec.Struct):
-    extraction: Extracting
+    extraction: ExtractionStatus
     counts: Counts
-    jobs: list[Shown]
+    jobs: list[JobInfo]
 
 
-class Retried(msgspec.Struct):
+class RetriedJobs(msgspec.Struct):
     retried: int
 
 
-def shown(job: Job) -> Shown:
-    return Shown(job.id, job.kind, job.subject, job.state, job.attempts, job.due, job.error)
+def job_info(job: Job) -> JobInfo:
+    return JobInfo(job.id, job.kind, job.subject, job.state, job.attempts, job.due, job.error)
 
 
 @get(
@@ -68,7 +68,7 @@ def shown(job: Job) -> Shown:
 async def list_route(
     request: Req,
     state: State,
-    limit: RowsOfPage = PAGE,
+    limit: RowsOfPage = PAGE_DEFAULT,
 ) -> Jobs:
     """Newest first: extracting memory from turns that are over, and summaries that were asked for with `later`. A job that
     does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. A reply that is
@@ -77,11 +77,11 @@ async def list_route(
     that takes the question and says nothing has been tried."""
     parts: Parts = state.parts
     found = await job_admin.survey(parts.users, request.user.id, limit, parts.clock())
-    extracting = _extracting(parts, found.today)
-    return Jobs(extracting, Counts(**found.counts), [shown(job) for job in found.newest])
+    extracting = _extraction_status(parts, found.today)
+    return Jobs(extracting, Counts(**found.counts), [job_info(job) for job in found.newest])
 
 
-def _extracting(parts: Parts, today: int) -> Extracting:
+def _extraction_status(parts: Parts, today: int) -> ExtractionStatus:
     settings, endpoint = parts.settings, parts.summaries.endpoint
     daily = settings.extraction_daily
     note = f"What is said becomes memory, with up to {daily:,} questions a day."
@@ -91,7 +91,9 @@ def _extracting(parts: Parts, today: int) -> Extracting:
         note = "Nothing is extracted: it is switched off on this server (VADEMECUM_EXTRACTION_DAILY)."
     elif today >= daily:
         note = f"{daily:,} questions a day are allowed and were asked. What waits goes on after midnight UTC."
-    return Extracting(settings.extracts, endpoint.model if endpoint is not None else None, daily, today, note)
+    return ExtractionStatus(
+        settings.extracts, endpoint.model if endpoint is not None else None, daily, today, note
+    )
 
 
 @post(
@@ -101,12 +103,12 @@ def _extracting(parts: Parts, today: int) -> Extracting:
     tags=["assistant"],
     summary="Try all failed jobs again",
 )
-async def retry_all_route(request: Req, state: State) -> Retried:
+async def retry_all_route(request: Req, state: State) -> RetriedJobs:
     """All that have `failed` are due now, with as many attempts as new ones."""
     parts: Parts = state.parts
     retried = await job_admin.retry_all(parts.users, request.user.id, parts.clock())
     parts.backstage.ask("work", request.user.id, 0)
-    return Retried(retried)
+    return RetriedJobs(retried)
 
 
 @post(
@@ -115,14 +117,14 @@ async def retry_all_route(request: Req, state: State) -> Retried:
     operation_id="retryJob",
     tags=["assistant"],
     summary="Try a job again now",
-    responses=problems(NotFound),
+    responses=problem_specs(NotFound),
 )
-async def retry_route(request: Req, state: State, job: FromPath[str]) -> Shown:
+async def retry_route(request: Req, state: State, job: FromPath[str]) -> JobInfo:
     """One that has `failed`, or waits, is due now, with as many attempts as a new one. One that runs or is done stays so."""
     parts: Parts = state.parts
     retried = await job_admin.retry_one(parts.users, request.user.id, job, parts.clock())
     parts.backstage.ask("work", request.user.id, 0)
-    return shown(retried)
+    return job_info(retried)
 
 
 ROUTES = [list_route, retry_all_route, retry_route]

@@ -5,12 +5,12 @@ from litestar import get, post, put
 from litestar.params import JSONBody
 
 from vademecum.errors import BadRequest, Conflict, Forbidden
-from vademecum.http.auth import administered
+from vademecum.http.auth import require_administrator
 from vademecum.http.parameters import Req
-from vademecum.http.problem_details import problems
+from vademecum.http.problem_details import problem_specs
 from vademecum.services.models.model_change import Status
 
-REFUSALS = problems(Forbidden, Conflict)
+REFUSALS = problem_specs(Forbidden, Conflict)
 
 
 class Choice(msgspec.Struct):
@@ -24,11 +24,11 @@ class Choice(msgspec.Struct):
     operation_id="getReembedding",
     tags=["administration"],
     summary="Which model is in use, and how far a change of it is",
-    responses=problems(Forbidden),
+    responses=problem_specs(Forbidden),
 )
 async def status_route(request: Req) -> Status:
     """For administrators. Accounts that are `behind` are served by the model `before`."""
-    return administered(request).reembedding.status()
+    return require_administrator(request).reembedding.status()
 
 
 @put(
@@ -36,12 +36,12 @@ async def status_route(request: Req) -> Status:
     operation_id="useModel",
     tags=["administration"],
     summary="Change the model, or go back",
-    responses=problems(BadRequest, Forbidden, Conflict),
+    responses=problem_specs(BadRequest, Forbidden, Conflict),
 )
 async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
     """For administrators. All vectors are made anew in the background; until an account's are whole it is searched by the
     old ones. Naming the model `before` goes back."""
-    parts = administered(request)
+    parts = require_administrator(request)
     await parts.reembedding.use(data.model, parts.accounts.accounts)
     return parts.reembedding.status()
 
@@ -56,7 +56,7 @@ async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
 )
 async def pause_route(request: Req) -> Status:
     """For administrators. What is done is kept, over restarts too."""
-    parts = administered(request)
+    parts = require_administrator(request)
     await parts.reembedding.pause(True)
     return parts.reembedding.status()
 
@@ -71,7 +71,7 @@ async def pause_route(request: Req) -> Status:
 )
 async def resume_route(request: Req) -> Status:
     """For administrators. It begins where it was paused: vectors that were made by then are not made again."""
-    parts = administered(request)
+    parts = require_administrator(request)
     await parts.reembedding.pause(False)
     return parts.reembedding.status()
 

@@ -18,9 +18,9 @@ from litestar.response.base import ASGIResponse
 from vademecum.engines.duckdb.account_store import Account, Token
 from vademecum.engines.onnx.manifest import Chunker, Manifest, Prefixes
 from vademecum.errors import Busy, NotFound
-from vademecum.http.byte_ranges import IMMUTABLE, Served, answer
+from vademecum.http.byte_ranges import IMMUTABLE, ServedFile, file_response
 from vademecum.http.openapi.routes import PUBLIC
-from vademecum.http.problem_details import MEDIA_TYPE, Problem, problems
+from vademecum.http.problem_details import MEDIA_TYPE, Problem, problem_specs
 from vademecum.services.models.active_model import OPENING_S
 from vademecum.services.models.browser_models import file_of, offers
 from vademecum.services.runtime.container import Parts
@@ -50,7 +50,7 @@ class Models(msgspec.Struct):
     operation_id="listModels",
     tags=["models"],
     summary="List the embedding models",
-    responses=problems(Busy),
+    responses=problem_specs(Busy),
 )
 async def models_route(request: Request[Account, Token, State], state: State) -> Models:
     """With each: what goes in front of a text, how it is cut, and its files with length and SHA-256."""
@@ -76,7 +76,7 @@ async def models_route(request: Request[Account, Token, State], state: State) ->
         200: ResponseSpec(bytes, False, "The file", BINARY),
         206: ResponseSpec(bytes, False, "The part that `Range` names", BINARY),
         416: ResponseSpec(Problem, False, "`RANGE`", MEDIA_TYPE),
-        **problems(NotFound),
+        **problem_specs(NotFound),
     },
 )
 async def file_route(
@@ -97,7 +97,7 @@ async def file_head_route(
 async def _file(request: Request[Any, Any, State], state: State, model: str, path: PurePath) -> ASGIResponse:
     parts: Parts = state.parts
     place, file = await asyncio.to_thread(file_of, parts.settings, model, path.as_posix().lstrip("/"))
-    return answer(request, Served(place, file.bytes, file.sha256, BINARY, IMMUTABLE))
+    return file_response(request, ServedFile(place, file.bytes, file.sha256, BINARY, IMMUTABLE))
 
 
 ROUTES = [models_route, file_route, file_head_route]

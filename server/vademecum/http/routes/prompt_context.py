@@ -8,7 +8,7 @@ from litestar.params import JSONBody
 from vademecum.errors import Busy, NotFound, TooLarge
 from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req
-from vademecum.http.problem_details import problems
+from vademecum.http.problem_details import problem_specs
 from vademecum.services.chat.prompt_context import Context, Question
 from vademecum.services.runtime.container import Parts
 
@@ -26,7 +26,7 @@ class ContextQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True
     operation_id="makeContext",
     tags=["search"],
     summary="Make the prompt for a question",
-    responses=problems(NotFound, TooLarge, Busy),
+    responses=problem_specs(NotFound, TooLarge, Busy),
 )
 async def context_route(request: Req, data: JSONBody[ContextQuestion], state: State) -> Context:
     """What to tell a model before the question, within the tier's budgets of tokens: the system prompt, the facts that

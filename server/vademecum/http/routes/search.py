@@ -8,7 +8,7 @@ from litestar.params import JSONBody
 from vademecum.errors import Busy, TierTooLow
 from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req, Results
-from vademecum.http.problem_details import problems
+from vademecum.http.problem_details import problem_specs
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.services.runtime.container import Parts
 from vademecum.services.search.document_search import Found
@@ -28,7 +28,7 @@ class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     operation_id="search",
     tags=["search"],
     summary="Search a session's documents",
-    responses=problems(TierTooLow, Busy),
+    responses=problem_specs(TierTooLow, Busy),
 )
 async def search_route(request: Req, data: JSONBody[Question], state: State) -> Found:
     """The passages that fit best, each with document, page and score. `scope` says what was searched and how: a

@@ -14,9 +14,9 @@ from litestar.response import Stream
 
 from vademecum.engines.duckdb.account_store import Token
 from vademecum.errors import BadRequest, NotFound, OtherEpoch, Outdated, TooManyStreams, TooNew
-from vademecum.http.parameters import PAGE, Req, RowsOfPage
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import EVENTS, HEARTBEAT, stream_of
+from vademecum.http.parameters import PAGE_DEFAULT, Req, RowsOfPage
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import EVENTS, HEARTBEAT, event_stream
 from vademecum.model.schema.collections import Collection, Registry
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.accounts.tokens import is_valid
@@ -28,13 +28,13 @@ from vademecum.services.sync.push_decoding import decode_batch
 from vademecum.services.sync.stale_restore import start_new_epoch
 from vademecum.services.sync.stream import Subscription
 
-REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)
-STREAM_REFUSALS = problems(NotFound, Outdated, TooNew, TooManyStreams)
+REFUSALS = problem_specs(NotFound, OtherEpoch, Outdated, TooNew)
+STREAM_REFUSALS = problem_specs(NotFound, Outdated, TooNew, TooManyStreams)
 RETRY_S = 60
 BIG = 2**16  # bytes; a larger body is decoded in a thread, so that other requests need not wait
 
 
-def served(registry: Registry, name: str, version: int) -> Collection:
+def find_collection(registry: Registry, name: str, version: int) -> Collection:
     """The collection, if it is served in this schema version."""
     collection = registry.synced.get(name)
     if collection is None:
@@ -53,7 +53,7 @@ def served(registry: Registry, name: str, version: int) -> Collection:
     return collection
 
 
-def _whole(name: str, text: str) -> int:
+def _parse_integer(name: str, text: str) -> int:
     """`lwt` may come as a float from a client that thinks of it as a time. Empty means 0. Raises BadRequest."""
     try:
         value = float(text or 0)
@@ -78,13 +78,13 @@ async def pull_route(
     state: State,
     lwt: FromQuery[str] = "0",
     id: FromQuery[str] = "",
-    limit: RowsOfPage = PAGE,
+    limit: RowsOfPage = PAGE_DEFAULT,
 ) -> Response[bytes] | Stream:
     """Rows after the checkpoint (`lwt`, `id`), at most `limit`; a shorter page is the end. Begin with no checkpoint,
     and go on with the one of each answer. A row comes in its latest state, deleted ones included (`_deleted`)."""
     parts: Parts = state.parts
-    served(parts.registry, name, version)
-    seq = _whole("lwt", lwt)
+    find_collection(parts.registry, name, version)
+    seq = _parse_integer("lwt", lwt)
     try:
         page = await pull(parts.users, request.user.id, name, seq, id, limit)
     except RollbackDetected as proof:
@@ -112,7 +112,7 @@ async def push_route(
     was refused: as sent, or merged where others changed it meanwhile. `assumedMasterState` is the row as this device
     last had it from the server. To delete a row, send it with `_deleted: true`."""
     parts: Parts = state.parts
-    collection = served(parts.registry, name, version)
+    collection = find_collection(parts.registry, name, version)
     body = await request.body()
     dims = await asyncio.to_thread(dimensions, parts.settings) if name == "vectorEmbeddings" else {}
     if len(body) < BIG:
@@ -147,7 +147,7 @@ async def pull_stream_route(
     A stream of `documents` has events named `progress`, too, which are no rows: `{documentId, done, of}` says how many
     chunks of a document have been embedded, at most twice a second."""
     parts: Parts = state.parts
-    served(parts.registry, name, version)
+    find_collection(parts.registry, name, version)
     return _stream(parts, request, frozenset({name}), named=False)
 
 
@@ -170,7 +170,7 @@ async def stream_route(request: Req, state: State, versions: FromQuery[str] = ""
         name, _, version = item.partition(":")
         if not version.isascii() or not version.isdigit() or len(version) > 9:
             raise BadRequest("`versions` is a list like documents:0,sessions:0.")
-        served(parts.registry, name, int(version))
+        find_collection(parts.registry, name, int(version))
         names.add(name)
     return _stream(parts, request, frozenset(names), named=True)
 
@@ -181,7 +181,7 @@ def _stream(parts: Parts, request: Req, names: frozenset[str], *, named: bool) -
     subscription = stack.enter_context(parts.hub.subscribe(request.user.id, names, named=named))
     events = _events(parts, request.auth, subscription, stack)
     weakref.finalize(events, stack.close)  # if the client is gone before the first event is asked for
-    return stream_of(events)
+    return event_stream(events)
 
 
 async def _events(

@@ -9,11 +9,11 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Meta
 
 from vademecum.errors import BadRequest, Busy, Conflict, Forbidden, NotFound, SignedOut
-from vademecum.http.auth import administered, device_cookie, entry_cookies, no_cookie
+from vademecum.http.auth import device_cookie, expired_session_cookie, require_administrator, sign_in_cookies
 from vademecum.http.openapi.routes import PUBLIC
 from vademecum.http.parameters import Req
-from vademecum.http.problem_details import problems
-from vademecum.http.rate_limits import guesser_of, is_shared, known_browser
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.rate_limits import find_device_token, is_shared, rate_limit_key
 from vademecum.http.responses import Deleted
 from vademecum.http.routes.accounts import sign_in_pages
 from vademecum.model.sync.quotas import Tier
@@ -67,7 +67,7 @@ class TokenSecret(msgspec.Struct):
     secret: str
 
 
-class Leave(msgspec.Struct):
+class LeaveConfirmation(msgspec.Struct):
     confirm: Short = ""  # the refusal of a body without it says what to send
 
 
@@ -83,17 +83,17 @@ class SignedIn(msgspec.Struct, rename="camel"):
     operation_id="signIn",
     tags=["account"],
     summary="Sign a browser in",
-    responses=problems(SignedOut, Busy),
+    responses=problem_specs(SignedOut, Busy),
 )
 async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
     """Answers with an HttpOnly cookie. Programs use a token instead. Wrong passwords delay the next try, by address and
     by account; a second cookie lets a browser that has signed in before pass these delays."""
     parts: Parts = state.parts
-    device = known_browser(parts, request)
+    device = find_device_token(parts, request)
     shared = is_shared(parts, request)
-    async with sign_in.guess(parts, guesser_of(request), data.email, device, is_shared=shared):
+    async with sign_in.guess(parts, rate_limit_key(request), data.email, device, is_shared=shared):
         secret = await sign_in.with_password(parts, data.email, data.password)
-    return Response(SignedIn(), cookies=await entry_cookies(request, secret))
+    return Response(SignedIn(), cookies=await sign_in_cookies(request, secret))
 
 
 @post(
@@ -104,7 +104,7 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     parts: Parts = state.parts
     if request.auth.kind == "cookie":
         await sign_in.sign_out(parts, request.auth)
-    return Response(SignedIn(False), cookies=[no_cookie(request)])
+    return Response(SignedIn(False), cookies=[expired_session_cookie(request)])
 
 
 @post(
@@ -114,7 +114,7 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     operation_id="changePassword",
     tags=["account"],
     summary="Set or change the password",
-    responses=problems(Forbidden, Busy),
+    responses=problem_specs(Forbidden, Busy),
 )
 async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> Response[SignedIn]:
     """Every other browser of the account is signed out. `current` is needed where there is a password already. The first
@@ -126,9 +126,9 @@ async def password_route(request: Req, data: JSONBody[NewPassword], state: State
             "the server's machine.",
         )
     parts: Parts = state.parts
-    device = known_browser(parts, request)
+    device = find_device_token(parts, request)
     shared = is_shared(parts, request)
-    async with sign_in.guess(parts, guesser_of(request), request.user.email, device, is_shared=shared):
+    async with sign_in.guess(parts, rate_limit_key(request), request.user.email, device, is_shared=shared):
         await sign_in.change_password(parts, request.user, data.current, data.new, request.auth)
     cookies = [await device_cookie(request, request.auth)] if request.auth.kind == "cookie" else []
     return Response(SignedIn(), cookies=cookies)
@@ -146,15 +146,15 @@ async def me_route(request: Req, state: State) -> accounts.Profile:
     operation_id="leave",
     tags=["account"],
     summary="Leave for good",
-    responses=problems(Conflict),
+    responses=problem_specs(Conflict),
 )
-async def leave_route(request: Req, data: JSONBody[Leave], state: State) -> Response[Deleted]:
+async def leave_route(request: Req, data: JSONBody[LeaveConfirmation], state: State) -> Response[Deleted]:
     """The account and everything of it is erased at once. The body is `{"confirm": "leave for good"}`. The only
     administrator of others cannot leave: make another one first."""
     if data.confirm != LEAVE:
         raise BadRequest(f'To leave for good, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
     await accounts.remove(state.parts, request.user)
-    return Response(Deleted(1), cookies=[no_cookie(request)])
+    return Response(Deleted(1), cookies=[expired_session_cookie(request)])
 
 
 @get("/v1/tokens", operation_id="listTokens", tags=["account"], summary="List API tokens")
@@ -168,7 +168,7 @@ async def tokens_route(request: Req, state: State) -> list[tokens.TokenInfo]:
     operation_id="createToken",
     tags=["account"],
     summary="Make an API token",
-    responses=problems(Forbidden, Conflict),
+    responses=problem_specs(Forbidden, Conflict),
 )
 async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
     """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100. Made by a browser
@@ -186,7 +186,7 @@ async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) 
     operation_id="revokeToken",
     tags=["account"],
     summary="Revoke an API token",
-    responses=problems(NotFound),
+    responses=problem_specs(NotFound),
 )
 async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> Deleted:
     """It is refused from now on, and its open streams end."""
@@ -199,11 +199,11 @@ async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> D
     operation_id="listAccounts",
     tags=["administration"],
     summary="List all accounts",
-    responses=problems(Forbidden),
+    responses=problem_specs(Forbidden),
 )
 async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> list[accounts.Profile]:
     """For administrators. `problem` says why an account's file cannot be opened; it has no `usage` then."""
-    parts = administered(request)
+    parts = require_administrator(request)
     return [await accounts.profile(parts, account) for account in accounts.listed(parts, email)]
 
 
@@ -212,12 +212,12 @@ async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> l
     operation_id="createAccount",
     tags=["administration"],
     summary="Make an account",
-    responses=problems(Forbidden, Conflict, Busy),
+    responses=problem_specs(Forbidden, Conflict, Busy),
 )
 async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> accounts.Profile:
     """For administrators. Without a password the person gets in by a link: reset the password to have one. An API token
     makes accounts without a password only."""
-    parts = administered(request)
+    parts = require_administrator(request)
     if data.password is not None:
         tokens.check_lets_in(
             request.auth,
@@ -234,14 +234,14 @@ async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> account
     operation_id="changeAccount",
     tags=["administration"],
     summary="Change a tier, reset a password",
-    responses=problems(Forbidden, NotFound),
+    responses=problem_specs(Forbidden, NotFound),
 )
 async def change_account_route(
     request: Req, account_id: FromPath[str], data: JSONBody[AccountChange]
 ) -> Changed:
     """For administrators. `resetPassword` signs every browser out and answers with the path of a sign-in link, good
     once and for 15 minutes; not for an API token."""
-    parts = administered(request)
+    parts = require_administrator(request)
     if data.reset_password:
         tokens.check_lets_in(
             request.auth,
@@ -260,11 +260,11 @@ async def change_account_route(
     operation_id="deleteAccount",
     tags=["administration"],
     summary="Remove an account and all it has",
-    responses=problems(Forbidden, NotFound, Conflict),
+    responses=problem_specs(Forbidden, NotFound, Conflict),
 )
 async def remove_account_route(request: Req, account_id: FromPath[str]) -> Deleted:
     """For administrators, of whom one stays while others are here. Everything of it is erased at once."""
-    parts = administered(request)
+    parts = require_administrator(request)
     await accounts.remove(parts, accounts.by_id(parts, account_id))
     return Deleted(1)
 

@@ -54,10 +54,10 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
 )
 async def export_route(request: Req, state: State) -> Stream:
     """A ZIP of all of one's data in open formats."""
-    return await exported(request, state.parts, None)
+    return await export_stream(request, state.parts, None)
 
 
-async def exported(request: Req, parts: Parts, project_id: str | None) -> Stream:
+async def export_stream(request: Req, parts: Parts, project_id: str | None) -> Stream:
     """Of one project, or of all and of none."""
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
     only: Collection[str] | None = None

@@ -12,8 +12,8 @@ from msgspec import Meta
 
 from vademecum.engines.duckdb.account_store import Account
 from vademecum.errors import SignedOut
-from vademecum.http.auth import entry_cookies
-from vademecum.http.security_headers import allows_style
+from vademecum.http.auth import sign_in_cookies
+from vademecum.http.security_headers import policy_with_style
 from vademecum.services.accounts import sign_in
 from vademecum.services.accounts.tokens import find_token
 from vademecum.services.runtime.container import Parts
@@ -26,7 +26,7 @@ h1{font-size:1.6rem}
 pre{overflow:auto}
 button{font:inherit;font-weight:600;padding:.6rem 1.6rem;border:0;border-radius:.5rem;background:#087f5b;color:#fff;cursor:pointer}
 button:hover{background:#066649}"""
-_HEADERS = {"Cache-Control": "no-store", **allows_style(_STYLE)}
+_HEADERS = {"Cache-Control": "no-store", **policy_with_style(_STYLE)}
 _HEAD = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"><style>{_STYLE}</style>
 <h1>Vademecum</h1>"""
@@ -72,7 +72,7 @@ async def link_route(
             raise
         return _page(_USED_UP, 401)
     return Response(
-        None, status_code=303, headers={"Location": "/"}, cookies=await entry_cookies(request, secret)
+        None, status_code=303, headers={"Location": "/"}, cookies=await sign_in_cookies(request, secret)
     )
 
 

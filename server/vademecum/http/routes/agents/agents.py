@@ -11,9 +11,9 @@ from litestar.params import JSONBody, QueryParameter
 
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import Conflict, LimitReached, NotFound
-from vademecum.http.auth import view_of
+from vademecum.http.auth import folder_view_for
 from vademecum.http.parameters import Req
-from vademecum.http.problem_details import problems
+from vademecum.http.problem_details import problem_specs
 from vademecum.http.routes.agents.observations import AgentProject
 from vademecum.model.agents.observations import Identity
 from vademecum.services.agents import activity, project_claims
@@ -59,7 +59,7 @@ class Identified(msgspec.Struct):
     operation_id="identifyProject",
     tags=["agents"],
     summary="Say which project a folder means",
-    responses=problems(LimitReached),
+    responses=problem_specs(LimitReached),
 )
 async def identify_route(request: Req, data: JSONBody[Identity], state: State) -> Identified:
     """A project of its own, made if there is none, until its person has joined it with another (`mergeProjects`). One that
@@ -67,7 +67,7 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     parts: Parts = state.parts
     limits = parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        view = await project_claims.checked(store, view_of(request), [data])
+        view = await project_claims.checked(store, folder_view_for(request), [data])
         project_id = await store.write(lambda tx: project_claims.project_of(tx, data, limits, view))
         project = await named(store, project_id)
         return Identified(AgentScope(project), project, await project_claims.notice_of(store, project_id))
@@ -79,7 +79,7 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     operation_id="briefAgent",
     tags=["agents"],
     summary="Say what the next session should know",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def context_route(
     request: Req, state: State, project: AgentProject, tokens: Tokens = 2000
@@ -95,7 +95,9 @@ async def context_route(
 
 
 @asynccontextmanager
-async def _within(request: Req, state: State, project: str | None) -> AsyncIterator[tuple[UserStore, Scoped]]:
+async def _open_scope(
+    request: Req, state: State, project: str | None
+) -> AsyncIterator[tuple[UserStore, Scoped]]:
     """The user's store, and the scope that the address asks for."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
@@ -107,11 +109,11 @@ async def _within(request: Req, state: State, project: str | None) -> AsyncItera
     operation_id="listAgentProjects",
     tags=["agents"],
     summary="Say in which projects agents work",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def projects_route(request: Req, state: State, project: AgentProject) -> AgentProjects:
     """Every project of the scope with the number of its observations and the time of the last; the latest first."""
-    async with _within(request, state, project) as (store, scope):
+    async with _open_scope(request, state, project) as (store, scope):
         return AgentProjects(scope.told, await activity.in_projects(store, scope.asked))
 
 
@@ -120,11 +122,11 @@ async def projects_route(request: Req, state: State, project: AgentProject) -> A
     operation_id="listAgentSessions",
     tags=["agents"],
     summary="List the sessions of agents",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def sessions_route(request: Req, state: State, project: AgentProject) -> AgentSessions:
     """What `agentSession` of `listObservations` can be, with how much was done in each and when; the latest first."""
-    async with _within(request, state, project) as (store, scope):
+    async with _open_scope(request, state, project) as (store, scope):
         return AgentSessions(scope.told, await activity.in_sessions(store, scope.asked))
 
 

@@ -19,7 +19,7 @@ from litestar.types import Receive, Scope, Send
 
 from vademecum.errors import Busy, SignedOut, VademecumError
 from vademecum.http.problem_details import CODES, MEDIA_TYPE, Problem
-from vademecum.http.rate_limits import COUNTED
+from vademecum.http.rate_limits import ALREADY_COUNTED
 from vademecum.model.schema.collections import Json
 from vademecum.services.agents.mcp.tools import Call, Workplace
 
@@ -37,7 +37,7 @@ DETAIL_MAX = 500
 _log = structlog.get_logger("vademecum.mcp")
 
 
-class Agents:
+class McpGateway:
     """Answers the requests of `/mcp` by calls of `app`. The protocol's library takes a second to load: it is loaded when
     the first agent asks, and httpx with it."""
 
@@ -80,7 +80,7 @@ def _open(app: Litestar) -> "StreamableHTTPSessionManager":
     from vademecum.services.agents.mcp.server import serve
 
     async def counted(scope: Scope, receive: Receive, send: Send) -> None:
-        await app(cast("Scope", {**scope, COUNTED: True}), receive, send)
+        await app(cast("Scope", {**scope, ALREADY_COUNTED: True}), receive, send)
 
     own = httpx.AsyncClient(transport=httpx.ASGITransport(counted), base_url="http://localhost")  # type: ignore[arg-type]
 
@@ -109,9 +109,9 @@ def _call(own: "httpx.AsyncClient", credential: str) -> Call:
 
 
 @asynccontextmanager
-async def answering(app: Litestar) -> AsyncIterator[None]:
+async def run_mcp(app: Litestar) -> AsyncIterator[None]:
     """While the server runs."""
-    app.state.agents = agents = Agents(app)
+    app.state.agents = agents = McpGateway(app)
     running = asyncio.create_task(agents.run())
     try:
         yield
@@ -127,7 +127,7 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
         scope.get("method") != "POST"
     ):  # the library would hold a GET open for ever, whoever's token is revoked
         raise MethodNotAllowedException("Agents ask by POST.", headers={"Allow": "POST"})
-    agents: Agents = scope["litestar_app"].state.agents
+    agents: McpGateway = scope["litestar_app"].state.agents
     await agents.handle(scope, receive, _with_problems(send))
 
 

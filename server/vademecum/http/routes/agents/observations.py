@@ -9,11 +9,11 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound
-from vademecum.http.auth import view_of
+from vademecum.http.auth import folder_view_for
 from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req, Results, Windowed
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import as_stored, told
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import json_response, response_spec
 from vademecum.model.agents.observations import EVENTS_MAX, Event
 from vademecum.model.schema.collections import Memory, Observation, ObservationKind, Time
 from vademecum.services.agents import ingest
@@ -46,7 +46,7 @@ class Events(msgspec.Struct, forbid_unknown_fields=True):
     events: Annotated[list[Event], Meta(max_length=EVENTS_MAX)]
 
 
-class Taken(msgspec.Struct):
+class IngestedEvents(msgspec.Struct):
     """`taken`: how many of the events were new."""
 
     taken: int
@@ -69,7 +69,7 @@ class ReadObservations(ScopedObservations):
     missing: list[str]
 
 
-class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+class ObservationIds(msgspec.Struct, forbid_unknown_fields=True):
     """`project`: by its id or name; null: all that there are."""
 
     ids: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=READ_MAX)]
@@ -103,10 +103,10 @@ class FoundObservation(msgspec.Struct):
 class FoundObservations(msgspec.Struct):
     scope: AgentScope
     results: list[FoundObservation]
-    complete: bool
+    complete_document: bool
 
 
-class Pin(msgspec.Struct, forbid_unknown_fields=True):
+class PinChange(msgspec.Struct, forbid_unknown_fields=True):
     pinned: bool
 
 
@@ -127,14 +127,16 @@ class ScopedDeletion(msgspec.Struct):
     operation_id="takeUpObservations",
     tags=["agents"],
     summary="Take up what agents did",
-    responses=problems(LimitReached),
+    responses=problem_specs(LimitReached),
 )
-async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> Taken:
+async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> IngestedEvents:
     """Each event belongs to the project that its `project` names, which is made if need be. One that was taken up before
     is known by its `id`: sending it again changes nothing. Repeats of a session, kind and path are one row."""
     parts: Parts = state.parts
     limits = parts.limits(request.user)
-    return Taken(await ingest.receive(parts.users, request.user.id, data.events, limits, view_of(request)))
+    return IngestedEvents(
+        await ingest.receive(parts.users, request.user.id, data.events, limits, folder_view_for(request))
+    )
 
 
 @get(
@@ -142,7 +144,7 @@ async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> T
     operation_id="listObservations",
     tags=["agents"],
     summary="List what agents did",
-    responses=told(PagedObservations) | problems(NotFound, Conflict),
+    responses=response_spec(PagedObservations) | problem_specs(NotFound, Conflict),
 )
 async def list_route(
     request: Req,
@@ -169,9 +171,9 @@ async def list_route(
     operation_id="readObservations",
     tags=["agents"],
     summary="Read observations by their ids",
-    responses=told(ReadObservations) | problems(NotFound, Conflict),
+    responses=response_spec(ReadObservations) | problem_specs(NotFound, Conflict),
 )
-async def read_route(request: Req, data: JSONBody[Wanted], state: State) -> Response[bytes]:
+async def read_route(request: Req, data: JSONBody[ObservationIds], state: State) -> Response[bytes]:
     """Those of the ids that lie within the scope. Of another project's the answer says as little as of unknown ones."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
@@ -187,7 +189,7 @@ async def read_route(request: Req, data: JSONBody[Wanted], state: State) -> Resp
     operation_id="searchObservations",
     tags=["agents"],
     summary="Search what agents did",
-    responses=told(FoundObservations) | problems(NotFound, Conflict, Busy),
+    responses=response_spec(FoundObservations) | problem_specs(NotFound, Conflict, Busy),
 )
 async def search_route(request: Req, data: JSONBody[ObservationQuestion], state: State) -> Response[bytes]:
     """Best first, by words and by meaning, the newer before the older. What is remembered in the scope is found as well,
@@ -200,7 +202,7 @@ async def search_route(request: Req, data: JSONBody[ObservationQuestion], state:
     asked = Filter(data.kind, data.path, data.before, data.after, data.agent_session, data.pinned)
     searching = search(parts.users, parts.recall, request.user.id, scope.asked, data.query, asked, data.limit)
     found = await while_connected(request, searching)
-    return _answer(scope, results=[_hit(hit) for hit in found.hits], complete=found.complete)
+    return _answer(scope, results=[_hit(hit) for hit in found.hits], complete_document=found.complete)
 
 
 def _hit(hit: ObservationHit) -> dict[str, object]:
@@ -213,7 +215,7 @@ def _hit(hit: ObservationHit) -> dict[str, object]:
     operation_id="getTimeline",
     tags=["agents"],
     summary="See what was done around it",
-    responses=told(ScopedObservations) | problems(NotFound, Conflict),
+    responses=response_spec(ScopedObservations) | problem_specs(NotFound, Conflict),
 )
 async def timeline_route(
     request: Req,
@@ -236,13 +238,13 @@ async def timeline_route(
     operation_id="pinObservation",
     tags=["agents"],
     summary="Pin an observation, or let it go",
-    responses=told(ScopedObservation) | problems(NotFound, Conflict, LimitReached),
+    responses=response_spec(ScopedObservation) | problem_specs(NotFound, Conflict, LimitReached),
 )
 async def pin_route(
     request: Req,
     state: State,
     observation_id: FromPath[str],
-    data: JSONBody[Pin],
+    data: JSONBody[PinChange],
     project: AgentProject,
 ) -> Response[bytes]:
     """What is pinned is kept for ever, and told first to the next session of an agent."""
@@ -260,7 +262,7 @@ async def pin_route(
     operation_id="deleteObservation",
     tags=["agents"],
     summary="Delete an observation",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(
     request: Req, state: State, observation_id: FromPath[str], project: AgentProject
@@ -274,7 +276,7 @@ async def delete_route(
 
 
 def _answer(scope: Scoped, **more: object) -> Response[bytes]:
-    return as_stored(msgspec.json.encode({"scope": scope.told, **more}))
+    return json_response(msgspec.json.encode({"scope": scope.told, **more}))
 
 
 def _raw(rows: list[bytes]) -> list[msgspec.Raw]:

@@ -9,8 +9,8 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound, TooLarge
 from vademecum.http.parameters import Req, Scoped, Windowed
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import Deleted, as_stored, paged, told, written
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import Deleted, json_response, page_response, response_spec, row_response
 from vademecum.model.memory.scope import InProject, MemoryScope
 from vademecum.model.schema.collections import Entity, EntityType, Id, Name, Relationship, Text
 from vademecum.services.memory import entities, relationships
@@ -43,7 +43,9 @@ class ScopedRelationships(msgspec.Struct):
     operation_id="keepEntity",
     tags=["memory"],
     summary="Keep an entity of a project",
-    responses=told(Entity, 201) | told(Entity) | problems(NotFound, LimitReached, TooLarge),
+    responses=response_spec(Entity, 201)
+    | response_spec(Entity)
+    | problem_specs(NotFound, LimitReached, TooLarge),
 )
 async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> Response[bytes]:
     """A project has one entity of a type and name, however that is spelt (case, accents, spaces). 201 when it is new;
@@ -52,7 +54,7 @@ async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> R
     home, fields, limits = InProject(data.project_id), msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         row, new = await store.write(lambda tx: entities.upsert(tx, home, fields, limits))
-    return written(row, new=new, scope=home)
+    return row_response(row, new=new, scope=home)
 
 
 @get(
@@ -60,7 +62,7 @@ async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> R
     operation_id="listEntities",
     tags=["memory"],
     summary="List the entities of a type",
-    responses=told(ScopedEntities) | problems(NotFound, Conflict),
+    responses=response_spec(ScopedEntities) | problem_specs(NotFound, Conflict),
 )
 async def of_type_route(
     request: Req,
@@ -74,7 +76,7 @@ async def of_type_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("entities", await entities.list_by_type(store, scope, type, window), scope)
+        return page_response("entities", await entities.list_by_type(store, scope, type, window), scope)
 
 
 @get(
@@ -82,7 +84,7 @@ async def of_type_route(
     operation_id="getEntity",
     tags=["memory"],
     summary="Get one entity",
-    responses=told(Entity) | problems(NotFound, Conflict),
+    responses=response_spec(Entity) | problem_specs(NotFound, Conflict),
 )
 async def get_route(request: Req, state: State, entity_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
     """Name a session or a project: an entity that is not within that scope is answered as one that is not there.
@@ -90,7 +92,7 @@ async def get_route(request: Req, state: State, entity_id: FromPath[str], scoped
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return as_stored(await entities.read(store, scope, entity_id), scope=scope)
+        return json_response(await entities.read(store, scope, entity_id), scope=scope)
 
 
 @delete(
@@ -99,7 +101,7 @@ async def get_route(request: Req, state: State, entity_id: FromPath[str], scoped
     operation_id="deleteEntity",
     tags=["memory"],
     summary="Delete an entity",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(request: Req, state: State, entity_id: FromPath[str], scoped: Scoped) -> Deleted:
     """Its relationships go with it. Name a session or a project, as in `getEntity`."""
@@ -115,7 +117,7 @@ async def delete_route(request: Req, state: State, entity_id: FromPath[str], sco
     operation_id="listRelationships",
     tags=["memory"],
     summary="List what leaves an entity",
-    responses=told(ScopedRelationships) | problems(NotFound, Conflict),
+    responses=response_spec(ScopedRelationships) | problem_specs(NotFound, Conflict),
 )
 async def outbound_route(
     request: Req,
@@ -129,7 +131,9 @@ async def outbound_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("relationships", await relationships.outbound(store, scope, entity_id, window), scope)
+        return page_response(
+            "relationships", await relationships.outbound(store, scope, entity_id, window), scope
+        )
 
 
 @post(
@@ -137,9 +141,9 @@ async def outbound_route(
     operation_id="connectEntities",
     tags=["memory"],
     summary="Connect two entities",
-    responses=told(Relationship, 201)
-    | told(Relationship)
-    | problems(NotFound, Conflict, LimitReached, TooLarge),
+    responses=response_spec(Relationship, 201)
+    | response_spec(Relationship)
+    | problem_specs(NotFound, Conflict, LimitReached, TooLarge),
 )
 async def connect_route(request: Req, data: JSONBody[Edge], state: State, scoped: Scoped) -> Response[bytes]:
     """Both are of one project. 201 when the relationship is new; 200 and the one that is known, unchanged, if it was
@@ -149,7 +153,7 @@ async def connect_route(request: Req, data: JSONBody[Edge], state: State, scoped
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         row, new = await store.write(lambda tx: relationships.connect(tx, scope, data, limits))
-    return written(row, new=new, scope=scope)
+    return row_response(row, new=new, scope=scope)
 
 
 @delete(
@@ -158,7 +162,7 @@ async def connect_route(request: Req, data: JSONBody[Edge], state: State, scoped
     operation_id="disconnectEntities",
     tags=["memory"],
     summary="Delete a relationship",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def disconnect_route(
     request: Req,

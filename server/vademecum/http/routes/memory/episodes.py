@@ -6,9 +6,9 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
 
 from vademecum.errors import Conflict, LimitReached, NotFound, TooLarge
-from vademecum.http.parameters import AskedScope, Req, Scoped, Windowed
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import Deleted, as_stored, paged, told, written
+from vademecum.http.parameters import Req, RequestedScope, Scoped, Windowed
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import Deleted, json_response, page_response, response_spec, row_response
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Episode, Id, Text
 from vademecum.services.memory import episodes
@@ -36,7 +36,7 @@ class ScopedEpisodes(msgspec.Struct):
     operation_id="createEpisode",
     tags=["memory"],
     summary="Keep a turn of a session",
-    responses=told(Episode, 201) | problems(NotFound, Conflict, LimitReached, TooLarge),
+    responses=response_spec(Episode, 201) | problem_specs(NotFound, Conflict, LimitReached, TooLarge),
 )
 async def create_route(request: Req, data: JSONBody[NewEpisode], state: State) -> Response[bytes]:
     """A turn that is over (`status: done`). It is kept when this answers. `projectId` may be left out; it must be the
@@ -45,7 +45,7 @@ async def create_route(request: Req, data: JSONBody[NewEpisode], state: State) -
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda tx: episodes.create(tx, fields, limits))
-    return written(row, new=True)
+    return row_response(row, new=True)
 
 
 @get(
@@ -53,7 +53,7 @@ async def create_route(request: Req, data: JSONBody[NewEpisode], state: State) -
     operation_id="listEpisodes",
     tags=["memory"],
     summary="List the turns within a scope",
-    responses=told(ScopedEpisodes) | problems(NotFound, Conflict),
+    responses=response_spec(ScopedEpisodes) | problem_specs(NotFound, Conflict),
 )
 async def list_route(request: Req, state: State, scoped: Scoped, window: Windowed) -> Response[bytes]:
     """Newest first, of all sessions that `sessionId` sees: those of its project, or, if it is in none, those that are
@@ -61,7 +61,7 @@ async def list_route(request: Req, state: State, scoped: Scoped, window: Windowe
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("episodes", await episodes.list_in_scope(store, scope, window), scope)
+        return page_response("episodes", await episodes.list_in_scope(store, scope, window), scope)
 
 
 @get(
@@ -69,7 +69,7 @@ async def list_route(request: Req, state: State, scoped: Scoped, window: Windowe
     operation_id="listSessionEpisodes",
     tags=["memory"],
     summary="List a session's turns",
-    responses=told(ScopedEpisodes) | problems(NotFound),
+    responses=response_spec(ScopedEpisodes) | problem_specs(NotFound),
 )
 async def of_session_route(
     request: Req,
@@ -81,7 +81,7 @@ async def of_session_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         home, page = await episodes.list_by_session(store, session_id, window)
-    return paged("episodes", page, home)
+    return page_response("episodes", page, home)
 
 
 @get(
@@ -89,7 +89,7 @@ async def of_session_route(
     operation_id="getEpisode",
     tags=["memory"],
     summary="Get one turn",
-    responses=told(Episode) | problems(NotFound, Conflict),
+    responses=response_spec(Episode) | problem_specs(NotFound, Conflict),
 )
 async def get_route(request: Req, state: State, episode_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
     """Within the scope of its own session, unless a session or a project is named: then a turn that is not within that
@@ -97,8 +97,8 @@ async def get_route(request: Req, state: State, episode_id: FromPath[str], scope
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         asked_by = scoped.session_id or episodes.find_session_id(store, episode_id)
-        scope = await AskedScope(asked_by, scoped.project).scope(store)
-        return as_stored(await episodes.read(store, scope, episode_id), scope=scope)
+        scope = await RequestedScope(asked_by, scoped.project).scope(store)
+        return json_response(await episodes.read(store, scope, episode_id), scope=scope)
 
 
 @delete(
@@ -107,7 +107,7 @@ async def get_route(request: Req, state: State, episode_id: FromPath[str], scope
     operation_id="deleteEpisode",
     tags=["memory"],
     summary="Delete a turn",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(request: Req, state: State, episode_id: FromPath[str], scoped: Scoped) -> Deleted:
     """It goes from every device. What was drawn from it stays: entities, memories and facts have lives of their own. Name

@@ -9,8 +9,8 @@ from msgspec import UNSET, UnsetType
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge
 from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req, Results, Scoped, Windowed
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import Deleted, as_stored, paged, told
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import Deleted, json_response, page_response, response_spec
 from vademecum.model.memory.scope import Everything, Home, MemoryScope
 from vademecum.model.schema.collections import Id, Memory, Text
 from vademecum.services.memory import memories
@@ -27,7 +27,7 @@ class NewMemory(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     pinned: bool = False
 
 
-class Kept(msgspec.Struct):
+class RememberedMemory(msgspec.Struct):
     scope: Home
     memory: Memory
     deduplicated: bool
@@ -62,7 +62,7 @@ class PagedMemories(ScopedMemories):
     next: str | None
 
 
-class Undone(msgspec.Struct):
+class UndoneSupersede(msgspec.Struct):
     scope: MemoryScope
     memory: Memory
     restored: Memory
@@ -77,7 +77,9 @@ class Confirmed(msgspec.Struct):
     operation_id="remember",
     tags=["memory"],
     summary="Remember a statement",
-    responses=told(Kept, 201) | told(Kept) | problems(NotFound, Conflict, LimitReached, TooLarge, Busy),
+    responses=response_spec(RememberedMemory, 201)
+    | response_spec(RememberedMemory)
+    | problem_specs(NotFound, Conflict, LimitReached, TooLarge, Busy),
 )
 async def remember_route(request: Req, data: JSONBody[NewMemory], state: State) -> Response[bytes]:
     """In the project of the session, or in the one that is named by id or name. 201 when it is new. What the scope has
@@ -88,7 +90,7 @@ async def remember_route(request: Req, data: JSONBody[NewMemory], state: State) 
     said = Statement(data.text, data.session_id, data.project, data.pinned)
     kept = await parts.memories.remember(request.user.id, said, parts.limits(request.user))
     known = kept.deduplicated and kept.supersedes is None
-    return as_stored(msgspec.json.encode(kept), 200 if known else 201)
+    return json_response(msgspec.json.encode(kept), 200 if known else 201)
 
 
 @post(
@@ -98,7 +100,7 @@ async def remember_route(request: Req, data: JSONBody[NewMemory], state: State) 
     operation_id="searchMemories",
     tags=["memory"],
     summary="Search what is remembered",
-    responses=told(FoundMemories) | problems(NotFound, Conflict, Busy),
+    responses=response_spec(FoundMemories) | problem_specs(NotFound, Conflict, Busy),
 )
 async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: State) -> Response[bytes]:
     """Best first: 0.7 of the `score` is how well a memory fits, 0.3 how lately it was said (half of it after 30 days;
@@ -112,7 +114,7 @@ async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: Stat
     results = [
         {"memory": msgspec.Raw(hit.memory), "score": hit.score, "relevance": hit.relevance} for hit in hits
     ]
-    return as_stored(msgspec.json.encode({"scope": scope, "results": results}))
+    return json_response(msgspec.json.encode({"scope": scope, "results": results}))
 
 
 @get(
@@ -150,7 +152,7 @@ async def reset_route(request: Req, data: JSONBody[Confirmed], state: State) -> 
     operation_id="getMemory",
     tags=["memory"],
     summary="Get one memory",
-    responses=told(Memory) | problems(NotFound, Conflict),
+    responses=response_spec(Memory) | problem_specs(NotFound, Conflict),
 )
 async def get_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
     """Name a session or a project: a memory that is not within that scope is answered as one that is not there.
@@ -158,7 +160,7 @@ async def get_route(request: Req, state: State, memory_id: FromPath[str], scoped
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return as_stored(await memories.read(store, scope, memory_id), scope=scope)
+        return json_response(await memories.read(store, scope, memory_id), scope=scope)
 
 
 @delete(
@@ -167,7 +169,7 @@ async def get_route(request: Req, state: State, memory_id: FromPath[str], scoped
     operation_id="deleteMemory",
     tags=["memory"],
     summary="Delete a memory",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Deleted:
     """The older texts that it took the place of go with it. Name a session or a project, as in `getMemory`."""
@@ -182,7 +184,7 @@ async def delete_route(request: Req, state: State, memory_id: FromPath[str], sco
     operation_id="getMemoryHistory",
     tags=["memory"],
     summary="See what a memory said before",
-    responses=told(ScopedMemories) | problems(NotFound, Conflict),
+    responses=response_spec(ScopedMemories) | problem_specs(NotFound, Conflict),
 )
 async def history_route(
     request: Req, state: State, memory_id: FromPath[str], scoped: Scoped
@@ -200,7 +202,7 @@ async def history_route(
     operation_id="undoSupersede",
     tags=["memory"],
     summary="Take back that a memory replaced another",
-    responses=told(Undone) | problems(NotFound, Conflict, LimitReached),
+    responses=response_spec(UndoneSupersede) | problem_specs(NotFound, Conflict, LimitReached),
 )
 async def undo_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
     """The text that this memory superseded is current again, beside it: nothing is lost, and either can be deleted.
@@ -212,7 +214,7 @@ async def undo_route(request: Req, state: State, memory_id: FromPath[str], scope
         memory, restored = await store.write(
             lambda tx: memories.undo_supersession(tx, scope, memory_id, limits)
         )
-    return as_stored(msgspec.json.encode({"scope": scope, "memory": memory, "restored": restored}))
+    return json_response(msgspec.json.encode({"scope": scope, "memory": memory, "restored": restored}))
 
 
 @get(
@@ -220,7 +222,7 @@ async def undo_route(request: Req, state: State, memory_id: FromPath[str], scope
     operation_id="listSessionMemories",
     tags=["memory"],
     summary="List what was remembered in a session",
-    responses=told(PagedMemories) | problems(NotFound),
+    responses=response_spec(PagedMemories) | problem_specs(NotFound),
 )
 async def of_session_route(
     request: Req,
@@ -233,11 +235,13 @@ async def of_session_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope, page = await memories.list_by_session(store, session_id, window)
-    return paged("memories", page, scope)
+    return page_response("memories", page, scope)
 
 
 def _listed(scope: MemoryScope, rows: list[bytes]) -> Response[bytes]:
-    return as_stored(msgspec.json.encode({"scope": scope, "memories": [msgspec.Raw(row) for row in rows]}))
+    return json_response(
+        msgspec.json.encode({"scope": scope, "memories": [msgspec.Raw(row) for row in rows]})
+    )
 
 
 ROUTES = [

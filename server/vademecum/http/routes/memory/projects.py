@@ -12,9 +12,9 @@ from msgspec import UNSET, UnsetType
 
 from vademecum.errors import LimitReached, NotFound, TooLarge
 from vademecum.http.parameters import Req, Windowed
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import Deleted, as_stored, paged, told, written
-from vademecum.http.routes.accounts.my_data import exported
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import Deleted, json_response, page_response, response_spec, row_response
+from vademecum.http.routes.accounts.my_data import export_stream
 from vademecum.http.routes.memory.sessions import SessionList
 from vademecum.http.routes.memory.summaries import ScopedSummaries
 from vademecum.model.memory.scope import InProject
@@ -61,7 +61,7 @@ class Merged(msgspec.Struct):
     operation_id="createProject",
     tags=["sessions"],
     summary="Make a project",
-    responses=told(Project, 201) | problems(LimitReached, TooLarge),
+    responses=response_spec(Project, 201) | problem_specs(LimitReached, TooLarge),
 )
 async def create_route(request: Req, data: JSONBody[NewProject], state: State) -> Response[bytes]:
     """What is remembered in a project's sessions is seen in no other session. Two projects may have the same name."""
@@ -69,7 +69,7 @@ async def create_route(request: Req, data: JSONBody[NewProject], state: State) -
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda tx: projects.create(tx, fields, limits))
-    return written(row, new=True)
+    return row_response(row, new=True)
 
 
 @get(
@@ -77,13 +77,13 @@ async def create_route(request: Req, data: JSONBody[NewProject], state: State) -
     operation_id="listProjects",
     tags=["sessions"],
     summary="List all projects",
-    responses=told(ProjectList),
+    responses=response_spec(ProjectList),
 )
 async def list_route(request: Req, state: State, window: Windowed) -> Response[bytes]:
     """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("projects", await projects.list_projects(store, window))
+        return page_response("projects", await projects.list_projects(store, window))
 
 
 @get(
@@ -91,13 +91,13 @@ async def list_route(request: Req, state: State, window: Windowed) -> Response[b
     operation_id="getProject",
     tags=["sessions"],
     summary="Get one project",
-    responses=told(Project) | problems(NotFound),
+    responses=response_spec(Project) | problem_specs(NotFound),
 )
 async def get_route(request: Req, state: State, project_id: FromPath[str]) -> Response[bytes]:
     """Its name and description. What is in it has routes of its own."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return as_stored(await write_row.read(store, "projects", project_id))
+        return json_response(await write_row.read(store, "projects", project_id))
 
 
 @patch(
@@ -105,7 +105,7 @@ async def get_route(request: Req, state: State, project_id: FromPath[str]) -> Re
     operation_id="changeProject",
     tags=["sessions"],
     summary="Rename or describe a project",
-    responses=told(Project) | problems(NotFound, LimitReached, TooLarge),
+    responses=response_spec(Project) | problem_specs(NotFound, LimitReached, TooLarge),
 )
 async def change_route(
     request: Req, state: State, project_id: FromPath[str], data: JSONBody[ProjectChange]
@@ -115,7 +115,7 @@ async def change_route(
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda tx: projects.change(tx, project_id, fields, limits))
-    return written(row, new=False)
+    return row_response(row, new=False)
 
 
 @get(
@@ -123,7 +123,7 @@ async def change_route(
     operation_id="listProjectSessions",
     tags=["sessions"],
     summary="List a project's sessions",
-    responses=told(SessionList) | problems(NotFound),
+    responses=response_spec(SessionList) | problem_specs(NotFound),
 )
 async def sessions_route(
     request: Req,
@@ -134,7 +134,7 @@ async def sessions_route(
     """Those that are in it now, newest first, in pages as `listProjects`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("sessions", await projects.list_sessions(store, project_id, window))
+        return page_response("sessions", await projects.list_sessions(store, project_id, window))
 
 
 @get(
@@ -142,7 +142,7 @@ async def sessions_route(
     operation_id="getOverview",
     tags=["memory"],
     summary="Get a project's overview",
-    responses=told(Summary | None) | problems(NotFound),
+    responses=response_spec(Summary | None) | problem_specs(NotFound),
 )
 async def overview_route(request: Req, state: State, project_id: FromPath[str]) -> Response[bytes]:
     """The newest summary of the project as a whole: one that names no session. Null if there is none.
@@ -150,7 +150,7 @@ async def overview_route(request: Req, state: State, project_id: FromPath[str]) 
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         row = await summaries.read_overview(store, project_id) or b"null"
-    return as_stored(row, scope=InProject(project_id))
+    return json_response(row, scope=InProject(project_id))
 
 
 @get(
@@ -158,7 +158,7 @@ async def overview_route(request: Req, state: State, project_id: FromPath[str]) 
     operation_id="listProjectSummaries",
     tags=["memory"],
     summary="List a project's summaries",
-    responses=told(ScopedSummaries) | problems(NotFound),
+    responses=response_spec(ScopedSummaries) | problem_specs(NotFound),
 )
 async def summaries_route(
     request: Req,
@@ -171,7 +171,7 @@ async def summaries_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         page = await summaries.list_by_project(store, project_id, window)
-    return paged("summaries", page, InProject(project_id))
+    return page_response("summaries", page, InProject(project_id))
 
 
 @post(
@@ -180,7 +180,7 @@ async def summaries_route(
     operation_id="mergeProjects",
     tags=["sessions"],
     summary="Make a project a part of another",
-    responses=problems(NotFound, LimitReached),
+    responses=problem_specs(NotFound, LimitReached),
 )
 async def merge_route(
     request: Req, state: State, project_id: FromPath[str], data: JSONBody[Target]
@@ -201,12 +201,12 @@ async def merge_route(
     operation_id="exportProject",
     tags=["sessions"],
     summary="Take a project along",
-    responses=problems(NotFound),
+    responses=problem_specs(NotFound),
 )
 async def export_route(request: Req, state: State, project_id: FromPath[str]) -> Stream:
     """A ZIP as `export` makes it, of this project alone: its sessions with their turns, what is remembered in it, and
     what agents did there."""
-    return await exported(request, state.parts, project_id)
+    return await export_stream(request, state.parts, project_id)
 
 
 @delete(
@@ -215,7 +215,7 @@ async def export_route(request: Req, state: State, project_id: FromPath[str]) ->
     operation_id="deleteProject",
     tags=["sessions"],
     summary="Delete a project",
-    responses=problems(NotFound),
+    responses=problem_specs(NotFound),
 )
 async def delete_route(
     request: Req,

@@ -9,8 +9,8 @@ from litestar.params import QueryParameter
 
 from vademecum.errors import BadRequest, Busy, Conflict, NotFound
 from vademecum.http.disconnect import while_connected
-from vademecum.http.parameters import QUESTION_MAX, AskedScope, Req, ResultsInAddress, Scoped
-from vademecum.http.problem_details import problems
+from vademecum.http.parameters import QUESTION_MAX, Req, RequestedScope, ResultsInAddress, Scoped
+from vademecum.http.problem_details import problem_specs
 from vademecum.model.memory.indexable_text import Kind
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.services.memory.recall import Recollection
@@ -27,7 +27,7 @@ class Recollections(msgspec.Struct):
 
     scope: MemoryScope
     results: list[Recollection]
-    complete: bool
+    complete_document: bool
 
 
 @get(
@@ -36,7 +36,7 @@ class Recollections(msgspec.Struct):
     operation_id="searchEpisodes",
     tags=["search"],
     summary="Search what was said",
-    responses=problems(NotFound, Conflict, Busy),
+    responses=problem_specs(NotFound, Conflict, Busy),
 )
 async def episodes_route(
     request: Req, state: State, q: Query, scoped: Scoped, limit: ResultsInAddress = 10
@@ -52,7 +52,7 @@ async def episodes_route(
     operation_id="searchEntities",
     tags=["search"],
     summary="Search people, places and things",
-    responses=problems(NotFound, Conflict, Busy),
+    responses=problem_specs(NotFound, Conflict, Busy),
 )
 async def entities_route(
     request: Req, state: State, q: Query, scoped: Scoped, limit: ResultsInAddress = 10
@@ -62,7 +62,7 @@ async def entities_route(
 
 
 async def _search(
-    request: Req, state: State, kind: Kind, q: str, scoped: AskedScope, limit: int
+    request: Req, state: State, kind: Kind, q: str, scoped: RequestedScope, limit: int
 ) -> Recollections:
     parts: Parts = state.parts
     if not q.strip():

@@ -11,8 +11,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import Duplicate, LimitReached, NotFound, TooLarge
 from vademecum.http.parameters import Req, Windowed
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import Deleted, as_stored, paged, told, written
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import Deleted, json_response, page_response, response_spec, row_response
 from vademecum.model.schema.collections import Id, Session
 from vademecum.services.memory import sessions
 from vademecum.services.runtime.container import Parts
@@ -53,7 +53,7 @@ def external_id(request: Req) -> str:
     operation_id="createSession",
     tags=["sessions"],
     summary="Make a session",
-    responses=told(Session, 201) | problems(NotFound, Duplicate, LimitReached, TooLarge),
+    responses=response_spec(Session, 201) | problem_specs(NotFound, Duplicate, LimitReached, TooLarge),
 )
 async def create_route(request: Req, data: JSONBody[NewSession], state: State) -> Response[bytes]:
     """`externalId` is yours to choose and leads back to the session; one that is taken answers `DUPLICATE`. With
@@ -64,7 +64,7 @@ async def create_route(request: Req, data: JSONBody[NewSession], state: State) -
     fields["title"] = fields["title"] or name or ""
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda tx: sessions.create(tx, fields, limits))
-    return written(row, new=True)
+    return row_response(row, new=True)
 
 
 @get(
@@ -72,14 +72,14 @@ async def create_route(request: Req, data: JSONBody[NewSession], state: State) -
     operation_id="listSessions",
     tags=["sessions"],
     summary="List all sessions",
-    responses=told(SessionList),
+    responses=response_spec(SessionList),
 )
 async def list_route(request: Req, state: State, window: Windowed) -> Response[bytes]:
     """Newest first, those of all projects and of none. Go on with `next` as `cursor` until it is null; a page may be
     shorter than `limit`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("sessions", await sessions.list_sessions(store, window))
+        return page_response("sessions", await sessions.list_sessions(store, window))
 
 
 @get(
@@ -87,13 +87,13 @@ async def list_route(request: Req, state: State, window: Windowed) -> Response[b
     operation_id="getSessionByExternalId",
     tags=["sessions"],
     summary="Get one session",
-    responses=told(Session) | problems(NotFound),
+    responses=response_spec(Session) | problem_specs(NotFound),
 )
 async def get_route(request: Req, state: State) -> Response[bytes]:
     """The session that was made with this `externalId`, here or on a device."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return as_stored(await sessions.read(store, external_id(request)))
+        return json_response(await sessions.read(store, external_id(request)))
 
 
 @patch(
@@ -101,7 +101,7 @@ async def get_route(request: Req, state: State) -> Response[bytes]:
     operation_id="changeSessionByExternalId",
     tags=["sessions"],
     summary="Rename or move a session",
-    responses=told(Session) | problems(NotFound, LimitReached, TooLarge),
+    responses=response_spec(Session) | problem_specs(NotFound, LimitReached, TooLarge),
 )
 async def change_route(request: Req, data: JSONBody[SessionChange], state: State) -> Response[bytes]:
     """What is absent stays; a `projectId` of null takes the session out of its project. What the session sees, and who
@@ -110,7 +110,7 @@ async def change_route(request: Req, data: JSONBody[SessionChange], state: State
     known_by, fields, limits = external_id(request), msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda tx: sessions.change(tx, known_by, fields, limits))
-    return written(row, new=False)
+    return row_response(row, new=False)
 
 
 @delete(
@@ -119,7 +119,7 @@ async def change_route(request: Req, data: JSONBody[SessionChange], state: State
     operation_id="deleteSessionByExternalId",
     tags=["sessions"],
     summary="Delete a session by external id",
-    responses=problems(NotFound),
+    responses=problem_specs(NotFound),
 )
 async def delete_route(request: Req, state: State) -> Deleted:
     """Its turns and summaries go from every device; its documents stay in the pool. Entities stay, and so do
@@ -137,7 +137,7 @@ async def delete_route(request: Req, state: State) -> Deleted:
     operation_id="deleteSession",
     tags=["sessions"],
     summary="Delete a session",
-    responses=problems(NotFound),
+    responses=problem_specs(NotFound),
 )
 async def delete_by_id_route(request: Req, state: State, session_id: FromPath[str]) -> Deleted:
     """Its turns and summaries go; its documents stay in the pool. Entities stay, and so do relationships, which belong

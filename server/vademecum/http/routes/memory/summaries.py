@@ -7,8 +7,8 @@ from litestar.params import FromPath, JSONBody
 
 from vademecum.errors import Conflict, LimitReached, NotFound, TooLarge
 from vademecum.http.parameters import Req, Scoped, Windowed
-from vademecum.http.problem_details import problems
-from vademecum.http.responses import Deleted, paged, told, written
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.responses import Deleted, page_response, response_spec, row_response
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Id, Summary, Text
 from vademecum.services.memory import summaries
@@ -37,7 +37,7 @@ class ScopedSummaries(msgspec.Struct):
     operation_id="createSummary",
     tags=["memory"],
     summary="Keep a summary",
-    responses=told(Summary, 201) | problems(NotFound, LimitReached, TooLarge),
+    responses=response_spec(Summary, 201) | problem_specs(NotFound, LimitReached, TooLarge),
 )
 async def create_route(request: Req, data: JSONBody[NewSummary], state: State) -> Response[bytes]:
     """Of a session (`sessionId`), or, without one, the overview of a project (`projectId`): at least one of them."""
@@ -45,7 +45,7 @@ async def create_route(request: Req, data: JSONBody[NewSummary], state: State) -
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda tx: summaries.create(tx, fields, limits))
-    return written(row, new=True)
+    return row_response(row, new=True)
 
 
 @get(
@@ -53,7 +53,7 @@ async def create_route(request: Req, data: JSONBody[NewSummary], state: State) -
     operation_id="listSessionSummaries",
     tags=["memory"],
     summary="List a session's summaries",
-    responses=told(ScopedSummaries) | problems(NotFound),
+    responses=response_spec(ScopedSummaries) | problem_specs(NotFound),
 )
 async def of_session_route(
     request: Req,
@@ -65,7 +65,7 @@ async def of_session_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         home, page = await summaries.list_by_session(store, session_id, window)
-    return paged("summaries", page, home)
+    return page_response("summaries", page, home)
 
 
 @patch(
@@ -73,7 +73,7 @@ async def of_session_route(
     operation_id="changeSummary",
     tags=["memory"],
     summary="Write a summary anew",
-    responses=told(Summary) | problems(NotFound, Conflict, LimitReached, TooLarge),
+    responses=response_spec(Summary) | problem_specs(NotFound, Conflict, LimitReached, TooLarge),
 )
 async def change_route(
     request: Req, state: State, summary_id: FromPath[str], data: JSONBody[SummaryChange], scoped: Scoped
@@ -85,7 +85,7 @@ async def change_route(
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         row = await store.write(lambda tx: summaries.change(tx, scope, summary_id, fields, limits))
-    return written(row, new=False, scope=scope)
+    return row_response(row, new=False, scope=scope)
 
 
 @delete(
@@ -94,7 +94,7 @@ async def change_route(
     operation_id="deleteSummary",
     tags=["memory"],
     summary="Delete a summary",
-    responses=problems(NotFound, Conflict),
+    responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(request: Req, state: State, summary_id: FromPath[str], scoped: Scoped) -> Deleted:
     """It goes from every device; what it is a summary of stays. Name a session or a project, as in `changeSummary`."""

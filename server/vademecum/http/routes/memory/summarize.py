@@ -22,12 +22,12 @@ from vademecum.errors import (
 )
 from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import Req
-from vademecum.http.problem_details import problems
-from vademecum.http.routes.llm_jobs import Shown, shown
+from vademecum.http.problem_details import problem_specs
+from vademecum.http.routes.llm_jobs import JobInfo, job_info
 from vademecum.services.runtime.container import Parts
 
 
-class Summarised(msgspec.Struct, rename="camel"):
+class SummaryRow(msgspec.Struct, rename="camel"):
     """The row of `summaries`: of a session, or of a project."""
 
     id: str
@@ -38,7 +38,7 @@ class Summarised(msgspec.Struct, rename="camel"):
     project_id: str | UnsetType = UNSET
 
 
-REFUSALS = problems(
+REFUSALS = problem_specs(
     NotFound,
     NothingToSummarise,
     LimitReached,
@@ -50,7 +50,7 @@ REFUSALS = problems(
     AssistantBusy,
     AnswerTooSlow,
     Busy,
-) | {202: ResponseSpec(Shown, False, "The job that makes it")}
+) | {202: ResponseSpec(JobInfo, False, "The job that makes it")}
 
 
 @post(
@@ -64,10 +64,10 @@ REFUSALS = problems(
 )
 async def session_route(
     request: Req, state: State, session_id: FromPath[str], later: FromQuery[bool] = False
-) -> Response[Summarised | Shown]:
+) -> Response[SummaryRow | JobInfo]:
     """Its turns become a row of `summaries`, which takes the place of the session's earlier one. `NO_DATA` when nothing
     was said in it."""
-    return await _summarised(request, state.parts, f"sessions/{session_id}", later)
+    return await _summarize(request, state.parts, f"sessions/{session_id}", later)
 
 
 @post(
@@ -81,20 +81,20 @@ async def session_route(
 )
 async def project_route(
     request: Req, state: State, project_id: FromPath[str], later: FromQuery[bool] = False
-) -> Response[Summarised | Shown]:
+) -> Response[SummaryRow | JobInfo]:
     """Its sessions' summaries, or else their turns, become a row of `summaries` without a session, which takes the place
     of the earlier one. `NO_DATA` when there are none."""
-    return await _summarised(request, state.parts, f"projects/{project_id}", later)
+    return await _summarize(request, state.parts, f"projects/{project_id}", later)
 
 
-async def _summarised(request: Req, parts: Parts, subject: str, later: bool) -> Response[Summarised | Shown]:
+async def _summarize(request: Req, parts: Parts, subject: str, later: bool) -> Response[SummaryRow | JobInfo]:
     """With `later` the job, 202; else the row."""
     if later:
         job = await parts.summaries.schedule(request.user.id, subject)
-        return Response(shown(job), status_code=202)
+        return Response(job_info(job), status_code=202)
     with parts.foreground.elsewhere():
         row = await while_connected(request, parts.summaries.summarize_now(request.user.id, subject))
-    return Response(msgspec.convert(row, Summarised))
+    return Response(msgspec.convert(row, SummaryRow))
 
 
 ROUTES = [session_route, project_route]

@@ -11,7 +11,7 @@ from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 
 from vademecum.errors import Busy, Forbidden
-from vademecum.http.auth import who
+from vademecum.http.auth import authenticate
 from vademecum.http.openapi.routes import PUBLIC
 from vademecum.services.runtime.container import Parts
 
@@ -98,7 +98,7 @@ def _check_may_scrape(parts: Parts, request: Request[Any, Any, State]) -> None:
     expected = parts.settings.metrics_token.reveal()
     if expected and scheme.lower() == "bearer" and compare_digest(secret.strip().encode(), expected.encode()):
         return
-    account, _ = who(parts, request)
+    account, _ = authenticate(parts, request)
     if not account.admin:
         raise Forbidden("Metrics are for administrators, or for the token of VADEMECUM_METRICS_TOKEN.")
 

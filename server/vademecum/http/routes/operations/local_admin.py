@@ -27,7 +27,7 @@ class BackupFolder(msgspec.Struct):
     path: str
 
 
-class Whose(msgspec.Struct):
+class AccountFilter(msgspec.Struct):
     """None: everybody's."""
 
     email: str | None = None
@@ -57,7 +57,7 @@ class Erased(msgspec.Struct):
     accounts: int
 
 
-def _parts(request: Req) -> Parts:
+def _require_local_command(request: Req) -> Parts:
     if request.user is not LOCAL_ADMIN:
         raise Forbidden("This is for commands on the server's own machine.")
     parts: Parts = request.app.state.parts
@@ -66,57 +66,57 @@ def _parts(request: Req) -> Parts:
 
 @post("/v1/local/backup", include_in_schema=False, status_code=200)
 async def backup_route(request: Req, data: JSONBody[BackupFolder]) -> BackupManifest:
-    return await backup(_parts(request), Path(data.path))
+    return await backup(_require_local_command(request), Path(data.path))
 
 
 @post("/v1/local/restore", include_in_schema=False, status_code=200)
 async def restore_route(request: Req, data: JSONBody[BackupFolder]) -> Restored:
-    return await restore(_parts(request), Path(data.path))
+    return await restore(_require_local_command(request), Path(data.path))
 
 
 @post("/v1/local/restore-one", include_in_schema=False, status_code=200)
 async def restore_one_route(request: Req, data: JSONBody[OneAccount]) -> Restored:
     """A route of its own: an older server would ignore the e-mail address and restore everything."""
-    return await restore_one(_parts(request), Path(data.path), data.email)
+    return await restore_one(_require_local_command(request), Path(data.path), data.email)
 
 
 @post("/v1/local/erase", include_in_schema=False, status_code=200)
-async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
-    parts = _parts(request)
+async def erase_route(request: Req, data: JSONBody[AccountFilter]) -> Erased:
+    parts = _require_local_command(request)
     emails = {account.id: account.email for account in listed(parts, data.email)}
     return Erased(await erase_due(parts.settings.data, parts.backstage.jobs["erase"], emails))
 
 
 @post("/v1/local/epoch", include_in_schema=False, status_code=200)
-async def epoch_route(request: Req, data: JSONBody[Whose]) -> EpochsBegun:
-    parts = _parts(request)
+async def epoch_route(request: Req, data: JSONBody[AccountFilter]) -> EpochsBegun:
+    parts = _require_local_command(request)
     return await start_new_epochs(parts, listed(parts, data.email))
 
 
 @get("/v1/local/crowded", include_in_schema=False)
 async def crowded_route(request: Req) -> list[str]:
     """Addresses of this machine and of proxies that have used more than the budget of one address."""
-    return sorted(_parts(request).limiter.crowded)
+    return sorted(_require_local_command(request).limiter.crowded)
 
 
 @get("/v1/local/ahead", include_in_schema=False)
 async def ahead_route(request: Req) -> dict[str, int]:
     """Pulls, by account, whose unsigned checkpoint was ahead of the records since the start."""
-    parts = _parts(request)
+    parts = _require_local_command(request)
     return {parts.accounts.name_of(one): count for one, count in parts.users.unsigned_ahead.items()}
 
 
 @post("/v1/local/verify", include_in_schema=False, status_code=200)
 async def verify_route(request: Req, data: JSONBody[AccountId]) -> Verified:
     """Its other requests wait meanwhile."""
-    parts = _parts(request)
+    parts = _require_local_command(request)
     return Verified(await verify_account(parts, by_id(parts, data.user_id).id))
 
 
 @post("/v1/local/administrator", include_in_schema=False, status_code=200)
 async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Profile:
     """Here alone: a stolen cookie of one administrator makes no other."""
-    parts = _parts(request)
+    parts = _require_local_command(request)
     changed = await change_admin(parts, by_id(parts, data.user_id), admin=data.admin)
     return await profile(parts, changed)
 

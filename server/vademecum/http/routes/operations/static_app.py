@@ -11,8 +11,8 @@ from litestar.params import FromPath
 from litestar.response.base import ASGIResponse
 
 from vademecum.errors import NotFound
-from vademecum.http.byte_ranges import ALWAYS_ASK, IMMUTABLE, Served, answer
-from vademecum.http.security_headers import content_policy
+from vademecum.http.byte_ranges import IMMUTABLE, REVALIDATE, ServedFile, file_response
+from vademecum.http.security_headers import content_security_policy
 
 BUILT = Path(__file__).parents[3] / "web"
 # Not the machine's own table: what it lacks a browser would refuse to run.
@@ -29,7 +29,7 @@ TYPES = {
 }
 _ZERO = re.compile(r"q\s*=\s*0(\.0*)?")
 # Where the app can be opened; web/src/ui/Shell.tsx draws each.
-PLACES = [
+APP_PATHS = [
     "/",
     "/index.html",  # what the service worker keeps
     "/s/{session_id:str}",
@@ -44,7 +44,7 @@ PLACES = [
     "/sign-in",
 ]
 # The component library makes style elements of its own; scripts stay as everywhere.
-_APP_POLICY = content_policy(style_src="'self' 'unsafe-inline'", img_src="'self' data: blob:")
+_APP_POLICY = content_security_policy(style_src="'self' 'unsafe-inline'", img_src="'self' data: blob:")
 _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
 <h1>Vademecum</h1><p>The server is running, but the app is not here: it comes with the installed package, and in a
 checkout <code>make install</code> builds it. The API works: <a href="/schema">what it can do</a>.</p></html>"""
@@ -55,29 +55,31 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def page_routes(built: Path = BUILT) -> list[HTTPRouteHandler]:
+def app_routes(built: Path = BUILT) -> list[HTTPRouteHandler]:
     """One route for the places in the app, one for all assets, whose names change with their content, and one for the
     files beside them, whose names do not."""
     beside = [path.name for path in built.glob("*.*") if path.suffix in TYPES and path.name != "index.html"]
 
-    @route(PLACES, **_OPTIONS)
+    @route(APP_PATHS, **_OPTIONS)
     async def app(request: Request[Any, Any, Any]) -> ASGIResponse:
         if not (built / "index.html").is_file():
             return ASGIResponse(body=_NOT_BUILT.encode(), media_type=MediaType.HTML, status_code=503)
-        return _sent(request, built / "index.html", ALWAYS_ASK, {"Content-Security-Policy": _APP_POLICY})
+        return _file_response(
+            request, built / "index.html", REVALIDATE, {"Content-Security-Policy": _APP_POLICY}
+        )
 
     @route("/assets/{name:str}", **_OPTIONS)
     async def asset(request: Request[Any, Any, Any], name: FromPath[str]) -> ASGIResponse:
-        return _sent(request, built / "assets" / name, IMMUTABLE)
+        return _file_response(request, built / "assets" / name, IMMUTABLE)
 
     @route([f"/{name}" for name in beside], **_OPTIONS)
     async def file(request: Request[Any, Any, Any]) -> ASGIResponse:
-        return _sent(request, built / request.url.path.lstrip("/"), ALWAYS_ASK)
+        return _file_response(request, built / request.url.path.lstrip("/"), REVALIDATE)
 
     return [app, asset, file] if beside else [app, asset]
 
 
-def takes_gzip(header: str) -> bool:
+def accepts_gzip(header: str) -> bool:
     """Does an Accept-Encoding header allow it, by its name or by `*`? A quality of zero forbids (RFC 9110, 12.5.3)."""
     allowed: dict[str, bool] = {}
     for item in header.lower().split(","):
@@ -86,7 +88,7 @@ def takes_gzip(header: str) -> bool:
     return allowed.get("gzip", allowed.get("*", False))
 
 
-def _sent(
+def _file_response(
     request: Request[Any, Any, Any], path: Path, cache: str, more: dict[str, str] | None = None
 ) -> ASGIResponse:
     media_type = TYPES.get(path.suffix)
@@ -94,9 +96,11 @@ def _sent(
     if media_type is None or not os.path.isfile(path):  # noqa: PTH113
         raise NotFound("There is no such page.")
     packed = path.with_name(path.name + ".gz")
-    zipped = takes_gzip(request.headers.get("accept-encoding", "")) and packed.is_file()
+    zipped = accepts_gzip(request.headers.get("accept-encoding", "")) and packed.is_file()
     sent = packed if zipped else path
     about = sent.stat()
     tag = f"{about.st_size:x}-{about.st_mtime_ns:x}"
     encoding = "gzip" if zipped else ""
-    return answer(request, Served(sent, about.st_size, tag, media_type, cache, encoding, more or {}))
+    return file_response(
+        request, ServedFile(sent, about.st_size, tag, media_type, cache, encoding, more or {})
+    )
