@@ -114,7 +114,7 @@ def write(data):
 
 def test_a_write_whose_answer_was_lost_is_not_sent_again(tmp_path):
     requests = []
-    with api_client.locked(tmp_path), lost(requests) as address:
+    with api_client.try_lock(tmp_path), lost(requests) as address:
         local_auth.publish(tmp_path, local_auth.Door(address, 1, "secret"))
         with pytest.raises(VademecumError, match="was lost"):
             write(tmp_path)
@@ -126,7 +126,7 @@ def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypa
     with lost([]) as gone:
         pass
     began = time.monotonic()
-    with api_client.locked(tmp_path):
+    with api_client.try_lock(tmp_path):
         local_auth.publish(tmp_path, local_auth.Door(gone, 1, "secret"))
         with pytest.raises(api_client.FolderInUse, match="the server is stopping"):
             write(tmp_path)
@@ -142,7 +142,7 @@ OLD = b'{"users": 1, "accounts": 1, "erasedAgain": 0, "backupAt": "", "skipped":
 def test_what_an_older_server_does_not_say_is_told_with_both_versions(tmp_path, version, said):
     """By the command that asks for it; what the server does say is used."""
     home = Home(tmp_path / "data")
-    with api_client.locked(home.data), server((200, {}, OLD)) as (address, sent):
+    with api_client.try_lock(home.data), server((200, {}, OLD)) as (address, sent):
         local_auth.publish(home.data, local_auth.Door(address, 1, "secret", version=version))
         done = home.run("restore", tmp_path, "--yes")
     assert sent and done.code == 1 and "Traceback" not in done.err

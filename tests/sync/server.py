@@ -14,7 +14,7 @@ import uvicorn
 from litestar import Request, get, post
 
 from vademecum.app import create_app
-from vademecum.cli.api_client import locked
+from vademecum.cli.api_client import try_lock
 from vademecum.cli.serve.serve import Server, listening, protocol
 from vademecum.engines.duckdb.account_store import Account, Token
 from vademecum.model.schema.collections import COLLECTIONS, Collection, Registry, Row
@@ -118,7 +118,7 @@ def main() -> None:
     for route in (alive, make_user, make_link, make_token, set_tier, revoke):
         app.register(route)
     config = uvicorn.Config(app, http=protocol(), log_level="warning")
-    with locked(settings.data):
+    with try_lock(settings.data):
         Server(config, app, settings, "").run(listening(settings))
 
 

@@ -103,7 +103,7 @@ class FoundObservation(msgspec.Struct):
 class FoundObservations(msgspec.Struct):
     scope: AgentScope
     results: list[FoundObservation]
-    complete_document: bool
+    complete: bool
 
 
 class PinChange(msgspec.Struct, forbid_unknown_fields=True):
@@ -202,7 +202,7 @@ async def search_route(request: Req, data: JSONBody[ObservationQuestion], state:
     asked = Filter(data.kind, data.path, data.before, data.after, data.agent_session, data.pinned)
     searching = search(parts.users, parts.recall, request.user.id, scope.asked, data.query, asked, data.limit)
     found = await while_connected(request, searching)
-    return _answer(scope, results=[_hit(hit) for hit in found.hits], complete_document=found.complete)
+    return _answer(scope, results=[_hit(hit) for hit in found.hits], complete=found.complete)
 
 
 def _hit(hit: ObservationHit) -> dict[str, object]:

@@ -27,7 +27,7 @@ class Recollections(msgspec.Struct):
 
     scope: MemoryScope
     results: list[Recollection]
-    complete_document: bool
+    complete: bool
 
 
 @get(
