@@ -29,7 +29,7 @@ from unit.engines.files.formats.ooxml import (
 )
 from vademecum.engines.files.result import MESSAGES, Limits
 from vademecum.engines.files.worker import Task, read, refusal
-from vademecum.http.security_headers import content_policy
+from vademecum.http.security_headers import content_security_policy
 from vademecum.model.documents.chunking import chunk
 
 LIBRARY = Path(__file__).parents[3] / ".cache" / "library" / "documents"
@@ -382,7 +382,7 @@ def main(folder: Path) -> None:
             (folder / str(len(made))).write_bytes(data)
             said = {} if group == "attacks" else outcome(name, data)
             made.append({"group": group, "name": name, "url": url, "expected": said})
-    about = {"policy": content_policy(), "messages": MESSAGES, "files": made}
+    about = {"policy": content_security_policy(), "messages": MESSAGES, "files": made}
     (folder / "about.json").write_bytes(msgspec.json.encode(about))
 
 
