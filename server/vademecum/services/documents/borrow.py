@@ -1,4 +1,4 @@
-"""Borrow and return: documents belong to users, sessions borrow them."""
+"""Let sessions borrow and return documents. Documents belong to users."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from vademecum.services.sync.write_row import require_live_row
 
 
 def check_session(tx: Transaction, session_id: str) -> None:
-    """A session may be unknown here (its row may still be on its way), but not a deleted one."""
+    """Raise NotFound for a deleted session. An unknown one passes: its row may not have arrived yet."""
     check_session_id(session_id)
     if tx.row_state(f"sessions/{session_id}") == "deleted":
         raise no_such("sessions")
 
 
 def borrow(tx: Transaction, document_id: str, session_id: str) -> Json:
-    """Make the document visible in the session; a repeat changes nothing. Raise Conflict if it has no room for more.
+    """Make the document visible in the session; repeating it changes nothing.
 
-    Borrowing is no use: only an answer that cites the document counts as one."""
+    Borrowing does not count as access: only an answer that cites the document does. Raises Conflict if the document has
+    as many sessions as it may have.
+    """
     row = require_live_row(tx, "documents", document_id)
     check_session(tx, session_id)
     if session_id in row["activeSessions"]:
@@ -42,7 +44,7 @@ def borrow(tx: Transaction, document_id: str, session_id: str) -> Json:
 
 
 def return_document(tx: Transaction, document_id: str, session_id: str) -> Json:
-    """Take the document out of the session; it stays in the pool."""
+    """Remove the document from the session; it stays in the pool."""
     row = require_live_row(tx, "documents", document_id)
     if session_id not in row["activeSessions"]:
         return row

@@ -1,7 +1,7 @@
-"""Documents as people see them: list, look up by name, what to delete; and making the rows of a new one.
+"""List documents, find them by name or content, and suggest which to delete.
 
-What is shown goes out as it is stored. All that may be many is read in portions and decoded in a thread: a hundred
-documents that thousands of sessions have borrowed are a hundred megabytes.
+Rows are returned as stored. They are read in batches and decoded in a thread: a hundred documents that thousands of
+sessions have borrowed are a hundred megabytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 
 
 class DocumentEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """What documents are told apart by: short, whatever the row holds besides."""
+    """The short fields by which documents are sorted and matched."""
 
     id: str
     created_at: str
@@ -38,7 +38,7 @@ _card = msgspec.json.Decoder(DocumentEntry)
 
 
 async def read_documents(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentEntry, bytes]]:
-    """The documents `keys`, each with its body; those that have died meanwhile are left out."""
+    """Yield the documents `keys`, each with its body; omit documents deleted meanwhile."""
     async for portion in read_batches(store, keys):
         for card, body in await asyncio.to_thread(_cards, portion):
             yield card, body
@@ -49,7 +49,7 @@ def _cards(portion: Batch) -> list[tuple[DocumentEntry, bytes]]:
 
 
 def check_session_id(session_id: str) -> None:
-    """Raises BadRequest when it cannot be one."""
+    """Raise BadRequest unless this is a valid session id."""
     try:
         msgspec.convert(session_id, Id)
     except msgspec.ValidationError as error:
@@ -57,14 +57,16 @@ def check_session_id(session_id: str) -> None:
 
 
 def list_borrowed_ids(store: UserStore, session_id: str) -> set[str]:
-    """Ids of the documents whose `activeSessions` have this session: the only sessions a document's head refers to."""
+    """Return the ids of the documents whose `activeSessions` contain this session."""
     named = store.row_index.dependents.get(f"sessions/{session_id}", ())
     return {key.partition("/")[2] for key in named if key.startswith("documents/") and store.is_live(key)}
 
 
 async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
-    """Filename by id of those documents that are alive. Only rows that have changed since they were asked for last are
-    read: every search asks."""
+    """Return filenames by id, of the live documents among `ids`.
+
+    Every search calls this, so only rows that changed since the last call are read.
+    """
     known = _named.setdefault(store, {})
     heads = store.row_index.rows
     seqs = {key: heads[key].seq for key in _keys(ids) if store.is_live(key)}
@@ -78,13 +80,13 @@ async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]
 
 
 async def list_documents(store: UserStore) -> list[bytes]:
-    """All live documents as JSON, newest first."""
+    """Return all live documents as JSON, newest first."""
     found = [pair async for pair in read_documents(store, await list_live_keys(store, "documents"))]
     return [body for _, body in sorted(found, key=lambda pair: _age(pair[0]), reverse=True)]
 
 
 async def find_by_name(store: UserStore, name: str, session_id: str) -> list[bytes]:
-    """Documents of the pool that `name` (a name, or a whole message) names and that are not active in the session."""
+    """Return documents whose name occurs in `name` (a name or a whole message) and that the session has not borrowed."""
     known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
     active = list_borrowed_ids(store, session_id)
     pool = [card for card in sorted(known, key=_age, reverse=True) if card.id not in active]
@@ -92,7 +94,7 @@ async def find_by_name(store: UserStore, name: str, session_id: str) -> list[byt
 
 
 async def suggest_cleanup(store: UserStore, limit: int) -> list[bytes]:
-    """The `limit` documents that would be missed least, as JSON."""
+    """Return up to `limit` cleanup candidates as JSON, the least used first."""
     known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
     return await _bodies(store, cleanup([_candidate(store, card) for card in known], limit))
 
@@ -116,7 +118,7 @@ async def _bodies(store: UserStore, ids: Iterable[str]) -> list[bytes]:
 
 
 def find_same_content(tx: Transaction, content_hash: str) -> Json | None:
-    """The live document that was made from the very same file; of several, one that is whole."""
+    """Return the live document made from an identical file, preferring a complete one, or None."""
     keys = [k for k in tx.keys("documents") if tx.row_state(k) == "live"]
     tx.prefetch(keys)
     rows: Iterable[Json] = (tx.row(k) for k in keys)
@@ -128,12 +130,12 @@ def find_same_content(tx: Transaction, content_hash: str) -> Json | None:
 
 
 def is_complete(tx: Transaction, document: Json) -> bool:
-    """Are all its chunks here, and has nothing of it failed?"""
+    """Return whether all chunks of the document are stored and its processing has not failed."""
     heads = [tx.head(key) for key in list_block_keys(tx, document["id"])]
     here = sum(head.chunks for head in heads if head is not None)
     return document["status"] != "failed" and bool(here >= document["chunkCount"] > 0)
 
 
 def list_block_keys(tx: Transaction, document_id: str) -> list[str]:
-    """Keys of the blocks of a document that are here."""
+    """Return the keys of the stored blocks of a document."""
     return [k for k in tx.dependents(f"documents/{document_id}") if k.startswith("vectorEmbeddings/")]

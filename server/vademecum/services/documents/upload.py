@@ -1,6 +1,6 @@
-"""Upload: a file becomes a document and its blocks of text. The text is kept and the file is not.
+"""Store an uploaded file as a document and its blocks of text. The file itself is not kept.
 
-The file is read in another process; nothing is stored unless all of it is. Vectors come later, in the background.
+A subprocess parses the file. Document and blocks are stored in one transaction. A background job computes vectors.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ from vademecum.services.runtime.ids import new_id
 
 
 class Uploaded(msgspec.Struct):
-    """`existing`: the same bytes were here already, whole, so that document was borrowed and nothing was stored again."""
+    """The result of an upload. `existing`: an identical file was stored before, so the session borrowed that document."""
 
     document: Json
     existing: bool
 
 
 class UploadedFile(msgspec.Struct, frozen=True):
-    """`read` brings it into memory: called when there is room for it. `document_id`: the id that the client chose, so that
-    a file that is sent again, or read by the client itself after a lost answer, is the same document."""
+    """A file to upload. `read` loads it into memory; it is called once there is capacity for it.
+
+    `document_id`: chosen by the client, so that a repeated upload after a lost response creates no second document.
+    """
 
     name: str
     read: Callable[[], Awaitable[bytes]]
@@ -46,12 +48,15 @@ class UploadedFile(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Its name in a sentence: whoever made the file chose it, and as long as they liked."""
+        """Return its name, shortened for a message: names can be of any length."""
         return short_name(sanitize_filename(self.name))
 
 
 async def upload(parts: Parts, account: Account, file: UploadedFile) -> Uploaded:
-    """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
+    """Store a file as a document.
+
+    Raises BadRequest, Busy, Conflict, Gone, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
+    """
     if file.document_id is not None:
         _check_id(file.document_id)
     with parts.places.take(account.id, file.shown):
@@ -68,7 +73,7 @@ async def _upload(parts: Parts, account: Account, file: UploadedFile, data: byte
     async with parts.users.open(account.id) as store:
         known, forgotten_at = await store.write(
             lambda tx: (
-                _lend_known(tx, content_hash, file.session_id, file.document_id),
+                _borrow_same_content(tx, content_hash, file.session_id, file.document_id),
                 tx.forgotten_at,
             )
         )
@@ -76,7 +81,7 @@ async def _upload(parts: Parts, account: Account, file: UploadedFile, data: byte
     if known is not None and known.whole:
         return Uploaded(known.row, existing=True)
     if known is None and held >= limits.documents:
-        raise _full(file, limits)  # said before the work; the transaction below says it again
+        raise _full(file, limits)  # checked before the work, and again in the transaction below
     parsed, chunks = await _read(file, data)
     document = {
         **_unread(account.id, file),
@@ -110,7 +115,7 @@ async def _read(file: UploadedFile, data: bytes) -> tuple[Parsed, list[Chunk]]:
 
 
 def _unread(user_id: str, file: UploadedFile) -> Json:
-    """What is known of the document before its file is read."""
+    """Return the fields of the document that are known before its file is parsed."""
     return {
         "id": file.document_id or new_id(),
         "userId": user_id,
@@ -122,7 +127,7 @@ def _unread(user_id: str, file: UploadedFile) -> Json:
 
 
 def _without_dead_session(tx: Transaction, document: Json) -> Json:
-    """A session that was deleted while the file was read takes no document along."""
+    """Return the document without a session that was deleted while the file was parsed."""
     sessions = [s for s in document["activeSessions"] if tx.row_state(f"sessions/{s}") != "deleted"]
     return {**document, "activeSessions": sessions}
 
@@ -135,7 +140,7 @@ def _check_id(document_id: str) -> None:
 
 
 def sanitize_filename(filename: str) -> str:
-    """The last part of a path, without control characters, at most 255 characters; the end of a long one is kept."""
+    """Return the last part of a path without control characters: at most its last 255 characters."""
     name = PurePath(filename.replace("\\", "/")).name
     return "".join(c for c in name if c.isprintable()).strip()[-255:] or "document"
 
@@ -149,16 +154,19 @@ def _full(file: UploadedFile, limits: Limits) -> LimitReached:
 
 
 class _SameBytes(msgspec.Struct):
-    """A document that was made from the same bytes. One that is not `whole` lacks text, and is not lent."""
+    """A document made from identical bytes. If it is not `whole`, it lacks text and cannot be borrowed."""
 
     row: Json
     whole: bool
 
 
-def _lend_known(
+def _borrow_same_content(
     tx: Transaction, content_hash: str, session_id: str | None, document_id: str | None
 ) -> _SameBytes | None:
-    """Raises Conflict when `document_id` belongs to another file, or to a document that was deleted."""
+    """Borrow the document of the same content, if there is one, and return it.
+
+    Raises Conflict if `document_id` belongs to another file, and Gone if that document was deleted.
+    """
     if session_id is not None:
         check_session(tx, session_id)
     if document_id is not None:
@@ -171,7 +179,7 @@ def _lend_known(
 
 
 def _check_free(tx: Transaction, document_id: str, content_hash: str) -> None:
-    """Free for this file: unknown, or its own."""
+    """Check that the id is unknown or belongs to this file. Raises Gone or Conflict."""
     key = f"documents/{document_id}"
     life = tx.row_state(key)
     if life == "deleted":
@@ -184,8 +192,8 @@ def _store(
     tx: Transaction, document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], limits: Limits
 ) -> Uploaded:
     session_id = next(iter(document["activeSessions"]), None)
-    known = _lend_known(tx, document["contentHash"], session_id, document["id"])
-    if known is not None and known.whole:  # another upload of the same bytes was quicker
+    known = _borrow_same_content(tx, document["contentHash"], session_id, document["id"])
+    if known is not None and known.whole:  # a concurrent upload of the same bytes finished first
         return Uploaded(known.row, existing=True)
     times = {"createdAt": tx.now, "updatedAt": tx.now, "_deleted": False}
     row = {**document, **times, "lastAccessedAt": tx.now}
@@ -206,8 +214,10 @@ def _store(
 
 
 def _completed(tx: Transaction, before: Json, read: Json) -> Json:
-    """The document `before`, whose text was not all here, with what was `read` out of its file: it stays the document
-    that it is, with its name, and the sessions that have borrowed it keep it."""
+    """Return the incomplete document `before`, completed with the fields `read` from its file.
+
+    Its id, its name and the sessions that borrowed it stay.
+    """
     for session_id in read["activeSessions"]:
         before = borrow(tx, before["id"], session_id)
     of_the_file = ("mimeType", "size", "chunkCount", "pageCount", "status", "updatedAt")

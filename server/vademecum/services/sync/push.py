@@ -1,6 +1,7 @@
-"""Push: a device's batch of rows becomes what the rules allow. Deletes first, then the rest in the order sent.
+"""Apply a device's batch of rows under the conflict rules: deletes first, then the rest in the order sent.
 
-Never all or nothing: a refused row comes back marked and the others go on, so no row can block a device's queue.
+A batch is not all or nothing. A rejected row is returned with `syncError` and the others are stored, so no row can
+block a device's queue.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ PROJECT = "projectId"
 
 
 def push(tx: Transaction, collection: Collection, batch: list[IncomingRow], limits: Limits) -> list[Json]:
-    """Judge the whole batch. Returns the rows that did not become what was sent, in the order sent."""
+    """Apply the batch. Return the rows that were not stored as sent, in the order sent."""
     tx.prefetch([incoming.key for incoming in batch])
-    # What is here already has been looked at, or will be, for what it says here.
+    # Rows that exist already have an extraction job of their own, or had one.
     imported = [i.key for i in batch if i.imported and tx.head(i.key) is None]
     deletes = [incoming for incoming in batch if incoming.deletes]
     if deletes:
@@ -46,8 +47,10 @@ def push(tx: Transaction, collection: Collection, batch: list[IncomingRow], limi
 
 
 def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
-    """Always accepted. Of an unknown row it is only remembered while tombstones are free, or a client could fill the
-    disk with ids it made up. What is given up then: should the row itself come later, it is taken for a new one.
+    """Apply deletes, which are always accepted.
+
+    The delete of an unknown row is stored only while tombstones are free, or a client could fill the disk with invented
+    ids. Without that tombstone, the row counts as a new one if it arrives later.
     """
     dead: list[str] = []
     for incoming in deletes:
@@ -63,7 +66,7 @@ def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
 
 
 class _Judge:
-    """What becomes of the live rows of one push. `about`: what all of them are decided by."""
+    """Decides on the live rows of one push. `_about` is the context that all decisions share."""
 
     def __init__(self, tx: Transaction, collection: Collection, limits: Limits) -> None:
         self._tx = tx
@@ -76,7 +79,7 @@ class _Judge:
         self._about = DecisionContext(tx.row_state, healed, tx.forgotten_at, tx.now)
 
     def answer(self, sent: IncomingRow) -> Json | None:
-        """What the device is told of a row; None when it became what was sent."""
+        """Return the row to send back to the device, or None if it was stored as sent."""
         incoming = self._brought_along(sent) if self._names_projects else sent
         if incoming.key != sent.key:
             return self._received_elsewhere(sent, incoming)
@@ -86,7 +89,7 @@ class _Judge:
         return answer
 
     def _brought_along(self, sent: IncomingRow) -> IncomingRow:
-        """As the device would have sent it, had it known which projects are a part of others now."""
+        """Return the row with merged projects replaced by the projects that they were merged into."""
         tx = self._tx
         into = cascade.find_merged_project(tx, sent.row) if sent.problem is None else None
         before = cascade.find_merged_project(tx, sent.assumed) if sent.assumed is not None else None
@@ -97,7 +100,7 @@ class _Judge:
             assumed = {**assumed, PROJECT: before}
         if into is not None:
             row = {**row, PROJECT: into}
-        if into is not None and self._collection.name == ENTITIES:  # whose id says its project
+        if into is not None and self._collection.name == ENTITIES:  # whose id contains its project
             row["id"] = entity_id(into, row["type"], row["name"])
             key = f"{ENTITIES}/{row['id']}"
         return IncomingRow(
@@ -110,7 +113,7 @@ class _Judge:
         )
 
     def _received_elsewhere(self, sent: IncomingRow, incoming: IncomingRow) -> Json | None:
-        """An entity joins the one of its name, if that was not deleted, and is gone where the device has it."""
+        """Merge an entity into the one of its name, unless that was deleted, and put a tombstone under the id sent."""
         if is_repeated_rejection(sent.row, sent.assumed):
             return None
         tx = self._tx
@@ -154,7 +157,10 @@ class _Judge:
         head: RowHead | None,
         stored: StoredRow | None,
     ) -> Json | None:
-        """`named`: what the row as it was sent names. `head` and `stored`: of the row that is here."""
+        """Store a row that the rules accept. Return the row to send back, or None.
+
+        `named`: the rows that the sent row refers to. `head` and `stored`: the server's version of the row.
+        """
         assert verdict.row is not None
         collection, tx, key = self._collection, self._tx, incoming.key
         row = cascade.without_dangling_references(tx, collection, _thawed(collection, verdict.row, stored))
@@ -166,14 +172,14 @@ class _Judge:
         lives = [tx.row_state(parent) for parent in named[0]]
         no = self._refused(key, row, body, named, stored)
         if no is not None:
-            # As it was sent; or merged, so that the next edit does not undo what others did and the device has not seen.
+            # Return the sent row, or the merged one, so that the next edit does not undo changes the device has not seen.
             mine = row if verdict.merged else incoming.row
             return with_sync_error(mine, no[0], no[1], tx.now, verdict.base)
         waiting = "missing" in lives and (head is None or head.seq == WAITING)
         tx.put(key, row, body, waiting=waiting, named=named)
         if (
             "deleted" in lives
-        ):  # an edit moved it under a parent that is gone: it goes the way of that parent's rows
+        ):  # an edit moved it under a deleted parent: delete it as that parent's rows were
             cascade.delete_with_dependents(tx, key)
             return tx.row(key)
         if not waiting and (head is None or head.deleted or head.seq == WAITING):
@@ -204,10 +210,11 @@ def _stored(tx: Transaction, key: str, head: RowHead | None) -> StoredRow | None
 
 
 def _misfit(collection: Collection, row: Json) -> str | None:
-    """Why a row that the server has merged does not fit its schema, though both sides did: sets and counts can grow
-    beyond their bounds. It is refused like a merge that breaks a limit, and the stored row is not answered: a plain
-    client would take that over its own, and lose what it wrote. Marked, its row stays as it is,
-    and the mark names no base: the device does not know the stored row.
+    """Return why a merged row does not fit its schema, or None if it fits.
+
+    Both sides fit, but sets and counts can grow beyond their bounds in a merge. The row is rejected like a merge that
+    exceeds a quota. The stored row is not returned: a plain client would replace its own by it and lose its edit. The
+    rejected row stays as it is, and its `syncError` names no base, because the device does not know the stored row.
     """
     try:
         collection.fit(row)
@@ -217,7 +224,7 @@ def _misfit(collection: Collection, row: Json) -> str | None:
 
 
 def _thawed(collection: Collection, wanted: Json, stored: StoredRow | None) -> Json:
-    """`wanted` with the fields that never change after birth as the live row has them."""
+    """Return `wanted` with the frozen fields of the live row."""
     if stored is None or stored.deleted:
         return wanted
     changed = {

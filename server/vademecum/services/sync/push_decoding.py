@@ -1,6 +1,6 @@
-"""A pushed batch, decoded: each row with its bytes and with what is wrong with it. Nothing is decided here.
+"""Decode a pushed batch into rows, each with its bytes and its problem, if it has one.
 
-A row that does not fit is no error of the batch: it is refused by itself later, and those beside it go on.
+A row that does not fit its schema is no error of the batch: it is rejected alone later, and the other rows are stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vademecum.model.schema.lenient_json import (
 from vademecum.model.schema.validation_messages import sentence
 
 ROWS_MAX = 1000  # of one push; RxDB sends 100
-CUT_MAX = 4 * 2**20  # bytes that are looked through, bracket by bracket, for what is nested too deeply
+CUT_MAX = 4 * 2**20  # bytes; larger bodies are not searched for values that are nested too deeply
 NO_NUMBER = "A number in it is larger than any that can be kept."
 NOT_JSON = "It holds NaN, Infinity or a raw control character, which JSON does not allow."
 _NULL = msgspec.Raw(b"null")
@@ -33,7 +33,7 @@ _NO_MODELS: Mapping[str, int] = {}
 
 
 class PushRow(msgspec.Struct):
-    """One row as an RxDB client sends it; the bytes are kept, because they are given back as they came."""
+    """One row as an RxDB client sends it. The bytes are kept, because the row is returned unchanged."""
 
     newDocumentState: msgspec.Raw
     assumedMasterState: msgspec.Raw = _NULL
@@ -41,8 +41,11 @@ class PushRow(msgspec.Struct):
 
 
 class IncomingRow(msgspec.Struct):
-    """A row decoded, with the bytes it came in and the reason why it does not fit (None: it does). `altered`: it is not
-    what was sent, and whoever sent it has to be told. `imported`: it comes out of an export, beside what was made of it."""
+    """A decoded row with its bytes and the reason why it does not fit its schema (None: it fits).
+
+    `altered`: the server changed the row while decoding, so it must be sent back. `imported`: the row comes from an
+    export, together with the rows extracted from it.
+    """
 
     key: str
     row: Json
@@ -58,7 +61,7 @@ class IncomingRow(msgspec.Struct):
 
     @property
     def has_id(self) -> bool:
-        """Whether its id is one that a live row could have: nobody has looked at what a delete names."""
+        """Return whether a live row could have this id; ids of deletes are not validated before."""
         _, _, row_id = self.key.partition("/")
         return _ID.match(row_id) is not None
 
@@ -71,13 +74,15 @@ _row = msgspec.json.Decoder(PushRow)
 def decode_batch(
     collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int] = _NO_MODELS
 ) -> list[IncomingRow]:
-    """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later. `dims`: of
-    the vectors of each model that is known here."""
+    """Decode a push. A row that does not fit its schema gets a `problem`; it raises no error.
+
+    `dims`: the vector length of each known model. Raises BadRequest for a malformed batch.
+    """
     try:
         try:
             return _read_rows(collection, body, user_id, dims)
         except RecursionError:
-            # What is cut off fits no schema: that row is refused, and those beside it are not.
+            # A truncated value fits no schema, so only its row is rejected.
             if len(body) > CUT_MAX:
                 raise
             return _read_rows(collection, without_depths(body), user_id, dims)
@@ -90,13 +95,13 @@ def decode_batch(
 def _read_rows(
     collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int]
 ) -> list[IncomingRow]:
-    rows, is_mended, not_json = _read(body)
+    rows, is_repaired, not_json = _read(body)
     if len(rows) > ROWS_MAX:
         raise BadRequest(
             f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
             "lost: send them in smaller batches."
         )
-    incoming = [decode_row(collection, row, user_id, dims, is_mended=is_mended) for row in rows]
+    incoming = [decode_row(collection, row, user_id, dims, is_repaired=is_repaired) for row in rows]
     for number in not_json:
         if not incoming[number].deletes:
             incoming[number].problem = NOT_JSON
@@ -104,26 +109,28 @@ def _read_rows(
 
 
 def _read(body: bytes) -> tuple[list[PushRow], bool, list[int]]:
-    """The rows; whether they had to be mended: a title that was cut within an emoji is no JSON, and would keep all rows
-    beside it from coming up; and the numbers of the rows that are no JSON for another reason."""
+    """Return the rows, whether they were repaired, and the indexes of rows that are invalid JSON for another reason.
+
+    A title cut within an emoji is invalid JSON. Without the repair it would block all rows of its batch.
+    """
     try:
         return _rows.decode(body), False, []
     except msgspec.DecodeError:
         text = body.decode()
-        mended = without_halves(text)
+        repaired = without_halves(text)
         try:
-            if mended != text:
-                return _rows.decode(mended.encode()), True, []
+            if repaired != text:
+                return _rows.decode(repaired.encode()), True, []
             raise
         except msgspec.DecodeError:
             if len(body) > CUT_MAX:
                 raise
-            rows, not_json = _read_each(mended)
-            return rows, mended != text, not_json
+            rows, not_json = _read_each(repaired)
+            return rows, repaired != text, not_json
 
 
 def _read_each(text: str) -> tuple[list[PushRow], list[int]]:
-    """Decode each row by itself. Raises DecodeError when one cannot be mended."""
+    """Decode each row by itself. Raises DecodeError if a row cannot be repaired."""
     rows: list[PushRow] = []
     not_json: list[int] = []
     try:
@@ -145,9 +152,10 @@ def decode_row(
     user_id: str,
     dims: Mapping[str, int] = _NO_MODELS,
     *,
-    is_mended: bool = False,
+    is_repaired: bool = False,
 ) -> IncomingRow:
-    row, counts = _decoded(sent.newDocumentState)
+    """Decode one row and validate it. Raises BadRequest without an id, or for an assumed state that is no object."""
+    row, is_in_range = _decoded(sent.newDocumentState)
     assumed, _ = _decoded(sent.assumedMasterState)
     if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):
         raise BadRequest(f"Every row needs a string `{collection.primary_key}`. Nothing was changed.")
@@ -157,13 +165,13 @@ def decode_row(
     body = bytes(sent.newDocumentState)
     problem = None
     if row.get("_deleted") is not True:
-        problem = _problem(collection, row, user_id, dims) if counts else NO_NUMBER
-    altered = is_mended and HALF.encode() in body
+        problem = _problem(collection, row, user_id, dims) if is_in_range else NO_NUMBER
+    altered = is_repaired and HALF.encode() in body
     return IncomingRow(key, row, body, assumed, problem, altered=altered, imported=sent.imported)
 
 
 def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:
-    """And whether its numbers are numbers here. A row with 1e400 is refused by itself, and those beside it are not."""
+    """Return the value, and whether its numbers are in range. A row with 1e400 is rejected alone."""
     if sent == _NULL:
         return None, True
     try:
@@ -173,7 +181,7 @@ def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:
 
 
 def _problem(collection: Collection, row: Json, user_id: str, dims: Mapping[str, int]) -> str | None:
-    """Why a live row does not fit; None: it does."""
+    """Return why a live row does not fit, or None if it fits."""
     try:
         collection.fit(row)
     except msgspec.ValidationError as error:

@@ -67,8 +67,8 @@ class EventBatch:
 def encode_event(data: bytes, event: str = "") -> bytes:
     """Return a server-sent event. A named event carries no rows, and clients that do not know its name ignore it.
 
-    Rows are returned as clients sent them, which may be with line breaks. A line break would end the data, so they are
-    removed.
+    Rows are returned as clients sent them, possibly with line breaks. A line break would end the data, so spaces
+    replace them.
     """
     return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + on_one_line(data) + b"\n\n"
 
