@@ -1,1 +1,1 @@
-"""A language model behind an OpenAI-compatible endpoint: Ollama, llama.cpp, vLLM, a provider's."""
+"""A client for a language model behind an OpenAI-compatible endpoint: Ollama, llama.cpp, vLLM or a provider."""

@@ -1,7 +1,7 @@
-"""Asking an endpoint: `POST {base}/chat/completions`, streamed.
+"""Send prompts to an endpoint: `POST {base}/chat/completions`, streamed.
 
-Nobody else hears of it: no redirect is followed, and proxies of the environment are used only if the settings say so,
-because they would read the question, the documents and the key.
+No redirect is followed, and the environment's proxies are used only if the settings allow it. Either would receive the
+question, the documents and the key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NO_SYSTEM_ROLE = re.compile(
 
 
 class AnswerBounds(msgspec.Struct, frozen=True):
-    """Seconds to connect, seconds of silence, and characters of an answer."""
+    """The maximum seconds to connect, seconds without data, and characters of an answer."""
 
     connect_s: float
     silence_s: float
@@ -53,11 +53,11 @@ class AnswerBounds(msgspec.Struct, frozen=True):
 
 
 class _WantsNewerLimit(AssistantBroke):
-    """The endpoint refuses LIMIT and names NEWER_LIMIT."""
+    """The endpoint rejects the parameter LIMIT and asks for NEWER_LIMIT."""
 
 
 class _NoSystemRole(AssistantBroke):
-    """The model takes no system message."""
+    """The model does not accept system messages."""
 
 
 class _Listed(msgspec.Struct):
@@ -69,10 +69,10 @@ class _Listing(msgspec.Struct):
 
 
 def _trusted(base: str, environment: bool) -> ssl.SSLContext:
-    """Whose certificates are believed. To read them takes a tenth of a second, which a model on this machine need not
-    wait for; but a proxy may be spoken to by TLS."""
+    """Return the TLS context. Loading certificates takes 0.1 s, so a plain HTTP base skips it, unless a proxy of the
+    environment may use TLS."""
     if base.startswith("http:") and not environment:
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nobody's
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
     return httpx.create_ssl_context(trust_env=environment)
 
 
@@ -80,7 +80,7 @@ class Endpoint:
     def __init__(
         self, base: str, model: str, key: str, bounds: AnswerBounds, *, environment: bool = False
     ) -> None:
-        """`base` as of `base_address`. `environment`: believe its proxies and certificates."""
+        """Create a client. `base`: as `base_address` returns it. `environment`: use its proxies and certificates."""
         self.base = base
         self.model = model
         self._bounds = bounds
@@ -91,7 +91,7 @@ class Endpoint:
             headers=headers,
             cookies=CookieJar(
                 DefaultCookiePolicy(allowed_domains=[])
-            ),  # they would tie one person to another
+            ),  # cookies would link the requests of different users
             timeout=httpx.Timeout(bounds.silence_s, connect=bounds.connect_s),
             follow_redirects=False,
             trust_env=environment,
@@ -104,8 +104,8 @@ class Endpoint:
     async def whole(
         self, prompt: str, question: str, max_tokens: int, *, temperature: float, within_s: float
     ) -> str:
-        """The whole reply, which may have been cut off at its bound. Streamed all the same: so a model that is slow is told
-        from one that is gone. Raises as `asked`."""
+        """Return the complete reply, truncated at `max_tokens`. The request streams, to tell a slow model from a dead one.
+        Raises AnswerTooSlow after `within_s` seconds, and the errors of `asked`."""
         try:
             async with (
                 asyncio.timeout(within_s),
@@ -129,8 +129,8 @@ class Endpoint:
     async def asked(
         self, prompt: str, question: str, max_tokens: int, temperature: float | None = None
     ) -> AsyncIterator[AsyncIterator[Piece]]:
-        """The pieces of the answer, once the endpoint has begun one. Leaving takes the question back. Raises
-        AssistantError and AssistantBusy, in here and while the pieces come. `temperature`: None leaves it to the model."""
+        """Yield an iterator over the answer's pieces once the answer starts. Leaving the context cancels the request. Raises
+        AssistantError and AssistantBusy, on entry and during iteration. `temperature`: None means the model's default."""
         body = {
             "model": self.model,
             "messages": [{"role": "system", "content": prompt}, {"role": "user", "content": question}],
@@ -146,11 +146,11 @@ class Endpoint:
             yield self._shown(self._whole(response) if kind == JSON else self._streamed(response))
 
     async def check(self) -> None:
-        """Raises AssistantError when the endpoint does not answer, or does not have the model."""
+        """Check that the endpoint answers and has the model. Raises AssistantError."""
         try:
             async with asyncio.timeout(self._bounds.silence_s), self._opened("GET", "/models") as response:
                 listing = await self._start_of(response, LISTING_MAX + 1)
-        except TimeoutError:  # it dripped
+        except TimeoutError:  # data arrived, but too slowly
             raise silent(self._bounds.silence_s) from None
         if len(listing) > LISTING_MAX:
             raise garbled()
@@ -163,9 +163,9 @@ class Endpoint:
             raise unknown_model(self.model)
 
     async def _begun(self, stack: AsyncExitStack, body: Mapping[str, Any], max_tokens: int) -> httpx.Response:
-        """Ask again with the newer name of the limit, or with the system prompt in the user's message, if the endpoint
-        refuses these. The outcome is not remembered: a refusal may repeat the question, and one user's question must not
-        change how the next one is asked."""
+        """Send the request. If the endpoint rejects the limit's name or system messages, retry with the newer name or with
+        the system prompt in the user message. The outcome is not cached: an error text may quote the question, so one
+        user's question could otherwise change the next user's request."""
         limit = LIMIT
         while True:
             opened = self._opened("POST", "/chat/completions", {**body, limit: max_tokens})
@@ -212,7 +212,7 @@ class Endpoint:
         return _WantsNewerLimit(refusal.message) if NEWER_LIMIT.encode() in said else refusal
 
     async def _start_of(self, response: httpx.Response, most: int) -> bytes:
-        """Of its body, `most` bytes or all."""
+        """Return the first `most` bytes of the body."""
         found = bytearray()
         async for data in self._bytes(response):
             found += data
@@ -251,8 +251,8 @@ class Endpoint:
             raise garbled()
 
     async def _shown(self, pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
-        """Yield the text to show, the last piece with its `finish`. An answer over the bound ends there as one that is too
-        long for the model does."""
+        """Yield the visible text; the last piece has `finish`. An answer over the character limit ends there with
+        `finish` "length"."""
         shown = AnswerText()
         left = self._bounds.characters
         async for found in pieces:

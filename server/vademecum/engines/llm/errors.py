@@ -1,5 +1,4 @@
-"""Why an endpoint did not answer, in words. None of them are the endpoint's own: those may repeat the question, the
-prompt or the key."""
+"""Errors of an endpoint. No message quotes the endpoint's text, which may contain the question, the prompt or the key."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def unreachable() -> AssistantUnreachable:
 
 def silent(seconds: float) -> AssistantSilent:
     return AssistantSilent(
-        f"The assistant has said nothing for {seconds:g} s. It may be busy or loading its model. {SAFE}"
+        f"The assistant sent nothing for {seconds:g} s. It may be busy or loading its model. {SAFE}"
     )
 
 
@@ -47,7 +46,7 @@ def failed() -> AssistantBroke:
 
 
 def empty(finish: str | None, max_tokens: int) -> AssistantBroke:
-    """Return the refusal for an answer without text. `finish`: why the model stopped."""
+    """Return the error for an answer without text. `finish`: why the model stopped."""
     if finish == "length":
         return AssistantBroke(
             f"The assistant used all {max_tokens:,} tokens that an answer may have before it wrote any text, most "
@@ -77,7 +76,7 @@ def unknown_model(model: str) -> ModelUnknown:
 
 
 def by_status(status: int, model: str, retry_after: str | None) -> VademecumError:
-    """The refusal that an answer other than 200 is."""
+    """Return the error for an HTTP status other than 200."""
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return AssistantKeyRefused(
             "The assistant does not accept the server's key. Whoever runs the server can set another one "
@@ -105,7 +104,7 @@ def by_status(status: int, model: str, retry_after: str | None) -> VademecumErro
 
 
 def _seconds(retry_after: str | None) -> int:
-    """Of a Retry-After in seconds; a date is not worth reading."""
+    """Return the seconds of a Retry-After header, from 1 to RETRY_MAX_S. Dates are not supported and give RETRY_S."""
     if retry_after is None or not (retry_after.isascii() and retry_after.isdigit()) or len(retry_after) > 9:
         return RETRY_S
     return min(max(int(retry_after), 1), RETRY_MAX_S)

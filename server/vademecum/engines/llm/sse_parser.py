@@ -1,6 +1,6 @@
-"""Pieces of an answer from the bytes of an endpoint: each line of its server-sent events is a piece of the answer.
+"""Parse the server-sent events of an endpoint into pieces of an answer, one per line.
 
-Lines and not whole events: no endpoint cuts its JSON into lines, and some forget the empty one between events.
+The parser works on lines, not events: no endpoint splits its JSON over lines, and some omit the blank line between events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FINISHES: tuple[Finish, ...] = get_args(Finish)
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """`finish`: why the answer ends with this piece. `restarts`: the text before this piece was reasoning."""
+    """A piece of an answer. `finish`: why the answer ends here. `restarts`: all text before this piece was reasoning."""
 
     text: str
     finish: Finish | None = None
@@ -32,7 +32,7 @@ class _ContentPart(msgspec.Struct):
 
 
 class _Delta(msgspec.Struct):
-    """`content`: a text, or (Mistral's Magistral) a list of parts, of which those of the type "text" are the answer."""
+    """`content`: a string, or (Mistral's Magistral) a list of parts; parts of type "text" form the answer."""
 
     content: str | list[_ContentPart] | None = None
 
@@ -44,7 +44,7 @@ class _Delta(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    """`message`: in place of `delta`, if the endpoint does not stream."""
+    """`message` replaces `delta` if the endpoint does not stream."""
 
     index: int | None = 0
     delta: _Delta | None = None
@@ -53,7 +53,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Chunk(msgspec.Struct):
-    """`object`: "error" if vLLM has failed."""
+    """`object`: "error" if vLLM failed."""
 
     choices: list[_Choice] | None = None
     error: Any = None
@@ -65,7 +65,7 @@ _DONE = Piece("", "stop")
 
 
 class Lines:
-    """Whole lines out of bytes. Cut at bytes, so that a character that arrives in two halves is whole again."""
+    """Splits a byte stream into complete lines, before decoding, because a chunk may end inside a character."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -90,7 +90,7 @@ class Lines:
 
 
 def piece(line: bytes) -> Piece | None:
-    """Return None for a line without content: a comment, a chunk that counts tokens. Raises AssistantBroke."""
+    """Parse a line; return None if it has no content, such as a comment or token counts. Raises AssistantBroke."""
     line = line.removeprefix(codecs.BOM_UTF8).strip()
     if line.startswith(b"{"):
         return whole(line)
@@ -104,7 +104,7 @@ def piece(line: bytes) -> Piece | None:
 
 
 def whole(body: bytes) -> Piece | None:
-    """Return the answer of an endpoint that sends one JSON object though it was asked to stream."""
+    """Parse the single JSON object of an endpoint that ignores `stream`. Raises AssistantBroke."""
     found = _piece(_decoded(body.removeprefix(codecs.BOM_UTF8)))
     return None if found is None else msgspec.structs.replace(found, finish=found.finish or "stop")
 

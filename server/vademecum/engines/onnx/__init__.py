@@ -1,1 +1,1 @@
-"""Embeddings by onnxruntime: models as manifests, built from published weights, run one text at a time."""
+"""Compute embeddings with onnxruntime. A manifest describes each model; graphs are built from published weights."""

@@ -1,6 +1,6 @@
-"""A folder of a model is built beside the others and put in its place in one step, whole and on the disk.
+"""Build a model's folder beside the installed models and move it into place in one step.
 
-At any moment the old model or the new one stands there: a server that is just starting, or a crash, finds one of them.
+At any moment the old or the new model is complete on disk, so a starting server or a crash always finds one of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EXCHANGE = 2  # RENAME_EXCHANGE
 
 @contextlib.contextmanager
 def staging_folder(models_dir: Path, name: str) -> Iterator[Path]:
-    """A folder beside the models, gone afterwards whatever happens."""
+    """Yield a temporary folder beside the models; remove it at the end, also after an error."""
     models_dir.mkdir(parents=True, exist_ok=True)
     for stale in models_dir.glob(f".{name}.new-*"):  # left by a process that was killed
         if time.time() - stale.stat().st_mtime > STALE_S:
@@ -38,16 +38,17 @@ def staging_folder(models_dir: Path, name: str) -> Iterator[Path]:
 
 
 def install_folder(new: Path, target: Path) -> None:
-    """`new` becomes `target`. What was there before takes the place of `new`, for `staging` to remove."""
+    """Rename `new` to `target`. A previous `target` gets the name of `new`, and `staging_folder` removes it."""
     sync_folder(new)
     try:
         new.rename(target)
-    except OSError:  # something is there
+    except OSError:  # the target exists
         _exchange(new, target)
     sync_folder(target.parent)
 
 
 def write_synced(path: Path, data: bytes) -> None:
+    """Write a file and flush it to disk."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -55,7 +56,7 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Swap the names of two folders. Python has no call for it: Linux does it in one step, elsewhere it takes three."""
+    """Swap the names of two folders. Linux does it in one system call, which Python lacks; elsewhere it takes three."""
     swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
     if swap is not None:
         if not swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):

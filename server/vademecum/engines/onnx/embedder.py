@@ -1,9 +1,8 @@
-"""Text in, vectors out: one onnxruntime session, one text a run, as many threads as cores, questions first.
+"""Embed texts with one onnxruntime session, one text per run, on as many threads as cores. Queries come first.
 
-A text alone gives the same vector as a text in company, because there is no company: padding a batch was slower and
-one text a run is what the browser does. Both queues, of passages and of questions, are bounded: a call that does not
-fit is refused as a whole, at once, with the time after which to try again, and a question that has waited too long is
-refused then. A call that is cancelled takes its texts out of the queue.
+Texts are not batched: padding was slower when measured, and the browser also runs one text at a time. So a vector does
+not depend on other texts. Both queues, of passages and of queries, are bounded. A call that does not fit is rejected at
+once as a whole, with a retry time. A query that waits too long is rejected. A cancelled call leaves the queue.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from vademecum.model.text.normalization import for_tokenizer
 
 Vectors = NDArray[np.float32]
 CAPACITY = 1024  # passages that may wait
-QUERY_CAPACITY = 128  # questions that may wait: a second or two of work
+QUERY_CAPACITY = 128  # queries that may wait: one or two seconds of work
 SHARE = 4  # one user may fill a quarter of a queue
-PASSAGES_NICE = 10  # how far the threads that embed passages step back
-QUERY_TIMEOUT_S = 10.0  # the longest that anybody waits for the vector of a question
-LOOK_S = 0.1  # how often the thread that keeps a core free asks whether it still must
+PASSAGES_NICE = 10  # added to the nice value of threads that embed passages
+QUERY_TIMEOUT_S = 10.0  # the longest wait for the vector of a query
+LOOK_S = 0.1  # how often the thread that leaves a core free polls `is_idle`
 _SECONDS_AT_FIRST = 0.1
 
 
@@ -51,7 +50,7 @@ class _Call:
         self.future: asyncio.Future[Vectors] = loop.create_future()
 
     def settle(self, error: BaseException | None = None) -> None:
-        """From any thread: give the caller its vectors or the error. The loop may be gone by then."""
+        """Resolve the future with the vectors or the error. Thread-safe; ignores a closed event loop."""
         self.over = True
         try:
             self.loop.call_soon_threadsafe(self._settle, error)
@@ -71,14 +70,14 @@ _Job = tuple[_Call, int]
 
 
 class _Lane:
-    """Waiting texts, served by user in turn. `capacity`: of all users together."""
+    """A queue of texts, served round-robin by user. `capacity`: texts of all users together."""
 
     def __init__(self, capacity: int, threads: int, per_user: int) -> None:
         self.queue: FairQueue[_Job] = FairQueue(threads, per_user)
         self.capacity = capacity
 
     def has_room(self, user_id: str, count: int) -> bool:
-        """Return whether `count` more texts of a user fit. A call that is larger than the lane must wait alone."""
+        """Return whether `count` more texts of a user fit. A call larger than the lane fits only an empty lane."""
         waiting = self.queue.waiting(user_id)
         if user_id != SERVER and waiting and waiting + count > self.capacity // SHARE:
             return False
@@ -86,8 +85,10 @@ class _Lane:
 
 
 class Embedder:
-    """A model that is ready. Open it from any thread, call it from a running event loop, close it once. `alone`: may
-    passages take all cores, is nobody there who wants one? Asked from other threads."""
+    """An open model. Create it from any thread, call it from a running event loop, close it once.
+
+    `is_idle`: return whether passages may use all cores, because no request waits; called from worker threads.
+    Raises ModelError if the model is missing or damaged."""
 
     def __init__(
         self,
@@ -123,12 +124,12 @@ class Embedder:
 
     @property
     def model(self) -> str:
-        """The manifest's hash: what goes beside every vector."""
+        """Return the manifest's hash, which is stored with each vector."""
         return self._manifest.hash
 
     @property
     def same_memory(self) -> float | None:
-        """The cosine from which on two memories may say the same; None if it was not fitted for this model."""
+        """Return the minimum cosine of two memories with the same meaning; None if not fitted for this model."""
         fitted = pinned_models.fitted_thresholds(self._manifest)
         return fitted.same_memory if fitted is not None else None
 
@@ -138,37 +139,37 @@ class Embedder:
 
     @property
     def queue_length(self) -> int:
-        """Texts in the queue."""
+        """Return the number of texts that wait."""
         return len(self._queries.queue) + len(self._passages.queue)
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of a text alone: no prefix, no [CLS] and [SEP], not cut."""
+        """Return the number of tokens of a text without prefix, special tokens and truncation."""
         return len(self._encoded(text, special=False))
 
     def token_ids(self, text: str) -> list[int]:
-        """The ids the model is given: begins with [CLS], ends with [SEP] whatever was cut in front of it."""
+        """Return the model's input ids, from [CLS] to [SEP], truncated to `max_tokens` with [SEP] kept."""
         ids = self._encoded(text, special=True)
         most = self._manifest.max_tokens
         return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
 
     def _encoded(self, text: str, *, special: bool) -> list[int]:
-        """By way of a batch of one: `encode` holds Python's lock, and so the event loop, half a second for a long text."""
+        """Tokenize as a batch of one: `encode` holds the GIL, which blocks the event loop half a second for a long text."""
         [encoding] = self._tokenizer.encode_batch_fast([for_tokenizer(text)], add_special_tokens=special)
         ids: list[int] = encoding.ids
         return ids
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """One vector a text, n × dims, in order. At most `capacity` texts wait; more raises EmbedderBusy."""
+        """Return one vector per text, n × dims, in order. Raises EmbedderBusy if the texts exceed `capacity`."""
         prefix = self._manifest.prefixes.passage
         return await self._submit([prefix + text for text in texts], self._passages)
 
     async def embed_query(self, text: str) -> Vectors:
-        """The vector of a question, ahead of every passage that waits. Raises EmbedderBusy if too many questions wait,
-        and when this one has waited `query_timeout_s`."""
+        """Return the vector of a query, ahead of all waiting passages. Raises EmbedderBusy if too many queries wait,
+        or after a wait of `query_timeout_s`."""
         return await self._at_once(self._manifest.prefixes.query + text)
 
     async def embed_statement(self, text: str) -> Vectors:
-        """The vector that `passages` would give, as soon as that of a question: to compare like with like."""
+        """Return the vector of a text as `embed_passages` does, with the priority of a query, to compare statements."""
         return await self._at_once(self._manifest.prefixes.passage + text)
 
     async def _at_once(self, text: str) -> Vectors:
@@ -180,7 +181,7 @@ class Embedder:
         return np.ascontiguousarray(vectors[0])
 
     def close(self, *, finish: bool = False) -> None:
-        """Stop the threads: after what is queued (`finish`), or after what is running, refusing the rest."""
+        """Stop the threads. `finish`: embed all queued texts first; otherwise their calls raise EmbedderClosed."""
         with self._wake:
             self._closing = True
             dropped = [] if finish else [*self._queries.queue.clear(), *self._passages.queue.clear()]
@@ -191,7 +192,7 @@ class Embedder:
             thread.join()
 
     async def aclose(self, *, finish: bool = False) -> None:
-        """`close` without holding up the event loop."""
+        """Close without blocking the event loop."""
         await asyncio.to_thread(self.close, finish=finish)
 
     async def _submit(self, texts: Sequence[str], lane: _Lane) -> Vectors:
@@ -219,16 +220,16 @@ class Embedder:
             lane.queue.discard(user_id, lambda job: job[0] is call)
 
     def _busy(self, lane: _Lane) -> EmbedderBusy:
-        """Try again when about half of the lane is done."""
+        """Return the error for a full lane. `retry_after_s` estimates when half of the lane is done."""
         seconds = max(1, math.ceil(len(lane.queue) * self._seconds / self._workers / 2))
         plural = "" if seconds == 1 else "s"
         return EmbedderBusy(
-            f"The model has more to do than it can take on. Nothing is lost; try again in {seconds} second{plural}.",
+            f"The model is busy. Nothing is lost; try again in {seconds} second{plural}.",
             retry_after_s=seconds,
         )
 
     def _work(self, number: int) -> None:
-        """One thread. The first takes questions only, so that one never waits behind a long passage."""
+        """Run a worker thread. Thread 0 takes queries only, so no query waits for a long passage."""
         if number > 0:
             _step_back()
         while (taken := self._next(number)) is not None:
@@ -262,7 +263,7 @@ class Embedder:
                 self._wake.notify_all()
 
     def _may_take(self, number: int) -> bool:
-        """A passage. The last of several threads keeps a core free for whoever asks."""
+        """Return whether a thread may take a passage. The last of several threads leaves a core free for requests."""
         return number == 1 or number < self._workers or self._is_idle()
 
     def _done(self, call: _Call, number: int, vector: Vectors, seconds: float) -> None:
@@ -283,7 +284,7 @@ class Embedder:
 
 
 def _step_back() -> None:
-    """Linux lets a single thread be less urgent: questions and the event loop then get a core as soon as they want it."""
+    """Lower this thread's priority, so queries and the event loop get a core at once. Only Linux has it per thread."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + PASSAGES_NICE)
@@ -317,7 +318,7 @@ def _open_tokenizer(path: Path) -> Tokenizer:
 
 
 def _cores() -> int:
-    """Cores this process may use, which in a container are fewer than the machine has."""
+    """Return the number of cores of this process; a container may have fewer than the machine."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

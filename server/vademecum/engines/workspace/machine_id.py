@@ -1,7 +1,7 @@
-"""A mark of this machine, so that a folder which is not here is not taken for one that was moved away.
+"""Compute an id of this machine, so a folder on another machine is not mistaken for a moved folder.
 
-Another computer, a container and a user with another home folder have each another. It is a hash, as names of computers
-are often those of persons; and a short one, for it tells a person's few machines apart.
+Each computer, container and home folder has its own id. It is a hash, because host names often contain names of persons.
+64 bits suffice to distinguish a person's few machines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def machine(home: str) -> str:
 
 
 def _id() -> str:
-    """A container has none, or its computer's; then its name is its own."""
+    """Return /etc/machine-id or "". A container may lack it or share its host's; its host name is its own."""
     try:
         with open(ID_FILE, "rb") as file:
             return file.read(ID_MAX).decode(errors="replace").strip()
@@ -26,7 +26,7 @@ def _id() -> str:
 
 
 def _hash(content: bytes) -> str:
-    """FNV-1a of 64 bits: hashlib is slow to load, and `vademecum record` starts at each step of an agent."""
+    """Return the 64-bit FNV-1a hash. hashlib is slow to import, and `vademecum record` starts at each agent step."""
     number = 0xCBF29CE484222325
     for byte in content:
         number = (number ^ byte) * 0x100000001B3 % 2**64

@@ -1,7 +1,7 @@
-"""Which project a folder belongs to. One resolver for everything that reads or writes what agents do.
+"""Resolve a folder to its project. All code that reads or writes agent activity uses this resolver.
 
-The nearest `.vademecum.toml` up to the repository's root; else the repository; else the folder itself. All paths are
-canonical (symlinks resolved), so that a folder has one identity by whichever way one came to it.
+The nearest `.vademecum.toml` up to the repository's root decides, then the repository, then the folder itself. All paths
+are canonical (symlinks resolved), so a folder has one identity.
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ from vademecum.model.agents.project_identity import (
 
 
 class Place(namedtuple("Place", ("identity", "top", "home"))):
-    """`top`: the folder here that is the project's root; in a worktree not the one that the identity names."""
+    """A project's location. `top`: its local root folder; in a worktree this is not the folder that `identity` names."""
 
     __slots__ = ()
 
     def relative(self, path: str, cwd: str) -> str:
-        """A path that an agent in `cwd` named, as it is stored."""
+        """Return the stored form of a path that an agent in `cwd` used."""
         return relative(_absolute(path, cwd, self.top), self.top, self.home)
 
 
 def identify(cwd: str, home: str) -> FolderIdentity:
+    """Return the identity of a folder's project. Raises BadRequest as `locate`."""
     found: FolderIdentity = locate(cwd, home).identity
     return found
 
 
 def locate(cwd: str, home: str, configured: bool = True) -> Place:
-    """Raises BadRequest for `/` and, unless configs are left out, for one that does not fit."""
+    """Return the project location of a folder. `configured`: read configs.
+    Raises BadRequest for `/` and for an invalid config."""
     folder, home = os.path.realpath(cwd), os.path.realpath(home)
     if folder == "/":
         raise BadRequest("The folder / is no project. Work in a folder of its own.")
@@ -59,21 +61,21 @@ def _place(name: str, top: str, root: str, source: str, home: str) -> Place:
 
 
 def _up_to(folder: str, repository: Repository | None, home: str) -> list[str]:
-    """Where a config may lie: nowhere above the repository, and never in the home folder or above that."""
+    """Return the folders to search for a config: none above the repository, none at or above the home folder."""
     inside = [one for one in ancestors(folder) if not within(home, one)]
     return [one for one in inside if within(one, repository.top)] if repository else inside
 
 
 def _in_main(folder: str, repository: Repository | None) -> str:
-    """The folder of the main repository that a worktree's folder stands for."""
+    """Return the folder in the main checkout that corresponds to a worktree's folder."""
     if repository is None:
         return folder
     return os.path.normpath(os.path.join(repository.root, os.path.relpath(folder, repository.top)))
 
 
 def _absolute(path: str, cwd: str, top: str) -> str:
-    """As it was named, if that lies in the project, by whichever way one came to the project; else where it really is.
-    The last part is not resolved: a link is what was written, not what it leads to."""
+    """Return the path as named if it lies in the project, even through a symlink to the project; otherwise its canonical
+    path. The last component is not resolved, because the agent changed the link, not its target."""
     if path[1:3] in {":\\", ":/"} or path.startswith("\\\\"):
         return path
     named = os.path.normpath(os.path.join(cwd, path))

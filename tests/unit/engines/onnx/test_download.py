@@ -251,7 +251,7 @@ def test_a_hub_that_gives_up_keeps_what_came(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     hub.statuses = [500] * 50
-    with pytest.raises(ModelError, match="the same command goes on") as error:
+    with pytest.raises(ModelError, match="run the same command again") as error:
         pull(tiny, tmp_path, hub)
     assert error.value.code == "MODEL_HUB"
     assert len(hub.statuses) == 50 - download.ATTEMPTS
