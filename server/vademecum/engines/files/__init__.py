@@ -1,10 +1,10 @@
-"""Files: text out of bytes, in a process of its own, so that a hostile file costs one request.
+"""Extract text from files, in one subprocess per file, so a hostile file fails only its own request.
 
-sniff     bytes decide the type, never the name
-encoding  letters out of bytes
-sandbox   the process, its limits, and what its death means
-worker    what runs inside
-<format>  one file a format, imported by the worker alone
+file_type          detects the type from the bytes, never from the name
+charset            decodes text of unknown encoding
+subprocess_runner  starts the process, limits it and interprets its exit
+worker             runs inside the process
+formats            one module per format, imported only by the worker
 
-This package imports none of them by itself: the process that reads a file would load the sandbox too.
+This package imports no module, because the worker process would then load the subprocess runner too.
 """

@@ -1,4 +1,4 @@
-"""What is this file? The bytes decide; the name only tells kinds of plain text apart."""
+"""Detect a file's type from its bytes. The name only distinguishes kinds of plain text."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MAIN_TYPES = {
 }
 _MARKUP_ENDINGS = {"html", "htm", "xhtml"}
 _PDF_END = re.compile(rb"startxref\s+\d+\s+%%EOF\s*$")
-# Nothing once taken is given back: a text may begin with any number of remarks.
+# Possessive quantifiers prevent backtracking, because a text may begin with any number of comments.
 _HTML = re.compile(
     rb"^\s*+(<\?xml[^>]*+>\s*+)?+(?><!--.*?-->\s*+)*+<(!doctype\s+html|html|head|body)\b", re.I | re.S
 )
 
 
 def sniff(data: bytes, filename: str) -> str:
-    """The MIME type. Raises Unreadable for what has no parser."""
+    """Return the MIME type of a file. Raises Unreadable if no parser supports it."""
     if _is_pdf(data):
         return PDF
     if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
@@ -46,7 +46,7 @@ def sniff(data: bytes, filename: str) -> str:
 
 
 def _is_pdf(data: bytes) -> bool:
-    """The mark may stand anywhere in the first 1,024 bytes; but a text may speak of it."""
+    """Return whether `%PDF-` is in the first 1,024 bytes and the file is not a text that mentions it."""
     head = data[:1024]
     if b"%PDF-" not in head:
         return False
@@ -81,7 +81,7 @@ def _archive(data: bytes) -> str:
 
 
 def _content_types(archive: zipfile.ZipFile) -> bytes:
-    """Return the list of types of an Office file, whose main part may have any name."""
+    """Return the content types of an Office file. Its main part may have any name."""
     name = "[Content_Types].xml"
     is_listed = name in archive.namelist() and archive.getinfo(name).file_size < 2**20
     return archive.read(name) if is_listed else b""

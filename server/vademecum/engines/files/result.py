@@ -1,4 +1,4 @@
-"""What a parser gives: stretches of text that know their page and section; or a clear reason why there is none."""
+"""Define the result of a parser: parts of text with page and section, or an error with a reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EPUB = "application/epub+zip"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-# By the member that makes an archive one of these. Some programs write document2.xml.
+# The main member identifies the type of an archive. Some programs write document2.xml.
 OOXML = {
     re.compile(r"word/document[0-9]*\.xml", re.I): DOCX,
     re.compile(r"ppt/presentation\.xml", re.I): PPTX,
@@ -23,7 +23,7 @@ SECTION_MAX = 1000  # characters
 
 
 class Part(msgspec.Struct):
-    """A stretch of a document in reading order. `page` counts from 1."""
+    """A part of a document's text, in reading order. `page` counts from 1."""
 
     text: str
     page: int | None = None
@@ -31,7 +31,7 @@ class Part(msgspec.Struct):
 
 
 def joined(parts: list[Part]) -> list[Part]:
-    """Neighbours of one section as one part."""
+    """Merge adjacent parts of the same section."""
     runs = groupby(parts, lambda part: part.section)
     return [Part("\n\n".join(part.text for part in run), section=section) for section, run in runs]
 
@@ -43,8 +43,8 @@ class Parsed(msgspec.Struct):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Bounds of one parsing. `expansion_*`: of what an archive unpacks to, in bytes and against its own size; `parts`: each
-    costs the server, which has no bound of its own, most of a kilobyte of memory, however short its text."""
+    """Limits for parsing one file. `expansion_*`: the unpacked size of an archive, in bytes and relative to its own size.
+    `parts`: each part takes almost 1 KB in the server, which has no memory limit, even if its text is short."""
 
     seconds: float = 60
     memory_bytes: int = 2**30
@@ -56,7 +56,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Unreadable(Exception):
-    """No text can be had. `code` is stable; `message` is for a person. Nothing of the file stands in either."""
+    """The file yields no text. `code` is stable; `message` is for users. Neither quotes the file."""
 
     def __init__(self, code: str, message: str | None = None) -> None:
         self.code = code

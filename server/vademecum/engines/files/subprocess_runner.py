@@ -1,4 +1,4 @@
-"""A process a file. It may be killed, crash or hang: each is one clear refusal for one request."""
+"""Parse each file in its own process. A kill, crash or hang becomes one Unreadable error for one request."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PER_USER = max(1, CORES - 1)
 _slots: dict[int, FairSlots] = {}
 _threads = ThreadPoolExecutor(SLOTS, "reading")  # a thread waits for each process
 GRACE_S = 1.0
-# A library fell over the file. Any other death without a word, also an exit, is want of memory: what parsers raise is told.
+# Crashes of a library. Every other exit without output means out of memory, because the worker reports exceptions.
 _CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 
 
 async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Parsed:
-    """Return the text of a file. Raises Unreadable and nothing else. Users take turns, each with at most PER_USER files at
-    a time."""
+    """Return the text of a file. Raises only Unreadable. Slots are shared fairly, with at most PER_USER concurrent files
+    per user."""
     limits = limits or Limits()
     async with _fair_slots().hold(current_user.get()):
         task = msgspec.msgpack.encode(Task(filename, limits, data))
@@ -38,7 +38,7 @@ async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Par
 
 
 def meaning(code: int, output: bytes) -> Parsed:
-    """What a process says by its end and its words. Raises Unreadable."""
+    """Return the result of a process from its exit code and output. Raises Unreadable."""
     if code == -signal.SIGXCPU:
         raise Unreadable("PARSE_TIMEOUT")
     try:
@@ -66,7 +66,7 @@ async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
     try:
         output = await asyncio.shield(talk)
     finally:
-        if not talk.done():  # nobody waits for it any more
+        if not talk.done():  # the caller was cancelled
             process.kill()
             await asyncio.wait([talk])
     if output is None:
@@ -75,8 +75,8 @@ async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Not by the event loop: uvloop forks, and runs in a copy of this whole process what libraries (LanceDB) do then,
-    which may hang. This shares the memory until the new program starts, and is quicker the larger the server is."""
+    """Start the worker with vfork, not through the event loop. uvloop forks, which runs the at-fork handlers of libraries
+    (LanceDB) and may hang. vfork shares memory until exec, so it does not slow down as the server grows."""
     return subprocess.Popen(  # noqa: S603 - nothing of the file or its name is in the command
         [
             sys.executable,
@@ -93,7 +93,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _talk(process: subprocess.Popen[bytes], task: bytes, seconds: float) -> bytes | None:
-    """What it said; None if it took too long. Afterwards there is no process."""
+    """Return the process's output, or None on timeout. The process has ended on return."""
     with process:
         try:
             return process.communicate(task, seconds)[0]

@@ -1,4 +1,4 @@
-"""Tables: the names of the columns stand above each stretch of rows, so that a passage says what its numbers are."""
+"""Split tables into parts and repeat the column names above each, so a passage explains its numbers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _EDGES = " \t\xa0\"'"
 
 
 class Row(NamedTuple):
-    """`number` counts from 1, as spreadsheets do. A cell may hold a line end."""
+    """A row of a table. `number` counts from 1, as in spreadsheets. A cell may contain line ends."""
 
     number: int
     text: str
 
 
 def table(whole: Part, rows: Iterable[Row], separators: str) -> list[Part]:
-    """`whole`, or, if that is more than one chunk and names its columns, stretches of a chunk each. `rows`: its own, with
-    one of the separators between the cells."""
+    """Split a table with column names into parts of one chunk each; return `whole` if it fits a chunk or has no names.
+    `rows`: the rows of `whole`, whose cells are separated by one of `separators`."""
     if points(whole.text) <= BUDGET:
         return [whole]
     coming = iter(rows)
@@ -50,7 +50,7 @@ def table(whole: Part, rows: Iterable[Row], separators: str) -> list[Part]:
 
 
 def _stretches(rows: Iterable[Row], rooms: Iterator[int]) -> Iterator[list[Row]]:
-    """As many rows as fit into each room, and one at least. `rooms`: in points."""
+    """Yield groups of rows that fit the given sizes, with at least one row each. `rooms`: sizes in points."""
     stretch: list[Row] = []
     left = next(rooms)
     for row in rows:
@@ -65,7 +65,7 @@ def _stretches(rows: Iterable[Row], rooms: Iterator[int]) -> Iterator[list[Row]]
 
 
 def _names(rows: Sequence[Row], separators: str) -> int | None:
-    """Which row names the columns: several names, none a number, and numbers below one of them."""
+    """Return the index of the header row: several names, no numbers, and a numeric column below. None if there is none."""
     said = "".join(row.text for row in rows[:LOOKED_AT])
     separator = max(separators, key=said.count)
     for at, row in enumerate(rows[:LOOKED_AT]):
@@ -77,13 +77,13 @@ def _names(rows: Sequence[Row], separators: str) -> int | None:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Several, and none a number. One may be missing, as above what the rows are called."""
+    """Return whether the cells can be column names: at least two, no number, at most one empty (above row labels)."""
     said = [cell for cell in cells if cell]
     return len(said) > 1 and len(cells) - len(said) <= 1 and not any(map(_NUMBER.fullmatch, said))
 
 
 def _has_numbers(rows: Sequence[Sequence[str]]) -> bool:
-    """In three of four rows of a column. A row of a workbook has no empty cells at its end."""
+    """Return whether a column has numbers in three quarters of its rows. Workbook rows omit trailing empty cells."""
     columns = zip_longest(*rows, fillvalue="") if len(rows) > 1 else ()
     return any(
         sum(bool(_NUMBER.fullmatch(cell)) for cell in column) * 4 >= 3 * len(rows) for column in columns
@@ -91,14 +91,14 @@ def _has_numbers(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _cells(row: Row, separator: str, most: int) -> list[str]:
-    """None of a row that costs more than `most` points."""
+    """Return the cells of a row; no cells if the row takes more than `most` points."""
     if points(row.text) > most:
         return []
     return [cell.strip(_EDGES) for cell in quoted(row.text.split(separator), separator)]
 
 
 def quoted(pieces: Iterable[str], between: str) -> Iterator[str]:
-    """The pieces; one goes on while a quotation mark is open in it."""
+    """Yield the pieces, joining those that an open quotation mark spans."""
     held: list[str] = []
     is_open = False
     for piece in pieces:

@@ -1,6 +1,6 @@
-"""The process that reads one file: limits first, then bytes from standard input, a result to standard output.
+"""Run the process that parses one file: read it from standard input, set limits, write the result to standard output.
 
-Run by `subprocess_runner` alone. Whatever happens here, the parent sees a result, a refusal, or a dead child.
+Only `subprocess_runner` starts it. The parent sees a result, an error code or a dead child.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vademecum.engines.files.result import (
     Unreadable,
 )
 
-# By what `sniff` says: the file here, and its function. What is not named is read as plain text.
+# Module and function by MIME type. All other types are read as plain text.
 _PARSERS = {
     PDF: ("formats.pdf", "parse"),
     DOCX: ("formats.ooxml.docx", "parse"),
@@ -43,7 +43,7 @@ _PARSERS = {
     "text/tab-separated-values": ("formats.text", "parse_tsv"),
     "text/rtf": ("formats.text", "parse_rtf"),
 }
-# What the loader, the system, lxml and Python say when there is none left; the last two where even the reason is lost.
+# Out-of-memory messages of the loader, the system, lxml and Python. The last two appear when even the reason is lost.
 _NO_MEMORY = (
     "failed to map segment",
     "cannot allocate memory",
@@ -76,9 +76,10 @@ def die_first() -> None:
 
 
 def confine(limits: Limits) -> None:
+    """Set the resource limits of this process."""
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-    # Two limits, because at the second one the system kills in the same way as for want of memory.
+    # SIGXCPU comes at the soft limit; at the hard limit the kernel sends SIGKILL, as for out of memory.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -86,7 +87,7 @@ def confine(limits: Limits) -> None:
 
 
 def read(task: Task) -> Parsed:
-    """Sniff and parse. Raises Unreadable, or whatever a library raises on a hostile file."""
+    """Detect the type and parse. Raises Unreadable, or any exception of a library on a hostile file."""
     from vademecum.engines.files.file_type import sniff
 
     kind = sniff(task.data, task.filename)
@@ -96,13 +97,13 @@ def read(task: Task) -> Parsed:
         raise Unreadable("TOO_EXPANSIVE")
     if not any(part.text.strip() for part in parsed.parts):
         raise Unreadable("EMPTY")
-    for part in parsed.parts:  # it is told with each part again
+    for part in parsed.parts:  # the section is sent with each part
         part.section = part.section and part.section[:SECTION_MAX]
     return parsed
 
 
 def _parse(kind: str, task: Task) -> Parsed:
-    """Only the library that is needed is imported: a text file must not wait for the others."""
+    """Parse the file, importing only the library for its type, so a text file does not wait for the others."""
     module, verb = _PARSERS.get(kind, ("formats.text", "parse_plain"))
     parse = getattr(import_module(f"vademecum.engines.files.{module}"), verb)
     parsed: Parsed = parse(task.data, kind) if verb == "parse_plain" else parse(task.data, task.limits)
@@ -110,7 +111,7 @@ def _parse(kind: str, task: Task) -> Parsed:
 
 
 def refusal(error: BaseException) -> str:
-    """The code for what went wrong. The want of memory has many faces, and what follows from it looks like damage."""
+    """Return the error code of an exception. Out of memory appears in many forms, and its consequences look like damage."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError) or any(w in str(cause).lower() for w in _NO_MEMORY):
@@ -122,7 +123,7 @@ def refusal(error: BaseException) -> str:
 
 
 def _is_full() -> bool:
-    """Has this process ever had nearly all the address space that it may have?"""
+    """Return whether this process ever used more than 90 % of its address space limit."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     try:
         found = re.search(r"VmPeak:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
@@ -134,7 +135,7 @@ def _is_full() -> bool:
 
 
 def answer(task: Task) -> bytearray:
-    said = bytearray()  # written into: where memory ends, `encode` crashes and this raises
+    said = bytearray()  # when memory runs out, `encode` crashes, but `encode_into` raises
     encoder = msgspec.msgpack.Encoder()
     try:
         encoder.encode_into(Outcome(parsed=read(task)), said)
@@ -144,8 +145,8 @@ def answer(task: Task) -> bytearray:
 
 
 def main() -> None:
-    os.nice(NICE)  # requests and questions come first
-    # openpyxl would load numpy, at the cost of memory and time, for types that no file has
+    os.nice(NICE)  # the server's requests come first
+    # openpyxl would load numpy, which takes memory and time, for types that no file contains
     sys.modules["numpy"] = None  # type: ignore[assignment]
     die_first()
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Task)

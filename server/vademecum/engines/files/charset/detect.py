@@ -1,4 +1,4 @@
-"""Letters out of bytes: what is marked, what is UTF-8, what is said, what a language's letters show, and then a guess."""
+"""Decode text of unknown encoding: by BOM, as UTF-8, by a declaration, by letter frequency, and last by statistics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vademecum.engines.files.charset.letter_frequency import by_letters
 from vademecum.engines.files.charset.utf16 import wide
 from vademecum.engines.files.result import Unreadable
 
-# The mark of UTF-32 begins with that of UTF-16, so it is asked first.
+# The UTF-32 BOM begins with that of UTF-16, so it is checked first.
 _MARKS = (
     (b"\xff\xfe\0\0", "utf-32"),
     (b"\0\0\xfe\xff", "utf-32"),
@@ -17,16 +17,18 @@ _MARKS = (
     (b"\xfe\xff", "utf-16"),
     (b"\xef\xbb\xbf", "utf-8-sig"),
 )
-SAMPLE = 1_000_000  # bytes that are guessed by
-# What a terminal was told: a letter struck over another (how man pages write bold and underlined), a bell, the end of
-# an old file. ESC and what ends lines are no such marks.
+SAMPLE = 1_000_000  # bytes used to guess the encoding
+# Terminal control characters: a backspace with an overstrike (bold and underline in man pages), BEL, the end-of-file
+# character of DOS. ESC and line ends do not count.
 _STRUCK_OVER = re.compile(r"[^\n\x08]\x08")
 _MARK = re.compile(r"[\0-\x07\x0e-\x1a]")
 _MARK_BYTE = re.compile(rb"[\0-\x07\x0e-\x1a]")
 MARKS_SHARE = 0.02
-_JAPANESE = re.compile(rb"\x1b\$[@B]")  # of ISO-2022-JP, as mail is: two letters of ASCII are one of its own
+_JAPANESE = re.compile(
+    rb"\x1b\$[@B]"
+)  # an escape of ISO-2022-JP, which mail uses: two ASCII bytes form one character
 _NAMED = re.compile(rb"(?:encoding|charset|coding)[:= ]{1,10}[\"']?([a-z0-9_-]+)", re.I)
-# Names of the web that Python does not know.
+# Encoding labels of the web that Python does not know.
 _ENCODINGS = {
     "windows-874": "cp874",
     "dos-874": "cp874",
@@ -43,9 +45,9 @@ _ENCODINGS = {
 
 
 def decode(data: bytes) -> str:
-    """Text in whatever encoding. Raises Unreadable for bytes that are none.
+    """Return the text of bytes in an unknown encoding. Raises Unreadable if they are not text.
 
-    A log with a stray control mark is a text: each becomes a blank. Where there are many it is none.
+    A few control characters, as in a log, become blanks. Many of them mean that the data is not text.
     """
     text = _marked(data)
     if text is None:
@@ -77,13 +79,13 @@ def _unmarked(data: bytes) -> str:
     if b"\0" in data:
         if (found := wide(data)) is not None:
             return found
-        # Sound, drawings and programs would be guessed to be some language.
+        # Statistics would take audio, images and programs for some language.
         raise Unreadable("UNSUPPORTED_TYPE")
     return _guessed(data)
 
 
 def _guessed(data: bytes) -> str:
-    # Most files never come here, so their readers do not wait for the statistics of languages to be loaded.
+    # Imported here because loading language statistics is slow and most files do not need them.
     from charset_normalizer import from_bytes
     from charset_normalizer.utils import any_specified_encoding
 
@@ -107,7 +109,7 @@ def _known(name: bytes) -> str | None:
 
 
 def _nearly(text: str) -> bool:
-    """UTF-8 with a few broken bytes. Other encodings make hardly a sound sequence by chance, and many broken ones."""
+    """Return whether this is UTF-8 with a few invalid bytes. Other encodings give few valid and many invalid sequences."""
     broken = text.count("\ufffd")
     sound = sum(1 for c in text if c > "\x7f") - broken
     return broken * 2 <= sound

@@ -1,6 +1,6 @@
-"""The encoding of a text that names none, by the letters of the language that it would be written in.
+"""Detect an encoding by the letters of the language that the decoded text would have.
 
-Statistics need more than the few accents of a sentence, and take Western text for Eastern even when it is long.
+General statistics need more than the few accents of a sentence, and mistake even long Western text for Eastern.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Set
 
-# What a language writes beyond ASCII. Of two that fit equally well, the first is taken.
+# Non-ASCII letters of each language. The first of equally good matches wins.
 _ALPHABETS = (
     ("cp1252", "äöüßéà"),
     ("cp1252", "àâæçéèêëîïôœùûüÿ"),
@@ -26,7 +26,7 @@ _ALPHABETS = (
     ("cp1250", "čćđšž"),
     ("cp1254", "çğıİöşüâîû"),
 )
-# Letters of languages that write no Latin ones, the commonest first, and the encodings that they had before UTF-8.
+# Letters of non-Latin languages, most frequent first, with their encodings before UTF-8.
 _SCRIPTS = (
     (("cp1251", "koi8-r", "cp866", "iso8859-5", "mac-cyrillic"), "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё"),
     (("cp1251", "koi8-u"), "оаинтіевркслудмпязьбгйчхжїцєшюфщґ"),
@@ -35,7 +35,7 @@ _SCRIPTS = (
     (("cp1256", "iso8859-6"), "اليمونرتبةعدسفهكقحجشطصخأإذىءثزضغظئؤآ"),
     (("cp874",), "านรกเองยมวลีดท่ต้ัสะปคิบขหุแไ์ใจชผโถพธำ็ซูศณฐึษญภ๊ฎฏฉฝฟฆ๋ฬืๆฯ"),
 )
-# Of the same languages before Windows, and on other machines: only what Windows does not explain is one of these.
+# Encodings of DOS, Mac OS and Unix for the same languages. They are tried only if no Windows encoding matches.
 _OLDER = [
     [(older, letters.strip("ªº")) for encoding, letters in _ALPHABETS if encoding == windows]
     for windows, older in (
@@ -54,8 +54,8 @@ LIKELY = 0.55  # words are above 0.65, and the same bytes in another encoding be
 
 
 def by_letters(data: bytes, *, is_plain: bool) -> str | None:
-    """The encoding, or None where several could be, or none. `is_plain`: there are no control marks in it, which the older
-    encodings have signs for."""
+    """Return the encoding, or None if none or several match. `is_plain`: the data has no control
+    characters; only then are older encodings tried."""
     encoding = _by_alphabet(data, _ALPHABETS, _SIGNS) or _by_script(data)
     if encoding is not None or not is_plain:
         return encoding
@@ -64,7 +64,7 @@ def by_letters(data: bytes, *, is_plain: bool) -> str | None:
 
 
 def _by_alphabet(data: bytes, alphabets: Iterable[tuple[str, str]], signs: Set[str]) -> str | None:
-    """The encoding in which these are the letters of one language that writes Latin ones, or None."""
+    """Return the encoding in which the data has only the letters of one Latin-script language, or None."""
     high = Counter(byte for byte in data if byte > 0x7F)
     few = high.total() // 50  # a foreign name does not make a text foreign
     if sum(map(len, _FOREIGN.findall(data))) > few:
@@ -79,9 +79,9 @@ def _by_alphabet(data: bytes, alphabets: Iterable[tuple[str, str]], signs: Set[s
 
 
 def _by_script(data: bytes) -> str | None:
-    """The encoding in which these are words of a language that writes no Latin letters, or None.
+    """Return the encoding in which the data is text of a non-Latin language, or None.
 
-    In another one the same bytes are rare letters, or capitals within words.
+    In a wrong encoding, the same bytes give rare letters or capitals inside words.
     """
     high = sum(byte > 0x7F for byte in data)
     if sum(map(len, _FOREIGN.findall(data))) * 2 < high:
@@ -100,7 +100,7 @@ def _by_script(data: bytes) -> str | None:
 
 
 def _likeness(text: str, letters: str) -> float:
-    """How common the letters beyond ASCII are, 1 for the commonest alone; less for each that is none of them."""
+    """Return how frequent the non-ASCII letters are: 1 if all are the most frequent one, lower for foreign characters."""
     value = {letter: 1 - at / len(letters) for at, letter in enumerate(letters)}
     beyond = Counter(c for c in text if c > "\x7f")
     worth = sum(n * value.get(c.lower(), 0 if c in _SIGNS else -1) for c, n in beyond.items())

@@ -1,11 +1,11 @@
-"""UTF-16 that does not say so, told from what is no text."""
+"""Detect UTF-16 without a BOM."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
 
-# UTF-16 that does not say so is the writing of one of these families, with Latin letters and signs in it.
+# UTF-16 text without a BOM uses one of these script families, plus Latin letters and signs.
 _WIDE_SAMPLE = 100_000
 _LATIN = "\t\n\f\r -~\xa0-\u024f\u0300-\u036f\u1e00-\u1eff\u2000-\u2bff\ufeff\U0001f000-\U0001faff"
 _WIDE = [
@@ -24,8 +24,8 @@ WIDE_MIN = 8  # letters; fewer show nothing
 
 
 def wide(data: bytes) -> str | None:
-    """The text, or None. Its letters are of one part of Unicode; the other way round they are of many, or of none
-    that belong together."""
+    """Return the text if the data is UTF-16, else None. In the right byte order the characters belong to one script
+    family; in the wrong order they scatter over Unicode."""
     found: dict[int, str] = {}
     for encoding, half in (("utf-16-be", 0), ("utf-16-le", 1)):
         with suppress(UnicodeDecodeError):
@@ -36,8 +36,8 @@ def wide(data: bytes) -> str | None:
 
 
 def _is_writing(text: str) -> bool:
-    """Two letters of ASCII make an ideograph, but hardly one of the signs that stand between real ones; and the halves of
-    these are not of ASCII alone."""
+    """Return whether the characters look like text. Two ASCII bytes can form an ideograph, but rarely CJK punctuation or
+    kana; and real ideographs do not consist of two ASCII bytes only."""
     few = len(text) // 50
     if (
         len(_SELDOM.findall(text)) * 2 > len(text)

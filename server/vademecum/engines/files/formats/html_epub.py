@@ -1,4 +1,4 @@
-"""HTML and EPUB: the words that are shown, headings as sections."""
+"""Parse HTML and EPUB into their visible text, with headings as sections."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def parse_html(data: bytes, limits: Limits) -> Parsed:
 
 
 def html_parts(text: str) -> list[Part]:
-    """Parts by heading; the title of the page is the first section."""
+    """Return one part per heading. The page title names the first section."""
     page = _Page()
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     etree.fromstring(text.encode("utf-8", "replace"), parser)
-    # Where there is no memory, it just ends, and may not even say so.
+    # Out of memory, the parser just stops, sometimes without an error.
     if page.open_tags or parser.error_log.filter_from_fatals():
         raise MemoryError
     return page.parts
 
 
 class _Page:
-    """Told of each tag as it is read. No tree is made, so a page may be nested a hundred thousand deep."""
+    """Receives each tag from the parser. No tree is built, so a page may have a nesting depth of 100,000."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
@@ -95,7 +95,7 @@ class _Page:
             self._pieces.append("\n\n" if tag in _HEADINGS or tag == "p" else "\n")
 
     def close(self) -> None:
-        """The end of the page, or of a part of it."""
+        """End the current part, or the page."""
         self._name_section()
         lines = [" ".join(line.split()) for line in "".join(self._pieces).split("\n")]
         self._pieces = []
@@ -106,7 +106,7 @@ class _Page:
             self.parts.append(Part(tidy, section=self._section))
 
     def _leave_section(self) -> None:
-        """A menu before the main part, and a footer behind it, have headings that say nothing of what follows."""
+        """Reset the section to the page title, because headings of menus and footers do not describe the main part."""
         self.close()
         self._section = self._title
 
@@ -125,7 +125,7 @@ def _is_hidden(attributes: Mapping[str, str]) -> bool:
 
 
 def parse_epub(data: bytes, limits: Limits) -> Parsed:
-    """In the order of the spine. Scripts and styles are no words."""
+    """Parse the chapters in the order of the spine, without scripts and styles. Raises Unreadable."""
     zip_container.check(data, limits)
     parts: list[Part] = []
     with zipfile.ZipFile(io.BytesIO(data)) as opened:

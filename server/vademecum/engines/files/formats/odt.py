@@ -1,5 +1,5 @@
-"""OpenDocument text, as it is shown: headings become sections; a row of a table is a line; a note stands below what refers
-to it. What stands above the pages is read once, before all of them, and what stands below them after all."""
+"""Parse the visible text of ODT: headings become sections, table rows become lines, notes follow the block that refers to
+them. Page headers are read once, before the body, and page footers after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXT, _TABLE, _OFFICE, _STYLE, _DRAW, _SVG = (
 )
 _HEADING, _PARAGRAPH, _ROW = f"{_TEXT}h", f"{_TEXT}p", f"{_TABLE}table-row"
 _NOTE, _BOX = f"{_TEXT}note", f"{_DRAW}text-box"
-# Struck out; said about the text, not in it; how it is pronounced.
+# Tracked deletions, scripts, annotations, alternative texts and ruby pronunciations are not part of the text.
 _GONE = {f"{_TEXT}{name}" for name in ("tracked-changes", "script", "note-citation", "ruby-text")} | {
     f"{_OFFICE}annotation",
     f"{_SVG}title",
@@ -57,7 +57,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
 
 
 def _shows(roots: list[Any]) -> dict[tuple[str, str], bool]:
-    """Of each style that says so, whether what is written in it is shown."""
+    """Return whether text is shown, for each style that defines it, by family and name."""
     styles = {}
     for style in chain.from_iterable(root.iter(f"{_STYLE}style") for root in roots):
         styles[style.get(f"{_STYLE}family"), style.get(f"{_STYLE}name")] = style
@@ -79,7 +79,7 @@ class _Reader:
         self._shows = shows
 
     def around(self, roots: list[Any], place: str) -> list[Part]:
-        """What stands above or below the pages that are used, each once. A number alone is that of the page."""
+        """Return the headers or footers of the used page styles, each once, without those that are only a page number."""
         pages = [page for root in roots for page in root.iter(f"{_STYLE}master-page")]
         used = {_STANDARD} | {n.get(_PAGES) for root in roots for n in root.iter("*") if n.get(_PAGES)}
         found: dict[str, Part] = {}
@@ -92,7 +92,7 @@ class _Reader:
         return list(found.values())
 
     def blocks(self, node: Any) -> Iterator[Any]:
-        """Headings, paragraphs and rows that are shown."""
+        """Yield the visible headings, paragraphs and table rows."""
         for child in node.iterchildren("*"):
             if child.tag in _BLOCKS:
                 yield child
@@ -100,7 +100,7 @@ class _Reader:
                 yield from self.blocks(child)
 
     def said(self, block: Any) -> list[str]:
-        """Its text, and the notes that stand below it."""
+        """Return the text of a block, followed by its notes."""
         below: list[str] = []
         if block.tag == _ROW:
             cells = [
@@ -115,7 +115,7 @@ class _Reader:
         return text.strip()
 
     def _words(self, node: Any, is_shown: bool, below: list[str]) -> Iterator[str]:
-        """In the order in which they stand; a paragraph of a text box is a line of its own."""
+        """Yield the text in document order. Each paragraph of a text box is a line."""
         style = (_FAMILIES.get(node.tag, ""), node.get(f"{_TEXT}style-name"))
         is_shown = self._shows.get(style, is_shown) and not _is_hidden(node)
         if is_shown:
@@ -133,7 +133,7 @@ class _Reader:
 
 
 def _is_hidden(node: Any) -> bool:
-    """Whether it, or a mark in it that hides all of it, says so."""
+    """Return whether the node's attributes, or a `hidden-paragraph` child, hide it."""
     mark = node.find(_HIDDEN_MARK) if node.tag in _FAMILIES else None
     said = node if mark is None else mark
     return bool(said.get(f"{_TEXT}is-hidden") == "true" or said.get(f"{_TEXT}display") == "none")

@@ -1,5 +1,5 @@
-"""PDF: a part a page, with what was filled in below what is printed. A file of pictures, or one whose letters have no
-names, is refused, not stored as if it were text."""
+"""Parse PDF into one part per page, with form field values below the printed text. Scanned files, and files whose glyphs
+have no Unicode mapping, are rejected."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pypdfium2 import raw
 from vademecum.engines.files.result import PDF, Limits, Parsed, Part, Unreadable
 
 _PASSWORD = 4  # pdfium's FPDF_ERR_PASSWORD
-# Fields of words; what is ticked has none. Of these, those that nobody sees, or that hide what is typed.
+# Text fields; checkboxes have no text. Hidden fields and password fields are skipped.
 _FILLED = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
 _UNSEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 _PASSWORD_FIELD = 1 << 13
 GARBLED_SHARE = 0.2
 _MARK = "\x02"  # pdfium's, of a hyphen at a line's end; in some of its answers it is the other one
 _OTHER_MARK = "\ufffe"
-# Bounded, and begun where a word begins: of letters without an end every one would else be looked at from every other.
+# The lengths are limited and the match starts at a word, because long runs of letters would take quadratic time.
 _DIVIDED = re.compile(rf"(?<!\w)(\w{{1,40}}){_MARK}(\w{{1,40}})")
 _HYPHENATED = re.compile(r"(?<!\w)\w{1,40}-\w{1,40}(?!\w)")
-APART = 0.5  # of a letter's size; what is further from the letter before begins a word
+APART = 0.5  # the minimum gap between words, relative to a letter's size
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
@@ -34,7 +34,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
         locked = getattr(error, "err_code", None) == _PASSWORD or "password" in str(error).lower()
         raise Unreadable("ENCRYPTED" if locked else "DAMAGED") from error
     try:
-        document.init_forms()  # before the first page, or its fields say nothing
+        document.init_forms()  # must precede loading a page, or its fields are empty
         count = len(document)
         if count > limits.pages:
             raise Unreadable("TOO_EXPANSIVE")
@@ -45,7 +45,9 @@ def parse(data: bytes, limits: Limits) -> Parsed:
     whole = [_undivided(text, hyphenated) for text in pages]
     parts = [Part(text, page=number) for number, text in enumerate(whole, start=1) if text.strip()]
     text = "".join(part.text for part in parts)
-    if _garbled(text[:500_000]):  # asked first: letters without names are no letters, and yet no picture
+    if _garbled(
+        text[:500_000]
+    ):  # before NO_TEXT: unmapped glyphs are not alphanumeric, but the file is not a scan
         raise Unreadable("GARBLED")
     if sum(c.isalnum() for c in text) < 3:
         raise Unreadable("NO_TEXT")
@@ -60,14 +62,14 @@ def _page(document: pdfium.PdfDocument, number: int) -> str:
         textpage.close()
         filled = list(_filled(document, page))
         page.close()
-    except pdfium.PdfiumError:  # one broken page does not cost the others
+    except pdfium.PdfiumError:  # a broken page does not affect the others
         return ""
     return "\n".join([text.replace("\r\n", "\n"), *filled])
 
 
 def _printed(textpage: pdfium.PdfTextPage) -> str:
-    """What stands within the page. pdfium leaves out what stands beside it, but glues words together that are far apart,
-    as on a turned page or in a table; asked for all there is, it tells them apart, and letters of one word as well."""
+    """Return the text within the page bounds. pdfium's bounded text joins distant words, as on rotated pages and in tables.
+    Its full text separates them, but also some letters of one word. So a gap counts only if the glyphs are apart."""
     bounded: str = textpage.get_text_bounded().replace(_OTHER_MARK, _MARK)
     every: str = textpage.get_text_range().replace(_OTHER_MARK, _MARK)
     if len(every) != textpage.count_chars() or "".join(every.split()) != "".join(bounded.split()):
@@ -87,7 +89,7 @@ def _printed(textpage: pdfium.PdfTextPage) -> str:
 
 
 def _stand_apart(textpage: pdfium.PdfTextPage, one: int, next_one: int) -> bool:
-    """Of letters, by their numbers. However the page is turned."""
+    """Return whether two letters, given by index, are further apart than letters of one word, at any page rotation."""
     left, bottom, right, top = textpage.get_charbox(one)
     next_left, next_bottom, next_right, next_top = textpage.get_charbox(next_one)
     gap = max(next_left - right, left - next_right, next_bottom - top, bottom - next_top)
@@ -96,8 +98,8 @@ def _stand_apart(textpage: pdfium.PdfTextPage, one: int, next_one: int) -> bool:
 
 
 def _undivided(text: str, hyphenated: Set[str]) -> str:
-    """Words that a line's end divides as one; with their hyphen if they are written so elsewhere, or do not go on in small
-    letters."""
+    """Join words that a line end divides. Keep the hyphen if the word has it elsewhere, or if its rest does not start with a
+    lowercase letter."""
 
     def joined(divided: re.Match[str]) -> str:
         first, rest = divided.groups()
@@ -108,7 +110,7 @@ def _undivided(text: str, hyphenated: Set[str]) -> str:
 
 
 def _filled(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[str]:
-    """What stands in the fields of a form."""
+    """Yield the values of visible form fields."""
     if document.formenv is None:
         return
     form = document.formenv
@@ -129,7 +131,7 @@ def _filled(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[str]
 
 
 def _garbled(text: str) -> bool:
-    """Glyphs without a map come out as private-use, control or replacement characters."""
+    """Return whether many characters are private-use, control or replacement ones, as unmapped glyphs become."""
     visible = [c for c in text if not c.isspace()]
     odd = sum(1 for c in visible if c == "\ufffd" or unicodedata.category(c) in ("Cc", "Co", "Cn", "Cs"))
     return odd > max(2, len(visible) * GARBLED_SHARE)

@@ -1,5 +1,7 @@
-"""Plain text and its kin: Markdown, CSV, JSON, RTF, source code. Text stays as it is, but for what stands above the
-rows of a long table, and for what nobody could read or find: letters that JSON has as numbers, and the bytes of pictures.
+"""Parse plain text, Markdown, CSV, JSON, RTF and source code.
+
+Text is unchanged, with three exceptions: long tables repeat their header row, JSON escapes become characters, and Base64
+data is removed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _TOKEN = re.compile(
 )
 _HIDING = {b"v", b"deleted"}
 _FRAMES = {b"shp", b"shpinst", b"shpgrp"}  # around the text of a box
-# On the first page, and on those to the left and to the right, if the document has it so.
+# Headers and footers for first, left and right pages are shown only if the document has this control word.
 _SHOWN_BY = {
     place + side: said
     for place in (b"header", b"footer")
@@ -40,7 +42,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$")
 
 
 def parse_plain(data: bytes, mime_type: str) -> Parsed:
-    """A form feed is a page break, as in an RFC."""
+    """Parse plain text. A form feed is a page break, as in RFCs."""
     pages = decode(data).split("\f")
     if len(pages) == 1:
         return Parsed(mime_type, [Part(pages[0])])
@@ -57,8 +59,8 @@ def parse_tsv(data: bytes, limits: Limits) -> Parsed:
 
 
 def _parse_table(data: bytes, mime_type: str, separators: str) -> Parsed:
-    """With a page break in it, it is a plain text. An empty line is counted, but no row: a passage of them would be names
-    alone."""
+    """Parse a table; text with form feeds is plain text. Empty lines count in row numbers but are no rows, because a
+    passage of them would contain only column names."""
     text = decode(data)
     if "\f" in text:
         return parse_plain(data, mime_type)
@@ -67,7 +69,7 @@ def _parse_table(data: bytes, mime_type: str, separators: str) -> Parsed:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """One after the other: all at once would take fifty times the memory of very short ones."""
+    """Yield the lines lazily, because a list of very short lines takes fifty times the memory of the text."""
     at = 0
     for end in _LINE_END.finditer(text):
         yield text[at : end.start()]
@@ -81,7 +83,7 @@ def parse_json(data: bytes, limits: Limits) -> Parsed:
 
 
 def _letter(found: re.Match[str]) -> str:
-    """As itself, where JSON allows that."""
+    """Return the character of a JSON escape, or the escape if JSON requires it."""
     high, low, number = found.groups()
     if high:
         return chr(0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00)
@@ -91,7 +93,7 @@ def _letter(found: re.Match[str]) -> str:
 
 
 def _without_pictures(text: str) -> str:
-    """Base64 says nothing to anybody, and a notebook's diagram would be hundreds of passages of it."""
+    """Replace Base64 data by "…", because it is not searchable and one notebook diagram would be hundreds of passages."""
     return _BYTES.sub(lambda run: "…" if all(some.search(run[0]) for some in _MIXED) else run[0], text)
 
 
@@ -116,7 +118,7 @@ def parse_markdown(data: bytes, limits: Limits) -> Parsed:
 
 
 def _title(line: str) -> str:
-    """What a heading says, "" if this is none. The marks that may end it are not part of it; those of "C#" are."""
+    """Return the text of a heading, or "". Closing #s after a blank are removed; the # of "C#" stays."""
     found = _HEADING.match(line)
     if not found:
         return ""
@@ -126,12 +128,12 @@ def _title(line: str) -> str:
 
 
 def _closes(line: str, fence: str) -> bool:
-    """Code ends with the kind of marker that began it, at least as long, alone on its line."""
+    """Return whether the line closes a code block: the same marker, at least as long, alone on the line."""
     mark = line.strip()
     return mark.startswith(fence) and not mark.strip(fence[0])
 
 
-# The library's own patterns look through the rest of the file from each font and field.
+# The library's patterns scan the rest of the file from each font and field, which takes quadratic time.
 striprtf.FONTTABLE = re.compile(r"\\f(\d{1,9})(?:(?!\\f\d).){0,1000}?\\fcharset(\d{1,9})([^;]{1,1000});")
 striprtf.HYPERLINKS = re.compile(
     r"(\{\\field\{\s{0,9}\\\*\\fldinst\{[^{}\n]{0,1000}?HYPERLINK\s(\"[^\"\n]{0,1000}\")\}{2}\s{0,9}\{.{0,1000}?\}{2,3})",
@@ -142,15 +144,14 @@ striprtf.HYPERLINKS = re.compile(
 def parse_rtf(data: bytes, limits: Limits) -> Parsed:
     read = _shown(data).decode("latin-1")
     text: str = striprtf.rtf_to_text(read, errors="ignore")  # type: ignore[no-untyped-call]
-    # Letters beyond the first 65,536 are written in two halves, which come out unjoined.
+    # The library returns characters above U+FFFF as separate surrogates.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Parsed("text/rtf", [Part(whole)])
 
 
 def _shown(data: bytes) -> bytes:
-    """What a reader of it sees, for a library that passes over boxes, notes and what stands above and below the pages,
-    and knows of no hidden letters. Pictures and objects may stand in it as bare bytes, braces among them, and then say
-    how many these are.
+    """Return RTF with only its visible text. striprtf skips text boxes, notes, headers and footers, so their groups are
+    opened, and it reads hidden text, so that is removed. Binary data (`bin` with a length) is skipped.
     """
     unseen = {place for place, said in _SHOWN_BY.items() if said not in data}
     kept = bytearray()

@@ -1,4 +1,4 @@
-"""What is drawn in an Office file, as lines of text: a chart is a table below its titles, a diagram what its points say."""
+"""Extract the text of charts and diagrams in Office files. A chart becomes its titles and a table."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _DRAWING, _CHARTS, _DIAGRAMS = (
 )
 _RELATED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 GRAPHIC = f"{_DRAWING}graphicData"
-_UNSAID = {"pres", "parTrans", "sibTrans"}  # how a diagram is drawn
+_UNSAID = {"pres", "parTrans", "sibTrans"}  # points that describe a diagram's layout
 
 
 class Drawn:
-    """The charts and diagrams of one file. Each is read once, however often it is shown."""
+    """The charts and diagrams of one file. Each is parsed once."""
 
     def __init__(self, package: Package) -> None:
         self._package = package
         self._lines: dict[str, list[str]] = {}
 
     def lines(self, graphic: Any, relations: Mapping[str, Relation]) -> list[str]:
-        """What a `GRAPHIC` shows, by the relations of the member in which it stands. None: a picture, or lost."""
+        """Return the lines of a `GRAPHIC`. `relations`: those of its part. Pictures and missing parts have no lines."""
         chart, diagram = graphic.find(f"{_CHARTS}chart"), graphic.find(f"{_DIAGRAMS}relIds")
         if chart is not None:
             return self._read(relations.get(chart.get(f"{_RELATED}id")), _chart)
@@ -41,7 +41,7 @@ class Drawn:
 
 
 def _diagram(root: Any) -> Iterator[str]:
-    """A paragraph a line."""
+    """Yield the paragraphs of a diagram."""
     for point in root.iterfind(f"{_DIAGRAMS}ptLst/{_DIAGRAMS}pt"):
         if point.get("type") not in _UNSAID:
             for paragraph in point.iterfind(f"{_DIAGRAMS}t/{_DRAWING}p"):
@@ -50,7 +50,7 @@ def _diagram(root: Any) -> Iterator[str]:
 
 
 def _chart(root: Any) -> Iterator[str]:
-    """A series is a line, below the names of its points."""
+    """Yield the titles, then one line per series, below the names of its points."""
     for title in root.iter(f"{_CHARTS}title"):
         yield " ".join(
             "".join(_letters(paragraph, f"{_DRAWING}t")) for paragraph in title.iter(f"{_DRAWING}p")

@@ -1,5 +1,6 @@
-"""Days, times and durations of a workbook are numbers of days; that they are, and what of them is shown, only their
-format says. Its twin is web/src/parsers/formats/ooxml/date_formats.ts.
+"""Format the dates, times and durations of a workbook. They are stored as numbers of days; only their format tells.
+
+Its twin is web/src/parsers/formats/ooxml/date_formats.ts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 Look = Callable[[float, str], str]
-"""What a format makes of a number, which comes as it is and as it is spelled without a format."""
+"""Formats a number. Arguments: the number, and its text without a format."""
 
 _DAYS_MAX = 2_958_465  # the end of 9999, and of Excel
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
@@ -26,7 +27,7 @@ _DAY_OR_YEAR, _MONTH = re.compile("[dDyY]|[mM]{3}"), re.compile("[mM]")
 
 
 class _Shown(NamedTuple):
-    """What of a point in time. `exact`: to the millisecond, where Excel rounds to seconds."""
+    """The visible parts of a date and time. `exact`: show milliseconds; otherwise round to seconds as Excel does."""
 
     day: bool
     time: bool
@@ -35,7 +36,7 @@ class _Shown(NamedTuple):
 
 
 def dated(pattern: str, since_1904: bool) -> Look | None:
-    """None where the pattern, which has no letters that are only shown, is none of a day or time."""
+    """Return the date or time format of a pattern without literals; None if it is no such format."""
     seconds, exact = bool(_SECONDS.search(pattern)), bool(_FRACTION.search(pattern))
     elapsed = _ELAPSED.search(pattern)
     if elapsed:
@@ -57,10 +58,10 @@ def _point(shown: _Shown, since_1904: bool, days: float, plain: str) -> str:
         return plain
     day, time = divmod(_milliseconds(days, shown.exact), _DAY)
     clock = _clock(time, "hh", shown.seconds) if shown.time else ""
-    if not shown.day or (day == 0 and not since_1904):  # Excel's 0 January is no day
+    if not shown.day or (day == 0 and not since_1904):  # Excel's day 0 is not a date
         return clock or plain
     if 0 < day < 60 and not since_1904:
-        day += 1  # Excel believes in a 29 February 1900
+        day += 1  # Excel has a 29 February 1900
     ordinal = day + (_EPOCH_1904 if since_1904 else _EPOCH)
     if not 0 < ordinal <= _LAST:
         return plain
@@ -73,8 +74,8 @@ def _milliseconds(days: float, exact: bool) -> int:
 
 
 def _clock(length: int, largest: str, seconds: bool) -> str:
-    """As "27:05". `largest`: the unit that no larger one takes from, in as many letters as it has digits; `seconds`: they
-    are shown even if there are none."""
+    """Return a time such as "27:05". `largest`: the first unit, with one letter per minimum digit. `seconds`: always show
+    seconds."""
     size = _SIZES[largest[0]]
     shown = [str(length // size).zfill(len(largest))]
     if size > _MINUTE:

@@ -1,8 +1,8 @@
-"""DOCX, as Word shows it: what was inserted is read; what was struck out or hidden is not, nor what is said about the text.
-Headings become sections. The numbers that Word makes are written out.
+"""Parse the text of DOCX as Word shows it: with tracked insertions and generated numbers, without tracked deletions, hidden
+text and comments. Headings become sections.
 
-A note stands below the paragraph or table that refers to it; what stands above the pages is read once, before all of
-them, and what stands below them after all.
+A note follows the paragraph or table that refers to it. Page headers are read once, before the body, and page footers
+after it.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _MAIN = "word/document.xml"
 
 _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc"))
 _CHUNK = qn("w:altChunk")
-# Those of a formula, too.
+# Text elements of Word and of formulas.
 _LETTERS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
-_NUMBER = qn("w:lvlText")  # of a paragraph, where it is written out; no document has one there
+_NUMBER = qn("w:lvlText")  # holds a paragraph's generated number; no document uses it inside a paragraph
 _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
 _RUN, _BOX, _LOOK = qn("w:r"), qn("w:txbxContent"), qn("w:rPr")
-# Struck out, or moved away; properties (whose tabs are stops and not signs); how a sign is pronounced; a second copy for
+# Tracked deletions and moves; properties (their tabs are tab stops, not characters); ruby pronunciations; copies for
 # older programs.
 _GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr", "rt")} | {
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 }
-_OUTSIDE = _GONE | {_PARAGRAPH}  # a paragraph's own words are not those of a box in it
+_OUTSIDE = _GONE | {_PARAGRAPH}  # the text of a box does not belong to the paragraph around it
 _NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _ID = qn("w:id")
 _ABOUT_SHAPES = (qn("wp:docPr"), "{*}cNvPr")
 _HEADING = re.compile("heading [1-9]$|Heading|Title")
-_UNBLANK = re.compile(r"[^\s\x85\ufeff]")  # what is a blank to Python or to a browser is one here
+_UNBLANK = re.compile(r"[^\s\x85\ufeff]")  # blank means blank in Python or in a browser
 _SIGNS = {
     qn("w:tab"): "\t",
     qn("w:br"): "\n",
@@ -55,13 +55,13 @@ _SIGNS = {
 
 
 def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
-    """`is_chunk`: the document stands in another one, so chunks in it are not read."""
+    """Parse a document. `is_chunk`: it is embedded in another one, so its own chunks are not read. Raises Unreadable."""
     document = _Document(data, limits)
     hidden = _hidden_styles(document.styles)
     numbering = document.numbering()
 
     def story() -> Callable[[Any], None]:
-        """Return a function that makes a tree, or several that go on counting, as Word shows them."""
+        """Return a function that edits trees to their visible form; calls of one function continue its numbering."""
         counting = Counting(numbering) if numbering else None
         return partial(_make_shown, hidden=hidden, counting=counting)
 
@@ -115,7 +115,7 @@ class _Document:
             return None
 
     def _named(self, kind: str) -> Any:
-        """Return a part that a document may lack; an empty element in place of it."""
+        """Return the root of an optional part, or an empty element."""
         root = self.package.optional_xml(next(self.related(kind), None))
         return etree.Element(qn(f"w:{kind}")) if root is None else root
 
@@ -150,7 +150,7 @@ def _chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
 
 
 def _hidden_styles(root: Any) -> set[str]:
-    """Those that hide what is written in them, by themselves or because of the one that they are based on."""
+    """Return the styles that hide their text, directly or by inheritance."""
     styles = {style.get(qn("w:styleId")): style for style in root.iterchildren(qn("w:style"))}
     found = set()
     for name, style in styles.items():
@@ -164,7 +164,7 @@ def _hidden_styles(root: Any) -> set[str]:
 
 
 def _take_hidden(root: Any, styles: Set[str]) -> None:
-    """Out of a tree what Word does not show."""
+    """Remove hidden runs, table rows and shapes from a tree."""
     hidden = [run for run in root.iter(_RUN) if _is_hidden(run, styles)]
     hidden += [row for row in root.iter(_ROW) if switch(row.find(qn("w:trPr")), "hidden")]
     hidden += [
@@ -181,7 +181,7 @@ def _make_shown(root: Any, hidden: Set[str], counting: Counting | None) -> None:
 
 
 def _write_out_numbers(root: Any, counting: Counting, hidden: Set[str]) -> None:
-    """Into each paragraph the number that Word shows before it. One without words whose end is gone is no paragraph."""
+    """Insert Word's generated number into each paragraph. An empty paragraph with a deleted mark is not counted."""
     for paragraph, is_boxed in _paragraphs(root):
         letters = zip_container.topmost(paragraph, _LETTERS, _OUTSIDE)
         is_said = any(_UNBLANK.search(node.text or "") for node in letters)
@@ -194,7 +194,7 @@ def _write_out_numbers(root: Any, counting: Counting, hidden: Set[str]) -> None:
 
 
 def _paragraphs(node: Any, is_boxed: bool = False) -> Iterator[tuple[Any, bool]]:
-    """All, in order, those within others too, and whether they stand in a box of text."""
+    """Yield all paragraphs in document order, nested ones too, with whether they are in a text box."""
     for inner in node.iterchildren("*"):
         if inner.tag == _PARAGRAPH:
             yield inner, is_boxed
@@ -203,7 +203,7 @@ def _paragraphs(node: Any, is_boxed: bool = False) -> Iterator[tuple[Any, bool]]
 
 
 def _is_end_gone(paragraph: Any, hidden: Set[str]) -> bool:
-    """Whether its mark was struck out, moved away or hidden."""
+    """Return whether the paragraph mark was deleted, moved away or hidden."""
     properties = child(paragraph, "pPr")
     look = child(properties, "rPr")
     if child(look, "del") is not None or child(look, "moveFrom") is not None:
@@ -230,12 +230,12 @@ def _is_hidden(run: Any, styles: Set[str]) -> bool:
     named = None if look is None else look.find(qn("w:rStyle"))
     paragraph = next(run.iterancestors(_PARAGRAPH), None)
     around = None if paragraph is None else paragraph.find(_STYLE)
-    # Hidden by both, it is shown again.
+    # Toggle property: text hidden by both the character and the paragraph style is visible.
     return sum(style is not None and style.get(VALUE) in styles for style in (named, around)) == 1
 
 
 def _around(document: _Document, place: str, show: Callable[[Any], None]) -> list[Part]:
-    """Return the texts above or below the pages, each once. A number alone is that of the page."""
+    """Return the page headers or footers, each once, without those that are only a page number."""
     odd_and_even = switch(document.settings, "evenAndOddHeaders")
     found: dict[str, Part] = {}
     read = set()
@@ -256,7 +256,7 @@ def _around(document: _Document, place: str, show: Callable[[Any], None]) -> lis
 
 
 def _notes(document: _Document, story: Callable[[], Callable[[Any], None]]) -> dict[tuple[str, str], str]:
-    """Return the text of each note by what refers to it. Notes that are damaged are left out."""
+    """Return the text of each note by the tag and id of its reference. Damaged notes are skipped."""
     found = {}
     for place in document.related("footnotes", "endnotes"):
         root = document.package.optional_xml(place)
@@ -272,7 +272,7 @@ def _blocks(node: Any) -> str:
 
 
 def _text(block: Any) -> str:
-    """A table is a line a row; a table within a cell is part of that line."""
+    """Return the text of a block. A table row is a line, which includes tables nested in its cells."""
     if block.tag == _PARAGRAPH:
         return "".join(_words(block))
     rows = zip_container.topmost(block, {_ROW}, _GONE)

@@ -1,4 +1,4 @@
-"""The numbers of clauses and lists, which Word makes itself: they stand in no text of the document.
+"""Compute the numbers of clauses and lists, which Word generates and does not store as text.
 
 A paragraph, or its style, names a `w:num`; that one an `w:abstractNum`, which says how each level is numbered.
 """
@@ -32,8 +32,8 @@ _ROMAN = tuple(
 
 @dataclass(frozen=True)
 class _Level:
-    """How the paragraphs of a level are numbered. `template` has %1 for the number of the first level, and so on;
-    `restart` is how many levels make it begin anew."""
+    """The numbering of a list level. `template`: %1 stands for the number of the first level, and so on. `restart`: only
+    paragraphs of the first `restart` levels reset the count; None means all higher levels."""
 
     start: int
     spelling: str
@@ -49,7 +49,7 @@ class _Level:
 
 @dataclass(frozen=True)
 class _List:
-    """A `w:num`: the levels of its `w:abstractNum`, and what it says otherwise. `starts`: where it begins anew."""
+    """A `w:num`: the levels of its `w:abstractNum` with its overrides. `starts`: start overrides by level."""
 
     name: str
     abstract: str
@@ -65,7 +65,7 @@ class _List:
 
 @dataclass(frozen=True)
 class _Named:
-    """What a paragraph or a style says of its number, each empty if nothing."""
+    """The numbering properties of a paragraph or style; "" if not set."""
 
     list: str
     level: str
@@ -77,7 +77,7 @@ _Place = tuple[_List, int]
 
 
 class Numbering:
-    """The lists of a document, by the roots of its numbering and its styles."""
+    """The lists of a document, from the XML roots of its numbering and styles."""
 
     def __init__(self, root: Any, styles: Any) -> None:
         named = (_of_style(style) for style in styles.iterchildren(qn("w:style")))
@@ -91,7 +91,7 @@ class Numbering:
         self._places: dict[_Named, _Place | None] = {}
 
     def place(self, paragraph: Any) -> _Place | None:
-        """The list of a paragraph, and its level there."""
+        """Return the list and level of a paragraph, or None."""
         properties = child(paragraph, "pPr")
         named = _Named(*_number(properties), based_on=value(properties, "pStyle"))
         if named not in self._places:
@@ -117,7 +117,7 @@ class Numbering:
 
     def _list(self, name: str) -> _List | None:
         if name not in self._lists:
-            num = None if name == "0" else self._nums.get(name)  # 0: the number of the style is taken away
+            num = None if name == "0" else self._nums.get(name)  # 0 removes the number of the style
             self._lists[name] = None if num is None else self._list_of(name, num)
         return self._lists[name]
 
@@ -140,7 +140,7 @@ class Numbering:
         return self._linked.get(link, found) if link else found
 
     def _levels_of(self, abstract: Any) -> dict[int, _Level]:
-        """Once, however many lead to it."""
+        """Return the levels of an abstract numbering, parsed once."""
         if abstract not in self._levels:
             nodes = {} if abstract is None else dict(_by_level(abstract, "lvl"))
             self._levels[abstract] = {number: _level(node) for number, node in nodes.items()}
@@ -148,8 +148,8 @@ class Numbering:
 
 
 class Counting:
-    """The numbers of paragraphs that follow on each other. Lists of one `w:abstractNum` go on counting each other's; boxes
-    of text count for themselves, and so does what has a `Counting` of its own."""
+    """Counts the numbered paragraphs of one text flow. Lists of the same `w:abstractNum` share a count. Text boxes count
+    separately."""
 
     def __init__(self, numbering: Numbering) -> None:
         self._numbering = numbering
@@ -157,8 +157,8 @@ class Counting:
         self._begun: set[tuple[bool, str, int]] = set()
 
     def number(self, paragraph: Any, is_said: bool, is_boxed: bool) -> str:
-        """What stands before the words of the next paragraph, if any. Where it has none (not `is_said`), a bullet says
-        nothing."""
+        """Return the number of the next paragraph, or "". `is_said`: the paragraph has text; without text, bullets are
+        omitted."""
         place = self._numbering.place(paragraph)
         if place is None:
             return ""

@@ -1,4 +1,4 @@
-"""What Word says about a paragraph, a run, a style or a level: elements with a value."""
+"""Read the properties of paragraphs, runs, styles and levels, which are elements with a value."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _NAMES = VALUE.removesuffix("val")
 
 
 def child(node: Any, *path: str) -> Any:
-    """The first child of each name in turn."""
+    """Return the descendant at a path of Word element names, or None."""
     for name in path:
         node = None if node is None else node.find(_NAMES + name)
     return node
 
 
 def value(node: Any, *path: str) -> str:
-    """Empty if there is none."""
+    """Return the value of the descendant at a path, or ""."""
     found = child(node, *path)
     return "" if found is None else found.get(VALUE, "")
 
 
 def switch(properties: Any, name: str) -> bool | None:
-    """Whether a property is on; None if nothing is said of it."""
+    """Return whether a property is on; None if it is not set."""
     found = child(properties, name)
     return None if found is None else found.get(VALUE) not in ("0", "false", "off")

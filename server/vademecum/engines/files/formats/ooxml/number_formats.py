@@ -1,6 +1,7 @@
-"""What the format of a cell makes of its number, as who opens the workbook sees it: a percentage, leading zeros, a
-currency, a day. Else a number keeps the digits that are stored, by which it is found: none is added, none rounded away,
-and no separators come between them. Its twin is web/src/parsers/formats/ooxml/number_formats.ts.
+"""Format the numbers of cells as the workbook shows them: percentages, leading zeros, currencies and dates.
+
+Other numbers keep their stored digits, so a search finds them: no rounding, no padding and no thousands separators.
+Its twin is web/src/parsers/formats/ooxml/number_formats.ts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from vademecum.engines.files.formats.ooxml.date_formats import Look, dated
 
 _FORMAT_MAX = 255  # characters; Excel has no longer ones
 _DECIMALS_MAX = 30  # Excel has no more
-# Formats that every program knows by their numbers. Those of currencies mean another in each country.
+# Built-in formats by id. Built-in currency formats are left out, because they depend on the country.
 _BUILT_IN = {
     "9": "0%",
     "10": "0.00%",
@@ -37,8 +38,8 @@ _EXCEL = Context(prec=15, rounding=ROUND_HALF_UP)  # the digits that Excel shows
 _WIDE = Context(prec=64, rounding=ROUND_HALF_UP)
 _PERCENT_MAX = 10**15
 _MARK = "¤"
-# Each piece of a format but those that stand for digits, days and times: the currencies first, named in three ways; then
-# other letters that are shown; then what only takes room, colours, languages, and the halves of a day.
+# The parts of a format other than digits, dates and times: currencies in three notations; then other literal text; then
+# padding, colors, locales and AM/PM.
 _PIECE = re.compile(
     rf'"[ \xa0]*({CURRENCY})[ \xa0]*"'
     rf"|\[\$[ \xa0]*(?:({CURRENCY})[ \xa0]*(?=[\]-]))?[^\]]*\]"
@@ -54,14 +55,14 @@ _WHOLE = re.compile("(-?)([0-9]+)")
 
 
 class _Section(NamedTuple):
-    """The first of a format. `pattern`: without what is only shown, its currencies as a mark each."""
+    """The first section of a format. `pattern`: the format without literals, with currencies replaced by a mark."""
 
     pattern: str
     currency: str
 
 
 def looks(styles: Any, since_1904: bool) -> list[Look]:
-    """By the number of a cell's style."""
+    """Return the number formats by the index of a cell's style."""
     own = {
         said.get("numFmtId"): said.get("formatCode", "") for said in styles.iterfind("{*}numFmts/{*}numFmt")
     }
@@ -81,7 +82,7 @@ def stored(_number: float, plain: str) -> str:
 
 
 def spelled(number: float) -> str:
-    """Without a format. Digits behind the fifteenth are what a sum of fractions leaves, and shown by no program."""
+    """Return a number without a format, with 15 significant digits as Excel shows them."""
     if isinstance(number, int):
         return str(number)
     shown = float(_EXCEL.create_decimal_from_float(number))
@@ -104,7 +105,7 @@ def _section(code: str) -> _Section:
 
 
 def _of_numbers(section: _Section) -> Look:
-    """A section of some numbers only ([<1]0%), or that shows thousands as ones, says nothing of the number stored."""
+    """Return the format of a number section. Conditional sections ([<1]0%) and scaled ones keep the stored digits."""
     pattern, currency = section
     digit, zeros = _DIGIT.search(pattern), _ZEROS.fullmatch(pattern)
     if not digit or "[" in pattern or _SCALED.search(pattern):

@@ -33,7 +33,7 @@ def qn(name: str) -> str:
 
 
 class Relation(NamedTuple):
-    """`kind`: the last word of its type. `place`: the member of the archive; None if it is external or missing."""
+    """A relation. `kind`: the last word of its type. `place`: its archive member; None if external or missing."""
 
     kind: str
     place: str | None

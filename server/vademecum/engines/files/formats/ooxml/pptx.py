@@ -1,5 +1,5 @@
-"""PPTX in reading order: a slide is a page. A hidden slide is read: it stands among the others for all who open the file,
-and is only not shown to an audience. A hidden shape is not.
+"""Parse PPTX in reading order; a slide is a page. Hidden slides are read, because everyone who opens the file sees them.
+Hidden shapes are skipped.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _is_title(shape: Any) -> bool:
 
 
 def _as_seen(tree: Any) -> None:
-    """What is drawn in one way by newer programs and in another by older ones stands there once; what is hidden, not."""
+    """Keep only the newest of alternative shapes, and remove hidden shapes."""
     for either in list(tree.iter(_EITHER)):
         if (parent := either.getparent()).tag in _TREES:
             newer = next(either.iterchildren(_NEWER), ())

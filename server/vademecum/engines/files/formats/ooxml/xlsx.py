@@ -1,9 +1,8 @@
-"""XLSX in reading order: a sheet is a section, a row a line. A sheet that is hidden is not read: nobody who opens the
-workbook sees it. Rows and columns that are hidden are: a filter hides them, and shows them again.
+"""Parse XLSX in reading order: a sheet is a section, a row is a line. Hidden sheets are skipped. Hidden rows and columns
+are read, because filters hide them temporarily.
 
-A cell that says what cannot be (a date outside of the calendar, letters for a number) is left as it is written. Of how
-the workbook looks only the formats of numbers are asked: programs write the rest, and what it says of itself, in many
-ways.
+A cell with an invalid value (a date outside the calendar, letters as a number) keeps its stored text. Of the styles, only
+number formats are read, because programs write the other styles and the metadata in incompatible ways.
 """
 
 from __future__ import annotations
@@ -40,13 +39,12 @@ _INDEX = re.compile("[0-9]{1,9}")
 _NUMERAL = re.compile(r"[ \t\r\n]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*")
 _ESCAPED = re.compile(
     "_x(?!D[89A-F])([0-9A-F]{4})_", re.IGNORECASE
-)  # what XML cannot hold; half a letter stays so
+)  # characters that XML cannot contain; surrogates stay escaped
 _Thing = TypeVar("_Thing")
 
 
 class _Book(NamedTuple):
-    """What the cells of all sheets refer to. `strings`: None, there is no list of them. `looks`: by the number of a cell's
-    style."""
+    """Data that all sheets share. `strings`: the shared strings; None if missing. `looks`: formats by style index."""
 
     strings: Sequence[str] | None
     looks: Sequence[Look]
@@ -65,7 +63,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
                 continue
             rows = []
             for number, values in _rows(opened, _there(place), book):
-                if values:  # some programs write the last row of a sheet, however empty those above it
+                if values:  # some programs write an empty last row far below the data
                     cells += len(values) + 1
                 if cells > CELLS_MAX:
                     raise Unreadable("TOO_EXPANSIVE")
@@ -78,7 +76,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
 
 
 def _related(opened: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """By its id, the kind of each member of the archive that the workbook names, and where it is; None: nowhere."""
+    """Yield the id, kind and archive member of each relation of the workbook; the member is None if missing."""
     meant = zip_container.meant(opened)
     for relation in zip_container.xml(zip_container.member(opened, _RELATIONS, limits)).iterchildren("*"):
         place = posixpath.normpath(posixpath.join("/xl", relation.get("Target", ""))).lstrip("/")
@@ -86,7 +84,7 @@ def _related(opened: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[str, tup
 
 
 def _there(thing: _Thing | None) -> _Thing:
-    """Raises Unreadable: with what is missing words would be, and nobody would be told."""
+    """Return the thing. Raises Unreadable if it is None, because text would be missing silently."""
     if thing is None:
         raise Unreadable("DAMAGED")
     return thing
@@ -112,7 +110,7 @@ def _strings(opened: zipfile.ZipFile, place: str) -> Iterator[str]:
 
 
 def _rows(opened: zipfile.ZipFile, place: str, book: _Book) -> Iterator[tuple[int, list[str]]]:
-    """With their numbers, which grow: a row that is not below the one before it is passed over."""
+    """Yield rows with their numbers, in ascending order. Rows out of order are skipped."""
     last, number = 0, 0
     with opened.open(place) as source:
         for _, element in iterparse(source):
@@ -160,7 +158,7 @@ def _meant(kind: str, said: str, style: str, book: _Book) -> str:
         return _written(said)
     if kind != "n":
         return said
-    if not _NUMERAL.fullmatch(said):  # Python would take more for numbers than a workbook does
+    if not _NUMERAL.fullmatch(said):  # Python accepts more notations than a workbook
         raise ValueError(said)
     number = float(said) if set(said) & set(".eE") else int(said)
     if not math.isfinite(number):
@@ -179,7 +177,7 @@ def _at(things: Sequence[_Thing], written: str) -> _Thing | None:
 
 
 def _string(node: Any) -> str:
-    """Plain, or in runs of different looks; not how it is pronounced."""
+    """Return the text of a string, plain or in runs, without phonetic text."""
     runs = (
         child.findtext(_LETTERS) if child.tag == _RUN else child.text for child in node if child.tag in _SAID
     )

@@ -1,4 +1,4 @@
-"""Zip archives (OOXML, OpenDocument, EPUB): looked through before anything is unpacked; XML without entities."""
+"""Read zip archives (OOXML, OpenDocument, EPUB) within limits, and XML without entities."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def usual(content: bytes) -> bytes:
 
 
 def xml(data: bytes) -> Any:
-    """The root of an XML document; entities are not expanded, nothing is fetched."""
+    """Return the root of an XML document, without expanding entities or fetching anything. Raises Unreadable."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         root = etree.fromstring(data, parser)
@@ -72,7 +72,7 @@ def xml(data: bytes) -> Any:
 
 
 def topmost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
-    """Elements of these names, in order: none of one that lies within another, none of what is gone."""
+    """Yield the outermost elements with the `wanted` names, in order, skipping the subtrees named in `gone`."""
     for child in node.iterchildren("*"):
         if child.tag in wanted:
             yield child
@@ -81,8 +81,8 @@ def topmost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
 
 
 def meant(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
-    """Which member an address means, if any: the one that is called so, or else one that comes near, because programs do
-    not agree with themselves on large letters, nor on what an address spells otherwise."""
+    """Return a function that finds the member of an address. An exact match wins; otherwise case, backslashes and percent
+    escapes are ignored, because programs use them inconsistently."""
 
     def plain(name: str) -> str:
         return unquote(name).replace("\\", "/").lower()
@@ -97,7 +97,7 @@ def meant(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
 
 
 def member(archive: zipfile.ZipFile, name: str, limits: Limits) -> bytes:
-    """One member, bounded whatever the archive says of its size."""
+    """Return the content of a member. Raises Unreadable if its real size exceeds the limit, or if it is damaged."""
     try:
         with archive.open(name) as file:
             content = file.read(limits.expansion_bytes + 1)
