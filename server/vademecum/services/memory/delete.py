@@ -1,4 +1,4 @@
-"""Deletes of more than one row: all documents, a project. Each is a kill and its cascade, in one transaction."""
+"""Delete all documents, or a project, with their dependents in one transaction."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from vademecum.services.sync import write_row
 
 
 def delete_all_documents(tx: Transaction) -> int:
-    """Every document and its vectors; facts stay, marked. Returns the number of documents."""
+    """Delete every document with its blocks and return their number. Facts stay, with `sourceRemoved` set."""
     keys = [key for key in tx.keys("documents") if tx.row_state(key) == "live"]
     cascade.delete_with_dependents(tx, *keys)
     return len(keys)
 
 
 def delete_project(tx: Transaction, project_id: str, *, with_sessions: bool) -> int:
-    """A project and what belongs to it. Its sessions return to the shared pool, or go too."""
+    """Delete a project with its dependents. Its sessions return to the pool, or are deleted too."""
     key = write_row.require_live_key(tx, "projects", project_id)
     sessions = [k for k in tx.dependents(key) if k.startswith("sessions/")] if with_sessions else []
     return len(cascade.delete_with_dependents(tx, *sessions, key))

@@ -1,5 +1,8 @@
-"""Entities: what conversations are about. Each belongs to the project in which it was found and is seen there alone:
-an id opens nothing by itself, it must lie within the scope that is asked about."""
+"""Read and write entities, the subjects of conversations.
+
+An entity belongs to the project in which it was found and is visible only there. Knowing its id is not enough: it must
+be within the requested scope.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,10 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def upsert(tx: Transaction, home: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
-    """The project's entity of this `type` and `name`, and whether it is new. It keeps the spelling that it came with,
-    and its `notes` unless there are others. Raises NotFound for a project that is not there."""
+    """Return the project's entity of this `type` and `name`, and whether it is new.
+
+    An existing one keeps its spelling, and its `notes` unless new ones are given. Raises NotFound for a missing project.
+    """
     if not normal_name(fields["name"]):
         raise BadRequest("An entity needs a name. Nothing was changed.")
     row_id = entity_id(home.project_id, fields["type"], fields["name"])
@@ -34,12 +39,12 @@ async def list_by_type(store: UserStore, scope: MemoryScope, kind: str, asked: P
 
 
 async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
-    """Raises NotFound for one that is not within the scope, as for one that is not there."""
+    """Return the stored entity. Raises NotFound for one outside the scope, as for a missing one."""
     check_within(store, scope, entity_id)
     return await write_row.read(store, "entities", entity_id)
 
 
 def check_within(store: UserStore, scope: MemoryScope, entity_id: str) -> None:
-    """Raises NotFound."""
+    """Check that the entity is within the scope. Raises NotFound."""
     if not is_within(scope, store.row_index.rows.get(f"entities/{entity_id}")):
         raise no_such("entities")

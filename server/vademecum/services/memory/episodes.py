@@ -1,4 +1,4 @@
-"""Episodes: the turns of a session. They are where their session is now: a session that moves takes them along."""
+"""Read and write episodes, the turns of a session. Their scope is the current scope of their session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """Store a finished turn. `projectId` in `fields` is the expected project of its session and is not stored.
-    Raises NotFound for a session that is not there, Conflict for one that is in another project."""
+    Raises NotFound for a missing session, Conflict for one in another project."""
     expected = fields.pop("projectId", None)
     if expected is not None:
         home = find_session_home(tx.head, fields["sessionId"])
@@ -36,7 +36,7 @@ def find_session_id(store: UserStore, episode_id: str) -> str | None:
 
 
 async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
-    """Return a turn as it is stored. Raises NotFound for one that is not within the scope, as for one that is not there."""
+    """Return a turn as it is stored. Raises NotFound for one outside the scope, as for a missing one."""
     place = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
     if place is None or not sees(scope, place.project_id):
         raise no_such("episodes")
@@ -44,14 +44,14 @@ async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
 
 
 async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[Home, Page]:
-    """With where the session is. Raises NotFound."""
+    """Return the project or pool of the session, and a page of its turns. Raises NotFound."""
     session = f"sessions/{session_id}"
     home = find_session_home(store.row_index.rows.get, session_id)
     return home, await list_newest(store, list_live_children(store, session, "episodes"), asked)
 
 
 async def list_in_scope(store: UserStore, scope: MemoryScope, asked: PageRequest) -> Page:
-    """The turns of all the sessions that are in the scope now."""
+    """Return a page of the turns of all sessions currently in the scope."""
     return await list_newest(store, await list_keys_in_scope(store, scope), asked)
 
 

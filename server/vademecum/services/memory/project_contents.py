@@ -1,4 +1,4 @@
-"""Belongings: the rows that are a project's, by the heads."""
+"""Find the rows that belong to a project, from the row index."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from vademecum.model.memory.scope import PROJECTS, SESSIONS
 
 
 def list_project_keys(store: UserStore, project_id: str, *, with_sessions: bool) -> set[str]:
-    """Keys of the project and of what lives by it; with its sessions, if they are asked for, and what lives by these."""
+    """Return the keys of the project and its dependents, optionally with its sessions and their dependents."""
     heads = store.row_index
     project = PROJECTS + project_id
     named = heads.dependents.get(project, ())

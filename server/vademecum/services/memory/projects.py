@@ -14,13 +14,13 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
-    """Raises BadRequest for a name that is none."""
+    """Create a project. Raises BadRequest for a blank name."""
     _check_name(fields)
     return write_row.add(tx, "projects", fields, limits)
 
 
 def change(tx: Transaction, project_id: str, fields: Json, limits: Limits) -> Json:
-    """Raises NotFound, and BadRequest for a name that is none."""
+    """Set fields of a project. Raises NotFound, and BadRequest for a blank name."""
     _check_name(fields)
     return write_row.change(tx, "projects", project_id, fields, limits)
 
@@ -35,6 +35,6 @@ async def list_projects(store: UserStore, asked: PageRequest) -> Page:
 
 
 async def list_sessions(store: UserStore, project_id: str, asked: PageRequest) -> Page:
-    """The sessions that are in the project now. Raises NotFound."""
+    """Return a page of the sessions currently in the project. Raises NotFound."""
     write_row.check_live(store, "projects", project_id)
     return await list_newest(store, list_live_children(store, f"projects/{project_id}", "sessions"), asked)

@@ -1,4 +1,4 @@
-"""Sessions as other programs know them: by an id of their own, the `externalId`, which no two of a user's have."""
+"""Read and write sessions by `externalId`, the id that another program chose; it is unique per user."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
-    """A session that is in its project from the first. Raises Duplicate for an external id that is taken, NotFound for
-    a project that is not there."""
+    """Create a session. Raises Duplicate for an external id in use, NotFound for a missing project."""
     return write_row.add(tx, "sessions", {**fields, "mode": "analysis"}, limits)
 
 
 def change(tx: Transaction, external_id: str, fields: Json, limits: Limits) -> Json:
-    """With `projectId` None the session leaves its project. Raises NotFound."""
+    """Set fields of a session; `projectId` None removes it from its project. Raises NotFound."""
     return write_row.change(tx, "sessions", _id_in(tx, external_id), fields, limits)
 
 
 def delete(tx: Transaction, external_id: str) -> None:
-    """Raises NotFound."""
+    """Delete the session with its dependents. Raises NotFound."""
     write_row.delete_unscoped(tx, "sessions", _id_in(tx, external_id))
 
 
 async def read(store: UserStore, external_id: str) -> bytes:
-    """Raises NotFound."""
+    """Return the stored session. Raises NotFound."""
     return await write_row.read(
         store, "sessions", _id_of(store.row_index.links.unique_owners.get(f"sessions/{external_id}"))
     )

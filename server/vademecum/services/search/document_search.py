@@ -1,8 +1,8 @@
-"""Search: the passages of a session's borrowed documents that fit a question best.
+"""Search the documents that a session has borrowed for the passages that best match a question.
 
-Invariant 1: the scope is what the session has borrowed (`activeSessions`), never where a document came from, and an
-empty scope gives an empty answer. Every hit is read back through the records: live, owned, active, with the text that
-was found, or it is dropped. What is shown comes from there, never from the index.
+Invariant 1: the scope is the session's borrowed documents (`activeSessions`), regardless of their origin, and an empty
+scope gives an empty result. Every hit is checked against the records: a hit whose block is deleted, returned or changed
+is dropped. The text of a result comes from the records, never from the index.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLOCKS = "vectorEmbeddings"
 
 
 class PassageLocation(msgspec.Struct, rename="camel"):
-    """Where a passage stands."""
+    """The location of a passage."""
 
     document_id: str
     filename: str
@@ -41,11 +41,11 @@ class PassageLocation(msgspec.Struct, rename="camel"):
 
 
 class Repeat(PassageLocation):
-    """Another place where the same passage stands."""
+    """Another location of the same passage."""
 
 
 class Result(PassageLocation):
-    """A passage. `also` names the other places where it stands word for word; it is shown once."""
+    """A passage, shown once. `also` lists its other locations with identical text."""
 
     text: str
     score: float
@@ -60,7 +60,7 @@ class _StoredChunk(msgspec.Struct):
 
 
 class _StoredBlock(msgspec.Struct):
-    """What is shown of a block, without its vectors. A tombstone has no chunks."""
+    """The chunks of a block, without its vectors. A tombstone has no chunks."""
 
     chunks: list[_StoredChunk]
 
@@ -69,8 +69,11 @@ _stored = msgspec.json.Decoder(_StoredBlock)
 
 
 class SearchScope(msgspec.Struct, rename="camel"):
-    """What was searched, and how: `mode` is what was possible, `complete` false when the index was still behind. `pending`:
-    how many of the documents are found by words only so far, because some of their passages wait for vectors."""
+    """The scope and mode of a search.
+
+    `mode`: the mode used; without a model it is "words". `complete`: false if the index was not up to date. `pending`:
+    the number of documents with passages that still wait for vectors and are found by words only.
+    """
 
     session_id: str
     document_ids: list[str]
@@ -93,8 +96,10 @@ class DocumentSearch:
     async def search(
         self, user_id: str, limits: Limits, query: str, session_id: str, k: int, mode: SearchMode
     ) -> Found:
-        """At most `k` passages, best first. Raises BadRequest for what is no id, TierTooLow, and Busy when too many ask
-        at once."""
+        """Return at most `k` passages, best first.
+
+        Raises BadRequest for an invalid session id, TierTooLow, and Busy under too many concurrent requests.
+        """
         check_session_id(session_id)
         if not limits.searches_documents:
             raise TierTooLow(
@@ -105,7 +110,7 @@ class DocumentSearch:
         async with self._users.open(user_id) as store:
             scope = list_borrowed_ids(store, session_id)
             names = await read_filenames(store, scope)
-            at = store.epoch, store.latest_seq(BLOCKS)  # other rows are not in the index
+            at = store.epoch, store.latest_seq(BLOCKS)  # only these rows are in the index
         if not scope:
             return Found(SearchScope(session_id, [], possible, True, 0), [])
         depth = max(k, DEPTH)
@@ -122,8 +127,11 @@ class DocumentSearch:
 
 
 def _by_turns(own: ScoredHits, all_of_them: ScoredHits, *, surely: bool) -> ScoredHits:
-    """Who names a document asks about it, but perhaps not about it alone: its best passages have every second place, and
-    the first one, unless the name may be none and others fit far better."""
+    """Interleave the hits of documents named in the question with the hits of all documents.
+
+    A named document is probably asked about, but perhaps not alone. Its hits come first, unless the name is uncertain
+    and other hits match far better.
+    """
     scored = {hit.place: (hit, score) for hit, score in (*own, *all_of_them)}
     own_places = [hit.place for hit, _ in own]
     every = [(hit.place, score) for hit, score in all_of_them]
@@ -134,7 +142,7 @@ def _by_turns(own: ScoredHits, all_of_them: ScoredHits, *, surely: bool) -> Scor
 
 
 def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[str]) -> int:
-    """How many of the documents lack vectors. None if there is no model to make them."""
+    """Return how many of the documents lack vectors: 0 without a model that could compute them."""
     return sum(
         1
         for i in document_ids
@@ -145,7 +153,7 @@ def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[s
 async def _read_back(
     store: UserStore, session_id: str, hits: Iterable[tuple[Hit, float]], k: int
 ) -> list[Result]:
-    """The first `k` passages that still stand in the records; hardly more blocks are read than that takes."""
+    """Return the first `k` passages that are unchanged in the records, reading few more blocks than needed."""
     standing: list[Result] = []
     groups_of_hits = await asyncio.to_thread(group_by_text, hits)
     group_of = {hit.place: number for number, group in enumerate(groups_of_hits) for hit, _ in group}
@@ -165,7 +173,7 @@ async def _read_back(
     names = await read_filenames(store, {result.document_id for result in standing})
     active = list_borrowed_ids(
         store, session_id
-    )  # asked last: what died or was returned meanwhile is dropped
+    )  # checked last, to drop documents deleted or returned meanwhile
     return _shown_once(
         [
             msgspec.structs.replace(result, filename=names[result.document_id])
@@ -177,7 +185,7 @@ async def _read_back(
 
 
 def group_by_text(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
-    """Hits grouped by what they say, the best of a group first."""
+    """Group hits with the same text, the best of each group first."""
     groups: dict[str, list[tuple[Hit, float]]] = {}
     for hit, score in hits:
         groups.setdefault(same_text(hit.text), []).append((hit, score))
@@ -185,7 +193,7 @@ def group_by_text(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, flo
 
 
 def _shown_once(results: Iterable[Result], group_of: Mapping[tuple[str, int, int], int]) -> list[Result]:
-    """Every passage once, where it fits best; where else it stands is named beside it."""
+    """Return every passage once, with its other locations in `also`."""
     groups: dict[int, list[Result]] = {}
     for result in results:
         place = result.document_id, result.block, result.chunk_index
@@ -206,7 +214,7 @@ def _block(found: Hit | Result) -> str:
 
 
 def _standing(hits: list[tuple[Hit, float]], bodies: Mapping[str, bytes]) -> list[Result]:
-    """The hits whose text is still the block's, as the block has them now; their filenames are looked up later."""
+    """Return results for the hits whose text is unchanged in their block. The caller sets their filenames."""
     blocks = {key: _stored.decode(body).chunks for key, body in bodies.items()}
     found: list[Result] = []
     for hit, score in hits:

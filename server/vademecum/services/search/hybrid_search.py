@@ -1,4 +1,4 @@
-"""Seek: what an index has for a question, by words and by meaning, fused. What reads the hits back decides what counts."""
+"""Search an index by words and by meaning, and fuse the scores. Callers check the hits against the records."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
-ATTEMPTS = 3  # the index may be replaced while it is asked, and may be damaged as well
+ATTEMPTS = 3  # the index may be replaced during a search, or found damaged
 ScoredHits = list[tuple[Hit, float]]
 
 
 class HybridSearch:
-    """One kind of index. `job` brings it up to the records; a question waits for that, at most `wait_s`."""
+    """Hybrid search in one kind of index. `job` updates the index; a search waits for it at most `wait_s` seconds."""
 
     def __init__(self, indexes: Indexes, indexer: Indexer, job: UserQueue, wait_s: float) -> None:
         self._indexes = indexes
@@ -42,8 +42,11 @@ class HybridSearch:
         weight: float = MEANING,
         marks: str = "",
     ) -> tuple[ScoredHits, int]:
-        """The best hits within `ids`, and up to which seq the index had surely read: `at`, the epoch and seq of the
-        question, or less if it is late. `marks`: words that are looked for beside the question's. Raises Busy."""
+        """Return the best hits within `ids`, and the `seq` up to which the index had certainly read.
+
+        `at`: epoch and `seq` at the time of the question; a lower returned `seq` means a late index. `marks`: search
+        terms in addition to the query's. Raises Busy.
+        """
         return await self._ask(
             user_id, at, lambda: self._hits(user_id, query, marks, ids, depth, mode, weight)
         )
@@ -51,7 +54,7 @@ class HybridSearch:
     async def nearest_texts(
         self, user_id: str, text: str, ids: Collection[str], depth: int, at: tuple[str, int]
     ) -> tuple[ScoredHits, int]:
-        """As `seek`, by meaning alone: what says the same as `text`, as two passages are compared."""
+        """Return the hits whose meaning is nearest to `text`, with both sides embedded as statements."""
         return await self._ask(user_id, at, lambda: self._alike(user_id, text, ids, depth))
 
     async def _ask(
@@ -61,19 +64,19 @@ class HybridSearch:
         for _ in range(ATTEMPTS):
             try:
                 return await work(), seq
-            except IndexDamaged:  # it was emptied; it is rebuilt from the records
+            except IndexDamaged:  # it was reset and is rebuilt from the records
                 seq = await self._wait(user_id, *at)
-            except (IndexReplaced, EmbedderClosed):  # the model was changed meanwhile
+            except (IndexReplaced, EmbedderClosed):  # the model changed meanwhile
                 continue
-        raise Busy("The search index is being made anew. Try again in a second.", retry_after_s=1)
+        raise Busy("The search index is being rebuilt. Try again in a second.", retry_after_s=1)
 
     async def _wait(self, user_id: str, epoch: str, seq: int) -> int:
-        """Wait, bounded, until the index has what was committed before the question. Returns how far it has surely come."""
+        """Wait at most `wait_s` until the index has read up to `seq`. Return the `seq` it has certainly read."""
         its_epoch, its_seq = await self._indexes.read(user_id, lambda index: index.checkpoint)
         reached = its_seq if its_epoch == epoch else 0
         if reached >= seq:
             return reached
-        self._indexer.forget(user_id)  # it may have been begun anew
+        self._indexer.forget(user_id)  # it may have been rebuilt
         self._job.hurry(user_id)
         try:
             async with asyncio.timeout(self._wait_s):
@@ -123,7 +126,7 @@ class HybridSearch:
 
 
 def _nearest(index: VectorIndex, model: str, vector: Vectors, ids: Collection[str], depth: int) -> list[Hit]:
-    """Raises IndexReplaced: vectors of two models are never compared."""
+    """Search by vector. Raises IndexReplaced for an index of another model: such vectors are not comparable."""
     if index.model != model:
         raise IndexReplaced
     return index.vector_search(vector, ids, depth)

@@ -1,7 +1,7 @@
-"""Index: the search index reads the user's one sequence as any device does, and writes what it learned to Lance.
+"""Keep a user's search index in Lance up to date with the user's rows, read in order of `seq` as devices do.
 
-A replica: it may be late, and is rebuilt when its folder is gone or belongs to another epoch or model. Search reads
-back through the records, so a late index can miss but cannot leak.
+The index is a replica. It may be late, and is rebuilt if its folder is missing or belongs to another epoch or model.
+Search checks hits against the records, so a late index can miss rows but cannot expose deleted ones.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
-PAGE = 50  # rows read and written at a time
+PAGE = 50  # rows per step
 OPEN_MAX = 64
 WRITERS = 4  # threads: who writes may rest (services/runtime/request_priority), which must not take one from a request
 
 
 class EmbedderProvider(Protocol):
-    """The model whose vectors an index of this user holds; None: words only. Raises Busy if it is not open in time."""
+    """Returns the embedder of the user's index, or None for words only. Raises Busy if it does not open in time."""
 
     async def __call__(self, user_id: str, patience_s: float | None = None, /) -> Embedder | None: ...
 
 
 class IndexReplaced(Exception):
-    """The index is now one of another model. A question's vector has to be made anew for it."""
+    """The index now belongs to another model, so the query must be embedded again."""
 
 
 @dataclass(slots=True)
@@ -57,8 +57,10 @@ class _Open:
 
 
 class Indexes:
-    """Users' open indexes of one kind, in the folder `name` of each, at most a bound. All calls run in threads; one
-    writer at a time a user. `cache` may be shared with another kind's."""
+    """The open indexes of one kind, each in the user's folder `name`, at most OPEN_MAX of them.
+
+    Calls run in threads, with one writer per user at a time. `cache` may be shared with another kind of index.
+    """
 
     def __init__(
         self,
@@ -109,20 +111,24 @@ class Indexes:
                     entry.index.close()
 
     async def read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
-        """Raises IndexReplaced when another model's index took its place meanwhile: ask again."""
+        """Run `work` on the index in a thread. Raises IndexReplaced if the model changed meanwhile; retry then."""
         return await self._whole(self._read(user_id, work))
 
     async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         return await self._whole(self._write(user_id, work))
 
     async def replace_index(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
-        """The index in `folder` takes the place of the user's; `then` is called when no other can be opened any more
-        and this one not yet."""
+        """Replace the user's index by the one in `folder`.
+
+        `then` is called after the old index is closed and before the new one can be opened.
+        """
         await self._whole(self._adopt(user_id, folder, then))
 
     async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
-        """Not cut off half-way, even if the caller gives up: the next writer waits until this one is really done, and no
-        index is closed while it is read."""
+        """Run the work to its end even if the caller is cancelled.
+
+        So the next writer waits for this one, and no index is closed while it is read.
+        """
         task = asyncio.ensure_future(work)
         self._working.add(task)
         task.add_done_callback(self._working.discard)
@@ -154,15 +160,15 @@ class Indexes:
                 index = await self._ensure(user_id, entry)
                 async with entry.writing:
                     self._check(user_id)
-                    if entry.index is index:  # else another model's has taken its place
+                    if entry.index is index:  # otherwise another model's index replaced it
                         return await self.run_in_writer(partial(work, index))
 
     async def run_in_writer(self, work: Callable[[], T]) -> T:
-        """The work, in a thread of those that write."""
+        """Run the work in a writer thread."""
         return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def _ensure(self, user_id: str, entry: _Open) -> VectorIndex:
-        """The user's index, opened if it is not open yet for the model that serves the user."""
+        """Return the user's index, opening it for the user's current model if necessary."""
         embedder = await self.embedder(user_id)
         index = entry.index
         if index is not None and index.model == (embedder.model if embedder is not None else None):
@@ -180,11 +186,11 @@ class Indexes:
             return entry.index
 
     async def drop(self, user_id: str) -> None:
-        """Remove the user's index from the disk; it is begun anew when there is something to index."""
+        """Delete the user's index from disk. It is rebuilt when there are rows to index."""
         await self.write(user_id, lambda index: index.reset())
 
     async def remove(self, user_id: str) -> None:
-        """As `drop`, for good: the account has left, and is not known any more."""
+        """Delete the index of a deleted account from disk."""
         entry = self._open.pop(user_id, None)
         if entry is not None:
             async with self._foreground.ahead(entry.writing):
@@ -192,7 +198,7 @@ class Indexes:
                     await asyncio.to_thread(entry.index.drop)
 
     async def close(self) -> None:
-        """Waits for the work whose callers have given up."""
+        """Wait for work whose callers were cancelled, then close all indexes."""
         await asyncio.gather(*self._working, return_exceptions=True)
         for entry in self._open.values():
             if entry.index is not None:
@@ -202,7 +208,7 @@ class Indexes:
 
 
 class SourcePage(NamedTuple):
-    """The next rows (key and JSON, as they are now), up to which `seq` they are, and whether there are more."""
+    """The next rows (key and current JSON), the `seq` up to which they reach, and whether more follow."""
 
     rows: list[tuple[str, bytes]]
     upto: int
@@ -210,19 +216,20 @@ class SourcePage(NamedTuple):
 
 
 class IndexSource(Protocol):
-    """What an index is made of."""
+    """The rows that an index is built from."""
 
     async def page(self, store: UserStore, after: int) -> SourcePage: ...
 
     def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
-        """The blocks that these rows are now, and the ids of those that are gone. Pure; runs in a thread."""
+        """Return the blocks of these rows, and the ids of deleted ones. Pure; runs in a thread."""
         ...
 
 
 class Indexer:
-    """Brings a user's index up to the records. `caught_up` lets a search wait for what was just pushed.
+    """Updates the users' indexes from the records.
 
-    `may_follow`: not while the rows are given the vectors of another model, which the index could not keep."""
+    `may_follow`: returns False while a model change writes vectors that the current index cannot store.
+    """
 
     def __init__(
         self,
@@ -237,28 +244,30 @@ class Indexer:
         self._source = source
         self.foreground = foreground
         self._may_follow = may_follow
-        self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has surely read
+        self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has certainly read
         self._progress = asyncio.Condition()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def work(self, user_id: str) -> None:
-        """Read on from the checkpoint until there is nothing new."""
+        """Index the rows after the checkpoint until none are left."""
         done = False
         while not done:
             async with self._turns[user_id]:
                 done = not self._may_follow(user_id) or await self._step(user_id)
 
     async def erase(self, user_id: str) -> None:
-        """Read on, then see to it that no byte of what is gone is left in the index."""
-        with self.foreground.waiting():  # it was promised within a minute
+        """Update the index, then erase the bytes of deleted rows from its files."""
+        with self.foreground.waiting():  # erasure is promised within a minute
             await self.work(user_id)
             await self._indexes.write(user_id, lambda index: index.erase())
 
     async def update_vectors(
         self, user_id: str, model: str, choose: Callable[[UserStore], list[Block]]
     ) -> None:
-        """Replace blocks that the index has, beside the sequence. `choose` is asked while no step is under way: what is
-        alive then dies, if it does, in a step that comes after."""
+        """Replace blocks of the index without moving its checkpoint.
+
+        `choose` runs while no step is in progress, so a later deletion of a chosen row reaches the index in a later step.
+        """
         async with self._turns[user_id]:
             async with self._users.open(user_id) as store:
                 epoch, blocks = store.epoch, choose(store)
@@ -273,8 +282,11 @@ class Indexer:
         folder: Path,
         then: Callable[[], None],
     ) -> bool:
-        """Change the vectors of the rows (`swap`) and the index with them. Until `new` is whole the old one serves, as
-        it was: it would lose the vectors it no longer finds in the rows. False when `swap` has changed nothing."""
+        """Change the vectors of the rows with `swap`, then replace the index by one built from them.
+
+        The old index serves searches, without updates, until `new` is complete: an update would remove the vectors that
+        the rows no longer have. Return False if `swap` changed nothing.
+        """
         async with self._turns[user_id]:
             if not await swap():
                 return False
@@ -284,7 +296,7 @@ class Indexer:
         return True
 
     async def _build(self, user_id: str, index: VectorIndex) -> tuple[str, int]:
-        """Index all rows there are; returns the checkpoint. `index` is closed."""
+        """Index all rows, close the index and return its checkpoint."""
         async with self._users.open(user_id) as store:
             epoch = store.epoch
         after, more = 0, True
@@ -298,7 +310,7 @@ class Indexer:
         return epoch, after
 
     async def drop(self, user_id: str) -> None:
-        """Remove the user's index. A step that has read rows by now is over first: it cannot bring them back."""
+        """Delete the user's index, after the current step: its rows must not enter the index again."""
         with self.foreground.waiting():
             async with self._turns[user_id]:
                 await self._indexes.drop(user_id)
@@ -314,7 +326,7 @@ class Indexer:
             rows, seq, more = await self._source.page(store, after)
 
         def go_on(index: VectorIndex) -> bool:
-            """False when the index has not read up to `after`: it has just been begun anew, for another model."""
+            """Return False if the index is no longer at `after`, because it was reset for another model."""
             if index.checkpoint[1] != after:
                 return False
             self._apply(index, rows, (epoch, seq))
@@ -344,7 +356,7 @@ class Indexer:
         return seen is not None and seen[0] == epoch and seen[1] >= seq
 
     async def wait_for(self, user_id: str, epoch: str, seq: int) -> None:
-        """Returns when the index has read that far."""
+        """Wait until the index has read up to `seq`."""
         async with self._progress:
             with self.foreground.waiting():
                 await self._progress.wait_for(lambda: self.has(user_id, epoch, seq))
@@ -354,14 +366,14 @@ class Indexer:
 
 
 def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block], pace: Throttle) -> None:
-    """Nothing if the index has been begun anew meanwhile: it will hear of these blocks again."""
+    """Replace the blocks, unless the index was reset meanwhile: then it reads these rows again anyway."""
     if blocks and index.model == model and index.checkpoint[0] == epoch:
         index.apply(blocks, [], [], index.checkpoint, pace)
         index.optimise()
 
 
 class DocumentBlockSource:
-    """The source of the document index."""
+    """Reads the blocks of documents for the document index."""
 
     async def page(self, store: UserStore, after: int) -> SourcePage:
         latest = store.seq
@@ -385,7 +397,7 @@ class DocumentBlockSource:
 
 
 def _block(row: Json, model: str | None) -> Block:
-    """A block as the index takes it. Vectors of another model, or damaged ones, are left out: words still find it."""
+    """Return a row as an index block, without vectors of another model or damaged ones: words still find it."""
     matrix = None
     if row["embedding"] is not None and row["model"] == model:
         try:
