@@ -7,16 +7,16 @@ import type { Wire } from "../../lib/http.ts";
 import { newId } from "../../core/schema/uuid7.ts";
 import { nowAfter } from "../../core/schema/timestamps.ts";
 
-export class House {
+export class AccountContext {
   /** What is known of the account at this moment, whichever tab has learnt it. */
   readonly account$: BehaviorSubject<KnownAccount>;
 
   constructor(
     account: KnownAccount,
-    readonly records: Records,
+    readonly database: Records,
     readonly device: Device,
-    readonly wire: Wire,
-    readonly leave: () => void = () => {},
+    readonly server: Wire,
+    readonly releaseLock: () => void = () => {},
   ) {
     this.account$ = new BehaviorSubject(account);
   }
@@ -38,14 +38,14 @@ export class House {
   /** Its rows are closed, and another tab may take the account from the device. */
   async close(): Promise<void> {
     try {
-      await this.records.close();
+      await this.database.close();
     } finally {
-      this.leave();
+      this.releaseLock();
     }
   }
 
   /** When what is made now was made. */
-  madeAt(): string {
+  newRowTime(): string {
     return nowAfter(this.account.forgottenAt);
   }
 }
@@ -53,8 +53,8 @@ export class House {
 export const now = (): string => new Date().toISOString();
 
 /** The fields that every new row begins with. */
-export function begun(house: House, id = newId()) {
-  const at = house.madeAt();
+export function newRowFields(context: AccountContext, id = newId()) {
+  const at = context.newRowTime();
   return { id, createdAt: at, updatedAt: at };
 }
 

@@ -7,54 +7,60 @@
 import type { Device } from "../../storage/deviceDatabase.ts";
 import { formOnDevice, needsRecovery, open, recover, type Records } from "../../storage/accountDatabase.ts";
 import { Coded } from "../../core/errors.ts";
-import { eraseLeftover } from "./deletedTextErasure.ts";
-import { keeping } from "../sync/conflictLosers.ts";
-import { aloneAtLast, enter, type Tell } from "./accountLocks.ts";
+import { eraseDeletedText } from "./deletedTextErasure.ts";
+import { createConflictHandler } from "../sync/conflictLosers.ts";
+import { waitForExclusiveLock, acquireSharedLock, type OpeningListener } from "./accountLocks.ts";
 
-interface Opened {
-  records: Records;
+interface OpenedAccount {
+  database: Records;
   /** Ends the presence of this tab. */
-  leave: () => void;
+  releaseLock: () => void;
 }
 
 /** Null: the account was removed meanwhile. Throws `NEWER_FORM`: only a newer version of the app opens these rows. */
-export async function openRows(device: Device, userId: string, tell: Tell): Promise<Opened | null> {
-  const openHere = async () => {
+export async function openAccount(
+  device: Device,
+  userId: string,
+  onState: OpeningListener,
+): Promise<OpenedAccount | null> {
+  const openDatabase = async () => {
     const records: Records = await open(userId, (name) =>
-      keeping(device, userId, name, () => records.collections[name]),
+      createConflictHandler(device, userId, name, () => records.collections[name]),
     );
     return records;
   };
-  await eraseLeftover(device, userId);
+  await eraseDeletedText(device, userId);
   while (true) {
-    const leave = await enter(userId, tell);
+    const releaseLock = await acquireSharedLock(userId, onState);
     try {
-      if (!(await device.accounts.get(userId))) return (leave(), null);
+      if (!(await device.accounts.get(userId))) return (releaseLock(), null);
       // No page starts a rewrite while this one is present, but the page before may have been closed in the middle of one.
       if (!(await needsRecovery(userId))) {
-        const records = await oneByOne(userId, async () => ((await isOlder(userId)) ? null : openHere()));
-        if (records) return { records, leave };
+        const records = await withOpeningLock(userId, async () =>
+          (await needsMigration(userId)) ? null : openDatabase(),
+        );
+        if (records) return { database: records, releaseLock };
       }
     } catch (error) {
-      leave();
+      releaseLock();
       throw error;
     }
-    leave();
-    const carryOver = async () => {
+    releaseLock();
+    const migrate = async () => {
       await recover(userId);
-      if (await isOlder(userId)) await (await openHere()).close();
+      if (await needsMigration(userId)) await (await openDatabase()).close();
     };
-    await aloneAtLast(userId, carryOver, tell);
+    await waitForExclusiveLock(userId, migrate, onState);
   }
 }
 
-async function isOlder(userId: string): Promise<boolean> {
+async function needsMigration(userId: string): Promise<boolean> {
   const form = await formOnDevice(userId);
   if (form === "newer") throw new Coded("NEWER_FORM");
   return form === "older";
 }
 
 /** Of two versions that both find nothing yet, the second one sees what the first has begun. */
-function oneByOne<T>(userId: string, work: () => Promise<T>): Promise<T> {
+function withOpeningLock<T>(userId: string, work: () => Promise<T>): Promise<T> {
   return navigator.locks.request(`vademecum-opening-${userId}`, work) as Promise<T>;
 }

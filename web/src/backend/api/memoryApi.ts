@@ -1,43 +1,43 @@
 /** What can be done with projects and with what is remembered: the part of the desk that is loaded when it is wanted. */
 
-import { follow } from "./proxySubscription.ts";
+import { subscribeProxied } from "./proxySubscription.ts";
 import type { Observation, Wanted } from "../../core/agents/observations.ts";
-import { noteEntity } from "../memory/entities.ts";
-import type { House } from "../account/accountContext.ts";
+import { setEntityNotes } from "../memory/entities.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 import { jobs, retryJobs } from "../memory/jobs.ts";
-import { addMemory, chooseEarlier, deleteMemory, pinMemory, rewordMemory } from "../memory/memories.ts";
+import { addMemory, restoreVersion, deleteMemory, pinMemory, editMemory } from "../memory/memories.ts";
 import {
-  agentProjects,
-  agentWork,
+  listAgentProjects,
+  fetchAgentWork,
   deleteObservation,
   observations,
   pinObservation,
 } from "../memory/observations.ts";
-import { Overviews, type Overview } from "../memory/projectOverviews.ts";
-import { addProject, changeProject, moveSession } from "../memory/projects.ts";
-import { timeline, type Where } from "../memory/timeline.ts";
+import { ProjectOverviews, type OverviewState } from "../memory/projectOverviews.ts";
+import { addProject, updateProject, moveSession } from "../memory/projects.ts";
+import { searchTimeline, type TimelineScope } from "../memory/timeline.ts";
 
-export class MemoryDesk {
-  readonly #house: House;
-  readonly #overviews: Overviews;
+export class MemoryApi {
+  readonly #context: AccountContext;
+  readonly #overviews: ProjectOverviews;
 
-  constructor(house: House) {
-    this.#house = house;
-    this.#overviews = new Overviews(house);
+  constructor(context: AccountContext) {
+    this.#context = context;
+    this.#overviews = new ProjectOverviews(context);
   }
 
   // -- projects ---------------------------------------------------------------------------------------------
 
   addProject(name: string, description?: string) {
-    return addProject(this.#house, name, description);
+    return addProject(this.#context, name, description);
   }
 
-  changeProject(id: string, change: Parameters<typeof changeProject>[2]) {
-    return changeProject(this.#house, id, change);
+  updateProject(id: string, change: Parameters<typeof updateProject>[2]) {
+    return updateProject(this.#context, id, change);
   }
 
   moveSession(id: string, projectId: string | null) {
-    return moveSession(this.#house, id, projectId);
+    return moveSession(this.#context, id, projectId);
   }
 
   writeOverview(projectId: string) {
@@ -48,69 +48,69 @@ export class MemoryDesk {
     this.#overviews.stop(projectId);
   }
 
-  watchOverviews(listener: (overviews: Record<string, Overview>) => void) {
-    return follow(this.#overviews.state$, listener);
+  watchOverviews(listener: (overviews: Record<string, OverviewState>) => void) {
+    return subscribeProxied(this.#overviews.state$, listener);
   }
 
   // -- what is remembered -----------------------------------------------------------------------------------
 
   addMemory(text: string, projectId: string | null) {
-    return addMemory(this.#house, text, projectId);
+    return addMemory(this.#context, text, projectId);
   }
 
-  rewordMemory(id: string, text: string) {
-    return rewordMemory(this.#house, id, text);
+  editMemory(id: string, text: string) {
+    return editMemory(this.#context, id, text);
   }
 
   pinMemory(id: string, pinned: boolean) {
-    return pinMemory(this.#house, id, pinned);
+    return pinMemory(this.#context, id, pinned);
   }
 
-  chooseEarlier(id: string) {
-    return chooseEarlier(this.#house, id);
+  restoreVersion(id: string) {
+    return restoreVersion(this.#context, id);
   }
 
   deleteMemory(id: string) {
-    return deleteMemory(this.#house, id);
+    return deleteMemory(this.#context, id);
   }
 
-  noteEntity(id: string, notes: string) {
-    return noteEntity(this.#house, id, notes);
+  setEntityNotes(id: string, notes: string) {
+    return setEntityNotes(this.#context, id, notes);
   }
 
-  timeline(query: string, where: Where, most: number) {
-    return timeline(this.#house, query, where, most);
+  searchTimeline(query: string, where: TimelineScope, most: number) {
+    return searchTimeline(this.#context, query, where, most);
   }
 
   // -- what agents did --------------------------------------------------------------------------------------
 
-  agentProjects() {
-    return agentProjects(this.#house);
+  listAgentProjects() {
+    return listAgentProjects(this.#context);
   }
 
-  agentWork(projectId: string) {
-    return agentWork(this.#house, projectId);
+  fetchAgentWork(projectId: string) {
+    return fetchAgentWork(this.#context, projectId);
   }
 
-  observations(projectId: string, wanted: Wanted, cursor: string | null) {
-    return observations(this.#house, projectId, wanted, cursor);
+  listObservations(projectId: string, wanted: Wanted, cursor: string | null) {
+    return observations(this.#context, projectId, wanted, cursor);
   }
 
   pinObservation(row: Observation, pinned: boolean) {
-    return pinObservation(this.#house, row, pinned);
+    return pinObservation(this.#context, row, pinned);
   }
 
   deleteObservation(row: Observation) {
-    return deleteObservation(this.#house, row);
+    return deleteObservation(this.#context, row);
   }
 
   // -- behind the answers -----------------------------------------------------------------------------------
 
-  jobs() {
-    return jobs(this.#house);
+  fetchJobs() {
+    return jobs(this.#context);
   }
 
   retryJobs(id?: string) {
-    return retryJobs(this.#house, id);
+    return retryJobs(this.#context, id);
   }
 }

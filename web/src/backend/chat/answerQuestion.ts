@@ -14,112 +14,123 @@ import { worth } from "../../core/chat/answerPriority.ts";
 import { written } from "../../core/chat/storedSentences.ts";
 import { lacking, type Task } from "../../core/documents/uploadTask.ts";
 import { countUse } from "../library/documents.ts";
-import { aborted, arrived, type Arrivals } from "../uploads/waitForUploads.ts";
-import { answer, assistant, type Assistant, type Told } from "./assistantClient.ts";
-import { begun, now, type House } from "../account/accountContext.ts";
-import { Later } from "./deferredQuestions.ts";
-import { loaded } from "../loadModule.ts";
+import { whenAborted, waitForUploads, type UploadState } from "../uploads/waitForUploads.ts";
+import { streamAnswer, fetchAssistant, type Assistant, type PromptSummary } from "./assistantClient.ts";
+import { newRowFields, now, type AccountContext } from "../account/accountContext.ts";
+import { DeferredQuestions } from "./deferredQuestions.ts";
+import { loadModule } from "../loadModule.ts";
 import { isForNow, patiently } from "../../lib/backoff/retryWhileBusy.ts";
-import type { Searcher } from "../library/documentSearch.ts";
-import type { Syncing } from "../sync/syncCoordinator.ts";
-import { Unanswered } from "./unansweredQuestions.ts";
+import type { DocumentSearch } from "../library/documentSearch.ts";
+import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
+import { UnansweredQuestions } from "./unansweredQuestions.ts";
 
 /** The answer that is being written, ahead of its row. */
-export interface Writing {
+export interface StreamingAnswer {
   episodeId: string;
   aiResponse: string;
   citations: Citation[];
-  told: Told | null;
+  promptSummary: PromptSummary | null;
   /** Names of files that it waits for. */
-  awaits: string[];
+  awaitedFiles: string[];
   /** After so many seconds the assistant is asked again, which takes no question now; 0: it is not waited for. */
-  waitsS: number;
+  retryInS: number;
 }
 
 export interface AssistantState {
-  known: Assistant | null;
+  assistant: Assistant | null;
   /** Ids of turns. */
-  later: string[];
+  deferred: string[];
   /** Turns that keep the answer they had, since the new one came to less; why, where the server said it. */
-  kept: Record<string, string>;
+  keptAnswers: Record<string, string>;
 }
 
-const SAVE_EVERY_MS = 2_000;
-const SENT_MS = 3_000;
-const TOLD_MAX = 50;
+const SAVE_INTERVAL_MS = 2_000;
+const PUSH_WAIT_MS = 3_000;
+const MAX_PROMPT_SUMMARIES = 50;
 /** Other tabs and devices take a turn of which they hear nothing for a minute for broken off. */
-const ALIVE_MS = 30_000;
+const TOUCH_INTERVAL_MS = 30_000;
 
 /** Not needed to open the app, and soon after. */
-const reminding = () => loaded(import("./answerMemory.ts"));
+const loadAnswerMemory = () => loadModule(import("./answerMemory.ts"));
 
-interface Under {
+interface RunningAnswer {
   stop: AbortController;
   /** Of the waiting for files. */
-  enough: AbortController;
-  ended: Promise<unknown>;
+  skipUploads: AbortController;
+  end: Promise<unknown>;
 }
 
-const DRAW_MS = 250; // each time the Markdown is parsed
+const RENDER_INTERVAL_MS = 250; // each time the Markdown is parsed
 const BOTH_ENDS = { leading: true, trailing: true };
 
-type Answered = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
+type AnswerFields = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
 
-export class Asking {
+export class AnswerService {
   /** What is being written in this tab, by the id of its turn. */
-  readonly writing$ = new BehaviorSubject<Record<string, Writing>>({});
+  readonly streaming$ = new BehaviorSubject<Record<string, StreamingAnswer>>({});
   /** The same, as often as it is drawn. */
-  readonly drawn$ = this.writing$.pipe(throttleTime(DRAW_MS, asyncScheduler, BOTH_ENDS));
-  readonly #house: House;
-  readonly #syncing: Syncing;
-  readonly #searcher: () => Promise<Searcher>;
-  readonly #arrivals: Arrivals;
+  readonly throttledStreaming$ = this.streaming$.pipe(
+    throttleTime(RENDER_INTERVAL_MS, asyncScheduler, BOTH_ENDS),
+  );
+  readonly #context: AccountContext;
+  readonly #syncing: SyncCoordinator;
+  readonly #loadSearch: () => Promise<DocumentSearch>;
+  readonly #uploads: UploadState;
   /** Whether there is an assistant, as far as this device knows, and which turns wait for it. */
-  readonly assistant$ = new BehaviorSubject<AssistantState>({ known: null, later: [], kept: {} });
+  readonly assistant$ = new BehaviorSubject<AssistantState>({
+    assistant: null,
+    deferred: [],
+    keptAnswers: {},
+  });
   /** Those that are under way, or wait for the one before them to end. */
-  readonly #answers = new Map<string, Under>();
+  readonly #running = new Map<string, RunningAnswer>();
   #saving: Promise<boolean> = Promise.resolve(true);
   /** The documents of each answer here that have been counted as used. */
-  readonly #used = new Map<string, Set<string>>();
+  readonly #countedDocuments = new Map<string, Set<string>>();
   /** What went into the last prompts. */
-  readonly #told = new Map<string, Told>();
-  readonly #unanswered: Unanswered;
-  readonly #later: Later;
+  readonly #promptSummaries = new Map<string, PromptSummary>();
+  readonly #unanswered: UnansweredQuestions;
+  readonly #deferred: DeferredQuestions;
 
-  constructor(house: House, syncing: Syncing, searcher: () => Promise<Searcher>, arrivals: Arrivals) {
-    this.#house = house;
+  constructor(
+    context: AccountContext,
+    syncing: SyncCoordinator,
+    searcher: () => Promise<DocumentSearch>,
+    arrivals: UploadState,
+  ) {
+    this.#context = context;
     this.#syncing = syncing;
-    this.#searcher = searcher;
-    this.#arrivals = arrivals;
+    this.#loadSearch = searcher;
+    this.#uploads = arrivals;
     // While there is a network: one that hangs gives nothing, and a question would wait for it.
-    for (const load of [searcher, reminding]) load().catch(() => {});
-    this.#unanswered = new Unanswered(house);
-    this.#later = new Later(house, {
+    for (const load of [searcher, loadAnswerMemory]) load().catch(() => {});
+    this.#unanswered = new UnansweredQuestions(context);
+    this.#deferred = new DeferredQuestions(context, {
       isAway: () => isAway(syncing.summary$.value.kind),
-      isAvailable: () => this.#available(),
-      answer: (episodeId) => this.#answer(episodeId, () => this.#anew(episodeId)),
-      changed: () => this.#look(),
+      isAvailable: () => this.#isAssistantAvailable(),
+      answer: (episodeId) => this.#run(episodeId, () => this.#prepareAgain(episodeId)),
+      onChange: () => this.#refreshState(),
     });
     syncing.summary$
       .pipe(
         map(({ kind }) => kind),
         distinctUntilChanged(),
       )
-      .subscribe((kind) => void (kind === "live" ? this.#later.ask() : this.#look()));
-    house.records.episodes.$.subscribe(({ documentId }) => {
-      const { [documentId]: why, ...kept } = this.assistant$.value.kept;
-      if (why !== undefined) this.#tell({ kept }); // another answer came, here or elsewhere
+      .subscribe((kind) => void (kind === "live" ? this.#deferred.askAll() : this.#refreshState()));
+    context.database.episodes.$.subscribe(({ documentId }) => {
+      const { [documentId]: why, ...kept } = this.assistant$.value.keptAnswers;
+      if (why !== undefined) this.#updateState({ keptAnswers: kept }); // another answer came, here or elsewhere
     });
-    house.forgotten$.subscribe(() => {
-      this.#told.clear();
-      void this.#look();
+    context.forgotten$.subscribe(() => {
+      this.#promptSummaries.clear();
+      void this.#refreshState();
     });
   }
 
   /** The id of the turn; its answer follows. */
   async ask(sessionId: string, userMessage: string): Promise<string> {
     const row: EpisodeDoc = {
-      ...begun(this.#house),
+      ...newRowFields(this.#context),
       sessionId,
       userMessage,
       aiResponse: "",
@@ -127,8 +138,8 @@ export class Asking {
       status: "queued",
     };
     await this.#unanswered.add(row.id);
-    await this.#begin(row.id, async () => {
-      await this.#house.records.episodes.insert(row);
+    await this.#start(row.id, async () => {
+      await this.#context.database.episodes.insert(row);
       return row;
     });
     return row.id;
@@ -136,39 +147,40 @@ export class Asking {
 
   /** Answers what a page that is gone has left without an answer. */
   async resume(): Promise<void> {
-    for (const episodeId of await this.#unanswered.takeOver()) {
-      if (await this.#unanswered.isWaiting(episodeId)) void this.again(episodeId).catch(console.error);
+    for (const episodeId of await this.#unanswered.claimAbandoned()) {
+      if (await this.#unanswered.isUnanswered(episodeId))
+        void this.answerAgain(episodeId).catch(console.error);
       else void this.#unanswered.remove(episodeId);
     }
   }
 
   /** Answers a turn anew, with other words if they are given. What came after it stays. Resolves when it has begun. */
-  again(episodeId: string, userMessage?: string): Promise<void> {
-    return this.#begin(episodeId, () => this.#anew(episodeId, userMessage));
+  answerAgain(episodeId: string, userMessage?: string): Promise<void> {
+    return this.#start(episodeId, () => this.#prepareAgain(episodeId, userMessage));
   }
 
   stop(episodeId: string): void {
-    this.#answers.get(episodeId)?.stop.abort();
+    this.#running.get(episodeId)?.stop.abort();
   }
 
   /** Without the files that it waits for. */
   answerNow(episodeId: string): void {
-    this.#answers.get(episodeId)?.enough.abort();
+    this.#running.get(episodeId)?.skipUploads.abort();
   }
 
   /** Whether the assistant shall answer a turn of quotations once the server is back. */
   later(episodeId: string, wanted: boolean): Promise<void> {
-    return this.#later.want(episodeId, wanted);
+    return this.#deferred.setDeferred(episodeId, wanted);
   }
 
   /** What went into the prompt of a turn that was answered since the app was opened. */
-  told(episodeId: string): Told | null {
-    return this.#told.get(episodeId) ?? null;
+  promptSummaryOf(episodeId: string): PromptSummary | null {
+    return this.#promptSummaries.get(episodeId) ?? null;
   }
 
   /** The turn, with the answer that it has until there is a better one; other words have none. Null: it is gone. */
-  async #anew(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
-    const found = await this.#house.records.episodes.findOne(episodeId).exec();
+  async #prepareAgain(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
+    const found = await this.#context.database.episodes.findOne(episodeId).exec();
     if (!found) return null;
     if (userMessage !== undefined && userMessage !== found.userMessage) {
       await edit<EpisodeDoc>(found, ({ model: _, ...row }) => ({
@@ -180,221 +192,234 @@ export class Asking {
     return asked.deleted ? null : (asked.toMutableJSON() as EpisodeDoc);
   }
 
-  async #look(): Promise<void> {
-    const { account, device } = this.#house;
+  async #refreshState(): Promise<void> {
+    const { account, device } = this.#context;
     const known = (await device.accounts.get(account.userId))?.assistant ?? null;
-    this.#tell({ known, later: await this.#later.ids() });
+    this.#updateState({ assistant: known, deferred: await this.#deferred.listIds() });
   }
 
-  #tell(change: Partial<AssistantState>): void {
+  #updateState(change: Partial<AssistantState>): void {
     this.assistant$.next({ ...this.assistant$.value, ...change });
   }
 
   /** Resolves when the turn is ready; its answer follows. */
-  #begin(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<void> {
-    return new Promise((begun, failed) => {
+  #start(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<void> {
+    return new Promise((resolve, reject) => {
       const prepared = async () => {
         const row = await prepare();
-        begun();
+        resolve();
         return row;
       };
-      this.#answer(episodeId, prepared).then(() => begun(), failed);
+      this.#run(episodeId, prepared).then(() => resolve(), reject);
     });
   }
 
   /** One answer a turn: the one before is stopped, and has ended before `prepare` makes the turn ready for this one. */
-  #answer(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<Answered | null> {
-    const before = this.#answers.get(episodeId);
-    before?.stop.abort();
-    const [stop, enough] = [new AbortController(), new AbortController()];
-    stop.signal.addEventListener("abort", () => enough.abort());
+  #run(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<AnswerFields | null> {
+    const previous = this.#running.get(episodeId);
+    previous?.stop.abort();
+    const [stop, skipUploads] = [new AbortController(), new AbortController()];
+    stop.signal.addEventListener("abort", () => skipUploads.abort());
     const write = async () => {
-      await before?.ended.catch(() => {}); // told to whoever asked for it
+      await previous?.end.catch(() => {}); // told to whoever asked for it
       try {
         if (stop.signal.aborted) return null;
-        this.#draw(episodeId, {}); // from now on it can be seen, and stopped
+        this.#updateStreaming(episodeId, {}); // from now on it can be seen, and stopped
         const row = await prepare();
-        return row && (await this.#write(row, stop.signal, enough.signal));
+        return row && (await this.#answerLocked(row, stop.signal, skipUploads.signal));
       } finally {
-        const { [episodeId]: _, ...others } = this.writing$.value;
-        this.writing$.next(others);
-        if (this.#answers.get(episodeId)?.stop === stop) this.#answers.delete(episodeId);
+        const { [episodeId]: _, ...others } = this.streaming$.value;
+        this.streaming$.next(others);
+        if (this.#running.get(episodeId)?.stop === stop) this.#running.delete(episodeId);
         void this.#unanswered.remove(episodeId);
       }
     };
-    const ended = write();
-    this.#answers.set(episodeId, { stop, enough, ended });
-    return ended;
+    const end = write();
+    this.#running.set(episodeId, { stop, skipUploads, end });
+    return end;
   }
 
   /** While the lock is held the turn is being answered here: no other tab of this device takes it up. */
-  #write(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answered> {
-    if (row.status === "done" && !this.#used.has(row.id)) {
-      this.#used.set(row.id, new Set(row.citations.map(({ documentId }) => documentId)));
+  #answerLocked(row: EpisodeDoc, signal: AbortSignal, skipUploads: AbortSignal): Promise<AnswerFields> {
+    if (row.status === "done" && !this.#countedDocuments.has(row.id)) {
+      this.#countedDocuments.set(row.id, new Set(row.citations.map(({ documentId }) => documentId)));
     }
     return navigator.locks.request(`vademecum-answer-${row.id}`, async () => {
       try {
-        const stopped = () => ({ ...this.#written(row.id), status: "stopped" as const });
-        const answering = this.#withFiles(row, signal, enough);
-        const answered = await Promise.race([answering, aborted(signal).then(stopped)]);
-        await this.#end(row.id, answered);
+        const stopped = () => ({ ...this.#partialAnswer(row.id), status: "stopped" as const });
+        const answering = this.#answerAfterUploads(row, signal, skipUploads);
+        const answered = await Promise.race([answering, whenAborted(signal).then(stopped)]);
+        await this.#finish(row.id, answered);
         return answered;
       } catch (error) {
-        await this.#end(row.id, { ...this.#written(row.id), status: "failed" }); // it must not wait for ever
+        await this.#finish(row.id, { ...this.#partialAnswer(row.id), status: "failed" }); // it must not wait for ever
         throw error;
       }
     });
   }
 
   /** What comes to less than the answer before is not kept; who asked is told. */
-  async #end(episodeId: string, answered: Answered): Promise<void> {
+  async #finish(episodeId: string, answered: AnswerFields): Promise<void> {
     if ((await this.#save(episodeId, answered)) || answered.status === "stopped") return;
     const why = answered.model ? "" : answered.aiResponse;
-    this.#tell({ kept: { ...this.assistant$.value.kept, [episodeId]: why } });
+    this.#updateState({ keptAnswers: { ...this.assistant$.value.keptAnswers, [episodeId]: why } });
   }
 
   /** When the files are here that the conversation is taking in; of those that do not come, or not yet, it speaks. */
-  async #withFiles(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answered> {
-    const missing = await this.#missing(row, enough);
+  async #answerAfterUploads(
+    row: EpisodeDoc,
+    signal: AbortSignal,
+    skipUploads: AbortSignal,
+  ): Promise<AnswerFields> {
+    const missing = await this.#waitForUploads(row, skipUploads);
     signal.throwIfAborted();
-    this.#draw(row.id, { awaits: [] });
-    const answered = await this.#answered(row, signal);
-    const said = [answered.aiResponse, ...lacking(missing)];
-    return { ...answered, aiResponse: said.filter(Boolean).join("\n\n") };
+    this.#updateStreaming(row.id, { awaitedFiles: [] });
+    const answered = await this.#createAnswer(row, signal);
+    const texts = [answered.aiResponse, ...lacking(missing)];
+    return { ...answered, aiResponse: texts.filter(Boolean).join("\n\n") };
   }
 
-  async #missing({ id, sessionId }: EpisodeDoc, enough: AbortSignal): Promise<Task[]> {
-    if (!this.#house.account.limits.searchesDocuments) return [];
-    const alive = setInterval(() => void this.#touch(id), ALIVE_MS);
-    const tell = (awaits: string[]) => this.#draw(id, { awaits });
+  async #waitForUploads({ id, sessionId }: EpisodeDoc, skipUploads: AbortSignal): Promise<Task[]> {
+    if (!this.#context.account.limits.searchesDocuments) return [];
+    const touchTimer = setInterval(() => void this.#touch(id), TOUCH_INTERVAL_MS);
+    const onWaiting = (awaits: string[]) => this.#updateStreaming(id, { awaitedFiles: awaits });
     try {
-      return await arrived(this.#house, this.#arrivals, sessionId, tell, enough);
+      return await waitForUploads(this.#context, this.#uploads, sessionId, onWaiting, skipUploads);
     } finally {
-      clearInterval(alive);
+      clearInterval(touchTimer);
     }
   }
 
   async #touch(episodeId: string): Promise<void> {
-    const found = await this.#house.records.episodes.findOne(episodeId).exec();
+    const found = await this.#context.database.episodes.findOne(episodeId).exec();
     const touched = (row: EpisodeDoc) => (row.status === "queued" ? { ...row, updatedAt: now() } : row);
     if (found) await edit<EpisodeDoc>(found, touched);
   }
 
-  async #answered(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
-    if (!(await this.#available())) return this.#quotes(row);
+  async #createAnswer(row: EpisodeDoc, signal: AbortSignal): Promise<AnswerFields> {
+    if (!(await this.#isAssistantAvailable())) return this.#answerByQuotation(row);
     try {
-      return await this.#byAssistant(row, signal);
+      return await this.#askAssistant(row, signal);
     } catch (error) {
       if (signal.aborted) throw error; // nobody waits for it any more
-      if (isForNow(error)) return this.#quotes(row);
+      if (isForNow(error)) return this.#answerByQuotation(row);
       if (error instanceof Refusal && error.status < 500 && error.status !== 401) {
-        return { ...this.#written(row.id), aiResponse: error.message, status: "failed" };
+        return { ...this.#partialAnswer(row.id), aiResponse: error.message, status: "failed" };
       }
-      return this.#quotes(row); // the server is away, or its assistant: the documents are here
+      return this.#answerByQuotation(row); // the server is away, or its assistant: the documents are here
     }
   }
 
   /** Whether the assistant can be asked now. Only who knows that the server is away need not ask it. */
-  async #available(): Promise<boolean> {
+  async #isAssistantAvailable(): Promise<boolean> {
     if (isAway(this.#syncing.summary$.value.kind)) return false;
-    const { account, device, wire } = this.#house;
+    const { account, device, server: wire } = this.#context;
     try {
-      const known = await assistant(wire);
-      await device.accounts.update(account.userId, { assistant: known });
-      return known.available;
+      const assistant = await fetchAssistant(wire);
+      await device.accounts.update(account.userId, { assistant: assistant });
+      return assistant.available;
     } catch {
       return false;
     }
   }
 
-  async #byAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
-    await this.#syncing.sent(SENT_MS); // the server tells the assistant what it has of this session
-    let saved = performance.now();
-    const write = (change: Partial<Writing>) => {
+  async #askAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<AnswerFields> {
+    await this.#syncing.waitUntilPushed(PUSH_WAIT_MS); // the server tells the assistant what it has of this session
+    let savedAt = performance.now();
+    const write = (change: Partial<StreamingAnswer>) => {
       if (signal.aborted) return;
-      this.#draw(row.id, change);
-      if (performance.now() - saved < SAVE_EVERY_MS) return;
-      saved = performance.now();
-      void this.#save(row.id, { ...this.#written(row.id), status: "streaming" });
+      this.#updateStreaming(row.id, change);
+      if (performance.now() - savedAt < SAVE_INTERVAL_MS) return;
+      savedAt = performance.now();
+      void this.#save(row.id, { ...this.#partialAnswer(row.id), status: "streaming" });
     };
     const question = { query: row.userMessage, sessionId: row.sessionId, episodeId: row.id };
     const listener = {
-      context: (told: Told) => {
-        this.#remember(row.id, told);
-        write({ told, citations: told.citations.map(cited) });
+      context: (told: PromptSummary) => {
+        this.#keepPromptSummary(row.id, told);
+        write({ promptSummary: told, citations: told.citations.map(toCitation) });
       },
-      delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
+      delta: (text: string) => write({ aiResponse: this.#streamingAnswer(row.id).aiResponse + text }),
       restart: () => write({ aiResponse: "" }),
     };
-    const asked = () => answer(this.#house.wire, question, listener, signal);
+    const ask = () => streamAnswer(this.#context.server, question, listener, signal);
     // Not saved: a question that nothing has come of is asked again when the app is opened anew.
-    const waits = (waitsS: number) => signal.aborted || this.#draw(row.id, { waitsS });
-    const ending = await patiently(asked, signal, waits);
-    const written = this.#written(row.id);
+    const onWait = (waitsS: number) => signal.aborted || this.#updateStreaming(row.id, { retryInS: waitsS });
+    const ending = await patiently(ask, signal, onWait);
+    const written = this.#partialAnswer(row.id);
     if (ending === "whole") return { ...written, status: "done" };
-    if (!written.aiResponse) return this.#quotes(row);
+    if (!written.aiResponse) return this.#answerByQuotation(row);
     return { ...written, status: ending === "cut" ? "stopped" : "failed" };
   }
 
-  async #quotes(row: EpisodeDoc): Promise<Answered> {
-    const [{ aiResponse, citations }, remembered] = await Promise.all([
-      this.#quoted(row),
-      this.#remembered(row),
+  async #answerByQuotation(row: EpisodeDoc): Promise<AnswerFields> {
+    const [{ aiResponse, citations }, recalled] = await Promise.all([
+      this.#findQuotations(row),
+      this.#recallMemory(row),
     ]);
-    const said = [aiResponse, remembered].filter(Boolean).join("\n\n");
-    return { aiResponse: said, citations, status: "done", model: QUOTES };
+    const text = [aiResponse, recalled].filter(Boolean).join("\n\n");
+    return { aiResponse: text, citations, status: "done", model: QUOTES };
   }
 
-  async #quoted({ userMessage, sessionId }: EpisodeDoc): Promise<Quoted> {
-    if (!this.#house.account.limits.searchesDocuments) return { aiResponse: written.noSearch, citations: [] };
-    const searcher = await this.#searcher();
+  async #findQuotations({ userMessage, sessionId }: EpisodeDoc): Promise<Quoted> {
+    if (!this.#context.account.limits.searchesDocuments)
+      return { aiResponse: written.noSearch, citations: [] };
+    const searcher = await this.#loadSearch();
     return quoted(userMessage, await searcher.search(userMessage, sessionId, QUOTED));
   }
 
   /** The answer is worth more than what memory adds to it, and does not fail with it. */
-  async #remembered(row: EpisodeDoc): Promise<string> {
+  async #recallMemory(row: EpisodeDoc): Promise<string> {
     try {
-      return await (await reminding()).remind(this.#house, row);
+      return await (await loadAnswerMemory()).recallForAnswer(this.#context, row);
     } catch (error) {
       console.error(error);
       return "";
     }
   }
 
-  #remember(episodeId: string, told: Told): void {
-    this.#told.set(episodeId, told);
-    const [oldest] = this.#told.keys();
-    if (this.#told.size > TOLD_MAX && oldest !== undefined) this.#told.delete(oldest);
+  #keepPromptSummary(episodeId: string, told: PromptSummary): void {
+    this.#promptSummaries.set(episodeId, told);
+    const [oldest] = this.#promptSummaries.keys();
+    if (this.#promptSummaries.size > MAX_PROMPT_SUMMARIES && oldest !== undefined)
+      this.#promptSummaries.delete(oldest);
   }
 
   /** Once a turn: not again for the answers that take the place of the first. */
   async #countUse(episodeId: string, citations: readonly Citation[]): Promise<void> {
-    const used = this.#used.get(episodeId) ?? new Set();
+    const counted = this.#countedDocuments.get(episodeId) ?? new Set();
     const cited = citations.map(({ documentId }) => documentId);
-    this.#used.set(episodeId, new Set([...used, ...cited]));
-    const first = new Set(cited.filter((id) => !used.has(id)));
-    await countUse(this.#house, first).catch(console.error); // the answer matters more
+    this.#countedDocuments.set(episodeId, new Set([...counted, ...cited]));
+    const uncounted = new Set(cited.filter((id) => !counted.has(id)));
+    await countUse(this.#context, uncounted).catch(console.error); // the answer matters more
   }
 
-  #draw(episodeId: string, change: Partial<Writing>): void {
-    const writing = { ...this.#writing(episodeId), ...change };
-    this.writing$.next({ ...this.writing$.value, [episodeId]: writing });
+  #updateStreaming(episodeId: string, change: Partial<StreamingAnswer>): void {
+    const writing = { ...this.#streamingAnswer(episodeId), ...change };
+    this.streaming$.next({ ...this.streaming$.value, [episodeId]: writing });
   }
 
-  #writing(episodeId: string): Writing {
-    const begun = { episodeId, aiResponse: "", citations: [], told: null, awaits: [], waitsS: 0 };
-    return this.writing$.value[episodeId] ?? begun;
+  #streamingAnswer(episodeId: string): StreamingAnswer {
+    const empty = {
+      episodeId,
+      aiResponse: "",
+      citations: [],
+      promptSummary: null,
+      awaitedFiles: [],
+      retryInS: 0,
+    };
+    return this.streaming$.value[episodeId] ?? empty;
   }
 
-  #written(episodeId: string): Omit<Answered, "status"> {
-    const { aiResponse, citations, told } = this.#writing(episodeId);
+  #partialAnswer(episodeId: string): Omit<AnswerFields, "status"> {
+    const { aiResponse, citations, promptSummary: told } = this.#streamingAnswer(episodeId);
     return { aiResponse, citations, ...(told?.model ? { model: told.model } : {}) };
   }
 
   /** One after the other: what was saved on the way must not come after the end. False: the answer before stays. */
-  #save(episodeId: string, answered: Answered): Promise<boolean> {
+  #save(episodeId: string, answered: AnswerFields): Promise<boolean> {
     const save = async () => {
-      const found = await this.#house.records.episodes.findOne(episodeId).exec();
+      const found = await this.#context.database.episodes.findOne(episodeId).exec();
       if (found && worth(found) > worth(answered)) return false;
       if (found && answered.status === "done") await this.#countUse(found.id, answered.citations);
       const change = ({ model: _, ...row }: EpisodeDoc) => ({ ...row, ...answered, updatedAt: now() });
@@ -405,6 +430,6 @@ export class Asking {
   }
 }
 
-function cited(told: Told["citations"][number]): Citation {
-  return citation({ ...told, page: told.page ?? null });
+function toCitation(passage: PromptSummary["citations"][number]): Citation {
+  return citation({ ...passage, page: passage.page ?? null });
 }

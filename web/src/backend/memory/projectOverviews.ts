@@ -2,47 +2,48 @@
 
 import { BehaviorSubject } from "rxjs";
 import { request } from "../../lib/http.ts";
-import type { House } from "../account/accountContext.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 
 /** `name` and `message` are those of the error. */
-export type Overview = { kind: "writing"; since: string } | { kind: "failed"; name: string; message: string };
+export type OverviewState =
+  { kind: "writing"; since: string } | { kind: "failed"; name: string; message: string };
 
 /** The server is silent while the model reads and writes. */
-const WRITING_MS = 600_000;
+const WRITE_TIMEOUT_MS = 600_000;
 
-export class Overviews {
+export class ProjectOverviews {
   /** By project, while one is written or after it failed. What was written comes as a row, as on every device. */
-  readonly state$ = new BehaviorSubject<Record<string, Overview>>({});
-  readonly #house: House;
-  readonly #stops = new Map<string, AbortController>();
+  readonly state$ = new BehaviorSubject<Record<string, OverviewState>>({});
+  readonly #context: AccountContext;
+  readonly #aborts = new Map<string, AbortController>();
 
-  constructor(house: House) {
-    this.#house = house;
+  constructor(context: AccountContext) {
+    this.#context = context;
   }
 
   async write(projectId: string): Promise<void> {
-    if (this.#stops.has(projectId)) return;
+    if (this.#aborts.has(projectId)) return;
     const stop = new AbortController();
-    this.#stops.set(projectId, stop);
-    this.#tell(projectId, { kind: "writing", since: new Date().toISOString() });
+    this.#aborts.set(projectId, stop);
+    this.#setState(projectId, { kind: "writing", since: new Date().toISOString() });
     const path = `/v1/projects/${encodeURIComponent(projectId)}/summarize`;
     try {
-      await request(this.#house.wire, path, { method: "POST", signal: stop.signal }, WRITING_MS);
-      this.#tell(projectId);
+      await request(this.#context.server, path, { method: "POST", signal: stop.signal }, WRITE_TIMEOUT_MS);
+      this.#setState(projectId);
     } catch (error) {
       const { name, message } = error as Error;
-      this.#tell(projectId, stop.signal.aborted ? undefined : { kind: "failed", name, message });
+      this.#setState(projectId, stop.signal.aborted ? undefined : { kind: "failed", name, message });
     } finally {
-      this.#stops.delete(projectId);
+      this.#aborts.delete(projectId);
     }
   }
 
   /** The server ends it, too. An earlier overview stays. */
   stop(projectId: string): void {
-    this.#stops.get(projectId)?.abort();
+    this.#aborts.get(projectId)?.abort();
   }
 
-  #tell(projectId: string, overview?: Overview): void {
+  #setState(projectId: string, overview?: OverviewState): void {
     const { [projectId]: _, ...others } = this.state$.value;
     this.state$.next(overview ? { ...others, [projectId]: overview } : others);
   }

@@ -12,9 +12,9 @@ import { foreign, open, type Wire } from "../../lib/http.ts";
 
 const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
 /** What is cut sooner counts as a failure: some proxies let no stream stand, and each new one wakes all that waits. */
-const STEADY_MS = 2_000;
+const STABLE_MS = 2_000;
 
-export interface Page {
+export interface StreamPage {
   collection: string;
   documents: unknown[];
   checkpoint: { lwt: number; id: string };
@@ -28,61 +28,66 @@ export interface EmbeddingProgress {
   of: number;
 }
 
-interface Listener {
+interface StreamListener {
   /** The server has begun to speak: what came before must be pulled. */
-  connected(): void;
-  page(page: Page): void;
-  progress?(progress: EmbeddingProgress): void;
+  onConnected(): void;
+  onPage(page: StreamPage): void;
+  onProgress?(progress: EmbeddingProgress): void;
   /** It broke, or could not be had; it is tried again unless `signal` says otherwise. */
-  broken(error: unknown): void;
+  onBroken(error: unknown): void;
 }
 
-interface Manner {
+interface StreamOptions {
   /** Ends it. */
   signal: AbortSignal;
   /** Asked at each delay for what cuts it short. */
-  impatience: () => AbortSignal;
+  retrySignal: () => AbortSignal;
   /** Resolves when the server may be asked. */
-  allowed: () => Promise<void>;
-  silenceMs?: number;
+  waitUntilAllowed: () => Promise<void>;
+  idleMs?: number;
 }
 
 /** Follows until it is ended, reconnecting with growing delays. */
-export async function follow(
+export async function followStream(
   wire: Wire,
   versions: Record<string, number>,
-  listener: Listener,
-  { signal, impatience, allowed, silenceMs = STREAM_SILENCE_MS }: Manner,
+  listener: StreamListener,
+  { signal, retrySignal, waitUntilAllowed, idleMs: idleMs = STREAM_SILENCE_MS }: StreamOptions,
 ): Promise<void> {
   const query = Object.entries(versions).map(([name, version]) => `${name}:${version}`);
   let failures = 0;
   const path = `/v1/sync/stream?versions=${query.join(",")}`;
-  let since = Infinity; // by a clock that nobody sets
-  const timing = { ...listener, connected: () => ((since = performance.now()), listener.connected()) };
+  let connectedAt = Infinity; // by a clock that nobody sets
+  const timedListener = {
+    ...listener,
+    connected: () => ((connectedAt = performance.now()), listener.onConnected()),
+  };
   while (!signal.aborted) {
-    await allowed();
-    since = Infinity;
+    await waitUntilAllowed();
+    connectedAt = Infinity;
     try {
-      await unlessSilent(silenceMs, signal, (signal, heard) => listen(wire, path, signal, heard, timing));
-      listener.broken(undefined);
+      await unlessSilent(idleMs, signal, (signal, heard) =>
+        readStream(wire, path, signal, heard, timedListener),
+      );
+      listener.onBroken(undefined);
     } catch (error) {
       if (signal.aborted) return;
-      listener.broken(error);
+      listener.onBroken(error);
     }
-    if (performance.now() - since > STEADY_MS) failures = 0;
+    if (performance.now() - connectedAt > STABLE_MS) failures = 0;
     await pause(
       BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)] ?? 0,
-      AbortSignal.any([signal, impatience()]),
+      AbortSignal.any([signal, retrySignal()]),
     );
   }
 }
 
-async function listen(
+async function readStream(
   wire: Wire,
   path: string,
   signal: AbortSignal,
-  heard: () => void,
-  listener: Listener,
+  onActivity: () => void,
+  listener: StreamListener,
 ): Promise<void> {
   const answer = await open(wire, path, { signal });
   if (!answer.body || !answer.headers.get("content-type")?.startsWith("text/event-stream")) {
@@ -93,12 +98,12 @@ async function listen(
   const text = new TextDecoder();
   const events = new Events();
   for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
-    heard();
-    if (isSilent) listener.connected();
+    onActivity();
+    if (isSilent) listener.onConnected();
     isSilent = false;
     for (const { event, data } of events.feed(text.decode(bytes, { stream: true }))) {
-      if (event === "progress") listener.progress?.(JSON.parse(data) as EmbeddingProgress);
-      else if (event === "message") listener.page(JSON.parse(data) as Page);
+      if (event === "progress") listener.onProgress?.(JSON.parse(data) as EmbeddingProgress);
+      else if (event === "message") listener.onPage(JSON.parse(data) as StreamPage);
     }
   }
 }

@@ -13,7 +13,7 @@ import { t } from "../../locale/t.ts";
 export function DeviceAccounts() {
   const { account } = useDesk();
   const [accounts, setAccounts] = useState<KnownAccount[]>([]);
-  const look = () => void door.keptAccounts().then(setAccounts);
+  const look = () => void door.listStoredAccounts().then(setAccounts);
   useEffect(look, []);
   return (
     <Section title={t("settings.accounts")} hint={t("settings.accountsHint")}>
@@ -42,7 +42,7 @@ function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRe
     setBusy(true);
     setProblem(undefined);
     try {
-      await door.removeKept(userId);
+      await door.removeStoredAccount(userId);
       forgetDrafts(userId);
       onRemoved();
     } catch (error) {
