@@ -1,10 +1,15 @@
-"""The engine of truth: a DuckDB file a user, attached on demand to one instance. Only this package imports duckdb.
+"""Store accounts and records in DuckDB files. Only this package imports duckdb.
 
-instance   one DuckDB instance; a cursor a thread; attach and detach
-migrate    forward-only, checksummed migrations
-userfile   one user's file: create, attach, read, flush a transaction, rewrite without the erased
-userstore  one user: the write queue, reads, and the rows as they are published
-folders    where an account's rows lie on the disk
-users      all users: which are attached, pinned, evicted
-accounts   who may use this server
+instance          one DuckDB instance for the process, to which files are attached
+cursor, threads   statements with deadlines, and the threads that run them
+migrations        forward-only migrations with checksums
+user_database     one user's file: create, attach, commit, rewrite
+user_store        reads and writes of one user
+user_stores       all users: attach, pin, evict
+segments          how rows are stored in a user's file
+account_store     accounts and tokens
+erasure_ledger    ids of erased rows, kept outside backups
+marks             high-water marks: the highest acknowledged seq of each user
+fence, recovery   refuse accounts with damaged files, and recover those files
+paths             where the files of an account are
 """

@@ -1,13 +1,13 @@
-"""Who may use this server: accounts and hashed secrets, in a file of their own that stays attached.
+"""Store accounts and hashed secrets in a file that stays attached.
 
-All accounts and tokens are held in memory too (a server has few). What grants is written to the file first, what
-revokes leaves the memory first: nobody gets in by a write that failed. One change at a time, each on what the one
-before it left, so that an account that is gone does not come back by a late change. After a write that failed the file may
-hold the change or not, so the next change, or the upkeep, corrects the file by the memory.
+Memory holds all accounts and tokens too, because a server has few. A change that grants access is written to the file
+first. A change that revokes access is applied to memory first, so a failed write never grants access. Changes run one
+at a time, so a late change cannot bring back a deleted account. After a failed write the file may or may not contain
+the change: the next change, or the maintenance task, makes the file match memory.
 
-Every change is folded from the log into the file before it is answered (CHECKPOINT: 1.5 ms, also with 20,000 tokens).
-So a crash that damages the log can cost only a change that nobody was told of: without this, cutting the log would
-take away new accounts, and would bring back revoked tokens and old passwords.
+Every change is checkpointed into the file before it is acknowledged (1.5 ms, also with 20,000 tokens). So a damaged
+log can cost only an unacknowledged change. Without the checkpoint, truncating the log would remove new accounts and
+restore revoked tokens and old passwords.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _log = structlog.get_logger("vademecum.accounts")
 
 
 def email_key(email: str) -> str:
-    """What makes two spellings the same address."""
+    """Return the form in which two spellings of an email address are equal."""
     return unicodedata.normalize("NFC", email.strip()).casefold()
 
 
@@ -64,7 +64,7 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A secret of an account. `hash`: sha-256 (hex) of 256 random bits; the secret itself is shown once."""
+    """A secret of an account. `hash` is the SHA-256 (hex) of 256 random bits. The secret itself is shown once."""
 
     id: str
     account_id: str
@@ -75,11 +75,11 @@ class Token(msgspec.Struct, frozen=True):
     expires_at: str | None = None
 
 
-AccountCheck = Callable[[Account], None]  # of what an account is at the moment of a change
+AccountCheck = Callable[[Account], None]  # raises if the account may not be changed
 
 
 class AdoptionResult(msgspec.Struct):
-    """`count` accounts came back; `replaced`: ids that gave way; `skipped`: emails that somebody else has here."""
+    """The result of adopting accounts: how many, the ids they replaced, and the emails skipped because they are in use."""
 
     count: int = 0
     replaced: list[str] = msgspec.field(default_factory=list)
@@ -157,11 +157,11 @@ class AccountStore:
         return alias
 
     def _forget_file(self) -> None:
-        """DuckDB was started again: the file is not attached, and the disk may not have all of it."""
+        """Mark the file as detached and suspect after DuckDB was restarted."""
         self._alias, self._is_suspect, self._is_unsure = "", True, True
 
     def _attached(self) -> str:
-        """The file's alias; attached anew, if need be."""
+        """Return the file's alias, attaching the file again if necessary."""
         if self._is_suspect:
             rewrite_file(self._instance, self._path)
             self._is_suspect = False
@@ -170,7 +170,7 @@ class AccountStore:
 
     @contextmanager
     def _detached(self) -> Iterator[None]:
-        """The file is whole, and nobody has it open, inside this block. Raises duckdb.Error when its log cannot be folded."""
+        """Keep the file complete and detached inside the block. Raises duckdb.Error if its log cannot be checkpointed."""
         with self._lock:
             alias, self._alias = self._attached(), ""
             try:
@@ -180,7 +180,7 @@ class AccountStore:
                 self._attached()
 
     def _check_record_migrations(self, cursor: Cursor, known: tuple[migrate.Migration, ...]) -> None:
-        """Users' files are opened on demand; their migrations are checked here once, at the start."""
+        """Check the migrations of users' files once, at the start, because those files are opened on demand."""
         table = f"{self._alias}.main.record_migrations"
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} (name VARCHAR, checksum VARCHAR)")
         applied = cursor.execute(f"SELECT name, checksum FROM {table}").fetchall()
@@ -224,7 +224,7 @@ class AccountStore:
     # -- changes ------------------------------------------------------------------------------------------------
 
     async def add_account(self, account: Account) -> None:
-        """Raises Conflict when somebody has this email."""
+        """Add an account. Raises Conflict if the email is in use."""
         async with self._turn:
             if self.by_email(account.email) is not None:
                 raise Conflict(f"There is an account {account.email} already. Nothing was changed.")
@@ -237,8 +237,9 @@ class AccountStore:
         change: Callable[[Account], Account],
         is_ending: Callable[[Token], bool] = lambda _: False,
     ) -> Account:
-        """Change what the account is now; its email stays. With the same commit its tokens that are `is_ending` go.
-        `change` may raise. Raises NotFound when it is gone."""
+        """Apply `change` to the current account and return the result; the email must stay the same.
+
+        The same commit deletes the tokens for which `is_ending` is true. `change` may raise. Raises NotFound."""
         async with self._turn:
             changed = change(self._known(account_id))
             ended = [token for token in self.tokens_of(account_id) if is_ending(token)]
@@ -274,8 +275,7 @@ class AccountStore:
         return sum(t.kind == kind for t in self._tokens_of.get(account_id, {}).values())
 
     async def extend_token(self, token: Token, expires_at: str) -> bool:
-        """Move its expiry on. False, changing nothing, when it is not any more what is stored: it was revoked, or
-        another request was quicker."""
+        """Set a later expiry. Return False, changing nothing, if the token was revoked or changed by another request."""
         async with self._turn:
             if self.tokens.get(token.hash) is not token:
                 return False
@@ -287,7 +287,7 @@ class AccountStore:
             return True
 
     async def revoke_tokens(self, tokens: Iterable[Token]) -> None:
-        """None of them opens anything from this moment on."""
+        """Revoke tokens: memory forgets them before the file is written."""
         gone = list(tokens)
         for token in gone:
             self._forget_token(token)
@@ -296,15 +296,17 @@ class AccountStore:
                 await self._execute([_deleting("tokens", "id", token.id) for token in gone])
 
     async def block(self, account_id: str, check: AccountCheck) -> None:
-        """From now on nobody gets in as this account; the file is not changed yet. `check` may raise, and then nothing has
-        changed. Raises NotFound when it is gone."""
+        """Refuse all sign-ins of this account without changing the file.
+
+        If `check` raises, nothing changes. Raises NotFound."""
         async with self._turn:
             check(self._known(account_id))
             self._forget(account_id)
 
     async def remove_account(self, account_id: str) -> None:
-        """The account and all its secrets, from memory and file; `rewrite` takes their bytes away. Its folder is the
-        business of `Users.remove`."""
+        """Delete the account and its secrets from memory and file.
+
+        `rewrite` erases their bytes, and `UserStores.remove` erases the folder."""
         for token_hash in self._tokens_of.pop(account_id, {}):
             self.tokens.pop(token_hash, None)
         self._forget(account_id)
@@ -314,13 +316,13 @@ class AccountStore:
             )
 
     async def repair_file(self) -> None:
-        """Bring the file back to what is in memory, if a change has failed."""
+        """Make the file match memory if a change has failed."""
         async with self._turn:
             if self._is_unsure:
                 await self._execute([])
 
     async def _execute(self, works: list[Statement]) -> None:
-        """Commit a change in whose turn the caller is."""
+        """Commit a change. The caller holds `_turn`."""
 
         def work(cursor: Cursor) -> None:
             with self._lock:
@@ -341,13 +343,14 @@ class AccountStore:
         await self._instance.run(work, ACCOUNTS)
 
     def _corrections(self, cursor: Cursor, alias: str) -> Iterator[Statement]:
-        """What makes the file's rows those in memory."""
+        """Yield the statements that make the file match memory."""
         yield from _differences("accounts", _stored(cursor, alias, "accounts", Account), self.accounts)
         yield from _differences("tokens", _stored(cursor, alias, "tokens", Token), self.tokens)
 
     def _fold(self, cursor: Cursor) -> None:
-        """Take what the log holds into the file. If that fails, the change stands all the same: the log holds it. The file
-        is then of no use until it is attached anew."""
+        """Checkpoint the log into the file.
+
+        If that fails, the change is still committed, in the log. The file must then be attached again before use."""
         alias = self._attached()
         try:
             cursor.execute(f"CHECKPOINT {alias}")
@@ -358,7 +361,7 @@ class AccountStore:
             self._instance.detach_safely(alias)
 
     async def rewrite(self) -> None:
-        """Write the file anew, so that what was removed leaves the disk too."""
+        """Rewrite the file, so that deleted rows leave no bytes on the disk."""
         async with self._turn:
             await self._instance.run(self._rewrite, ACCOUNTS)
 
@@ -367,7 +370,7 @@ class AccountStore:
             rewrite_file(self._instance, self._path)
 
     async def read_file(self) -> bytes:
-        """Return the file's bytes, with all that was committed. Raises Broken when it cannot be read."""
+        """Return the file's bytes, including all commits. Raises Broken if it cannot be read."""
 
         def work(_: Cursor) -> bytes:
             with self._detached():
@@ -381,8 +384,9 @@ class AccountStore:
         return await self._instance.run(work, ACCOUNTS)
 
     async def adopt_missing(self, path: Path, left: set[str], empty: set[str]) -> AdoptionResult:
-        """Take over from a backup the accounts that are missing here, with their API tokens, but not those that left
-        for good. One here that has the same email gives way if it is `empty`."""
+        """Add the accounts of a backup that are missing here, with their API tokens.
+
+        Deleted accounts (`left`) are not added. An account here with the same email is replaced if it is in `empty`."""
 
         accounts, tokens = await self._instance.run(lambda cursor: self._read_copy(cursor, path), ACCOUNTS)
         result = AdoptionResult()
@@ -406,7 +410,7 @@ class AccountStore:
         return result
 
     def _read_copy(self, cursor: Cursor, path: Path) -> tuple[list[Account], list[Token]]:
-        """What another accounts' file holds, perhaps one of an older version: a copy of it is brought up to date."""
+        """Return the rows of another accounts file, which may be of an older version: a copy of it is migrated."""
         staged = self._path.with_name(self._path.name + ".new")
         with self._lock:
             try:
@@ -429,7 +433,7 @@ class AccountStore:
         await asyncio.shield(self._pinging)
 
     def _ping(self, cursor: Cursor) -> None:
-        """A real read, for /ready, and, if the disk did not take the log, another try. Raises Busy if it still does not."""
+        """Read from the file, for /ready, and retry a failed checkpoint. Raises Busy if that fails again."""
         with self._lock:
             if self._unfolded:
                 self._fold(cursor)
@@ -447,7 +451,7 @@ def _stored(cursor: Cursor, alias: str, table: str, kind: type[S]) -> list[S]:
 def _differences(
     table: str, stored: Iterable[Account | Token], rows: Mapping[str, Account | Token]
 ) -> Iterator[Statement]:
-    """What turns the stored rows into those of the memory."""
+    """Yield the statements that turn the stored rows into those of memory."""
     found = {row.id: row for row in stored}
     expected = {row.id: row for row in list(rows.values())}
     yield from (_deleting(table, "id", row_id) for row_id in found.keys() - expected.keys())
@@ -455,7 +459,7 @@ def _differences(
 
 
 def _insert(table: str, row: Account | Token, verb: str = "INSERT") -> Statement:
-    """What is there already is an error: to look for it costs three times the insert."""
+    """Return an INSERT that fails on an existing id: checking first would cost three times the insert."""
     fields = row.__struct_fields__
     names, marks = ", ".join(fields), ", ".join("?" * len(fields))
     values = [getattr(row, name) for name in fields]

@@ -1,6 +1,6 @@
-"""Bodies of the rows that were written last. Who follows a commit reads what it wrote, and each read is a statement.
+"""Cache the bodies of recently written rows. Subscribers read each commit, and each read would cost a statement.
 
-A body goes when its row changes or dies, and is given only for the `seq` it was written under.
+A body is dropped when its row changes or is deleted, and is returned only for the `seq` of its write.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from vademecum.model.sync.transaction import Change, RowIndex
 
-CACHE_BYTES_MAX = 16 * 2**10  # of a user: 256 of them may be attached
+CACHE_BYTES_MAX = 16 * 2**10  # per user; 256 users may be attached
 
 
 class BodyCache:
@@ -20,7 +20,7 @@ class BodyCache:
         self._bytes = 0
 
     def absorb(self, changes: Collection[Change]) -> None:
-        """Take over what was committed."""
+        """Apply committed changes."""
         for change in changes:
             if change.before is not None:
                 self._drop(change.key)
@@ -37,7 +37,7 @@ class BodyCache:
         self._bytes -= len(body)
 
     def find(self, keys: Iterable[str], row_index: RowIndex) -> dict[str, bytes]:
-        """Those of the bodies that are here, as their rows are now."""
+        """Return the cached bodies of those rows that have not changed since."""
         found: dict[str, bytes] = {}
         for key in keys:
             kept, head = self._bodies.get(key), row_index.rows.get(key)
@@ -47,7 +47,7 @@ class BodyCache:
 
 
 def _last_that_fit(changes: Collection[Change]) -> list[Change]:
-    """The last of the live rows that have room together, the oldest first: a big commit pushes its own rows out."""
+    """Return the last live rows that fit together, oldest first: a large commit evicts its own first rows."""
     found: list[Change] = []
     room = CACHE_BYTES_MAX
     for change in reversed(list(changes)):

@@ -1,5 +1,7 @@
-"""Checksums of packs. One is two MD5 digests in hexadecimal: of all columns but the bodies, and of all but the heads, so
-that neither a load nor a read needs the column that it does not use.
+"""Compute and verify checksums of segments.
+
+A checksum is two MD5 digests in hexadecimal: one of all columns except the bodies, one of all except the heads. So
+neither loading nor reading needs the column that it does not use.
 """
 
 from __future__ import annotations

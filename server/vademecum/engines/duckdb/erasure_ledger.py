@@ -1,12 +1,10 @@
-"""What must survive a restore from an older backup: the ids that were erased, those of them that were brought back to
-life, and how far `seq` had come.
+"""Keep the data that must survive a restore: ids of erased rows, ids of revived rows, and the highest `seq`.
 
-One append-only file a user, outside the user's folder and outside backups. It holds ids and times, no content.
-It may lag behind the records by a crash or a full disk; opening the records brings it up to date (`catch_up`).
-Each line ends with its checksum, but for those of older versions. A damaged line is never applied; it stays for `doctor`.
-Of a key that died several times the last line says all, and of what died of its age none says anything once its tombstone
-is gone: what a backup brings back of that, its age takes away again, unless a person had pinned it by then. A file of
-mostly such lines is written anew without them.
+The ledger is one append-only file per user, outside the user's folder and outside backups. It holds ids and times, no
+content. After a crash or a full disk it may lack lines; opening the records adds them (`catch_up`). Each line ends with
+its checksum, except for lines of older versions. A damaged line is never applied; it stays for `doctor`. Only the last
+line of a key counts. The line of an expired row is outdated once its tombstone is purged: if a backup brings the row
+back, it expires again unless the user has pinned it. A file of mostly outdated lines is compacted.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ class ErasureLedger:
                 self._compact(newest(self.read()))
 
     def sync(self) -> None:
-        """Write what could not be written before; the disk has it all when this returns."""
+        """Write pending lines and fsync the file and its folder. Raises OSError."""
         self.append(())
         if self.path.exists():
             with self.path.open("rb") as file:
@@ -111,7 +109,7 @@ class ErasureLedger:
                 self._compact(counting)
 
     def create_file(self) -> None:
-        """From now on there is a file, if only an empty one: whoever finds no records beside it knows that they are lost."""
+        """Create the file if it is missing. A ledger without records shows that the records were lost."""
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
@@ -136,7 +134,7 @@ class ErasureLedger:
                 yield number, _decode(line) or line
 
     def delete(self) -> None:
-        """For an account that leaves for good."""
+        """Delete the files of a deleted account."""
         self.path.unlink(missing_ok=True)
         self._new.unlink(missing_ok=True)
         self._rollback.unlink(missing_ok=True)
@@ -167,7 +165,7 @@ class ErasureLedger:
         self._unwritten = []
 
     def _compact(self, counting: dict[str, LedgerLine]) -> None:
-        """Write the file anew with the lines that count. When that fails it stays as it is: long, and whole."""
+        """Rewrite the file without outdated lines. If that fails, the old file stays complete."""
         self._counting, self._appended = len(counting), 0  # also when it fails: not tried again at each push
         try:
             damaged = [line for _, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
@@ -178,7 +176,7 @@ class ErasureLedger:
 
 
 def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
-    """The lines that count, by key: of each key its last death or revival, and under "" one forgetting that covers all.
+    """Return the current line of each key: its last deletion or revival, and under "" the combined forgetting.
 
     A key's line stays beside a later forgetting: a restore makes its tombstone even where the backup lacks the row.
     """
@@ -210,7 +208,7 @@ def _revival(key: str, seq: int) -> LedgerLine:
 
 
 def _needed(lines: dict[str, LedgerLine], row_index: RowIndex) -> dict[str, LedgerLine]:
-    """Without those that went by their age and left no tombstone. The last stays: it says how far `seq` had come."""
+    """Return the lines without expired rows whose tombstones were purged. The last line stays: it has the highest `seq`."""
     last = max((line.seq for line in lines.values()), default=0)
     return {
         key: line
@@ -245,7 +243,7 @@ def _is_torn(line: bytes) -> bool:
 
 
 def _end_of_torn_line(file: BinaryIO) -> bytes:
-    """A newline, if a crash cut the last line short: else the next one would be glued to it, and both be lost."""
+    """Return a newline if a crash cut the last line short, else nothing. Without it, both lines would be damaged."""
     if file.seek(0, os.SEEK_END) == 0:
         return b""
     file.seek(-1, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""The table `taken` of a user's file: ids of the events that have become rows. Read when it is needed, as `jobs` is."""
+"""Access the table `taken` of a user's file: the ids of ingested events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vademecum.engines.duckdb.segments import Statement
 
 
 def select_ingested(cursor: Cursor, alias: str, ids: Sequence[str]) -> set[str]:
-    """Those of these events that have been taken up."""
+    """Return which of these events were ingested."""
     if not ids:
         return set()
     query = f"SELECT id FROM {alias}.main.taken WHERE id IN (SELECT unnest(?))"
@@ -23,8 +23,9 @@ def is_any(cursor: Cursor, alias: str) -> bool:
 def statements(
     alias: str, ids: Sequence[str], at: str, forget_before: str, *, forget_all: bool
 ) -> list[Statement]:
-    """Note that these were taken up at this time; and forget those that were before `forget_before`. `forget_all`: what
-    was taken up until now goes, these too: an id tells the millisecond of an agent's step."""
+    """Return the statements that record ids as ingested at `at` and delete those from before `forget_before`.
+
+    `forget_all` deletes all ids, these too, because an id contains the millisecond of an agent's step."""
     table = f"{alias}.main.taken"
     if forget_all:
         return [(f"DELETE FROM {table}", [])]

@@ -50,7 +50,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 
 def connect(path: Path | str) -> Connection:
-    """A database with our settings."""
+    """Open a database with the settings of this program."""
     connection = duckdb.connect(path, config=CONFIG)
     found = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
     unused = ",".join(name for (name,) in found if name not in OPTIMIZERS)
@@ -64,8 +64,7 @@ _parsed: dict[str, duckdb.Statement] = {}
 
 
 def parse_cached(cursor: Cursor, sql: str) -> duckdb.Statement:
-    """The one statement that `sql` is, for this cursor and all others. What comes again is not parsed again: that takes a
-    tenth of the time of a push's INSERT."""
+    """Return the parsed statement of `sql`, cached for all cursors: parsing takes a tenth of the time of an INSERT."""
     found = _parsed.get(sql)
     if found is None:
         (found,) = cursor.extract_statements(sql)
@@ -204,9 +203,10 @@ class Instance:
     # -- memory -------------------------------------------------------------------------------------------------
 
     def release_memory(self) -> None:
-        """Drop what was read and is cached, but for the `CACHED_MAX` bytes asked for last: DuckDB keeps all it has read, up
-        to its limit. Only a lower limit makes it let go, and a statement under way could fail of that: it is done as soon
-        as none is, and one that comes meanwhile waits."""
+        """Evict all but `CACHED_MAX` bytes of cached data as soon as no statement runs.
+
+        DuckDB caches all that it reads, up to its memory limit, and only a lower limit makes it evict. A running statement
+        could fail under that limit, so new statements wait meanwhile."""
         self._is_shrink_due = self._has_run
         if self._is_shrink_due:
             self._begin_to_shrink()
@@ -247,8 +247,9 @@ class Instance:
             yield
 
     def attach(self, path: Path, cure: str = RESTORE) -> str:
-        """Attach a file that was left in order; returns its alias. Raises Broken, which names the `cure`, or
-        Busy when the disk is full."""
+        """Attach a file that was closed cleanly and return its alias.
+
+        Raises Broken, with `cure` in its message, or Busy if the disk is full."""
         try:
             return self._attach(path)
         except duckdb.Error as error:
@@ -273,20 +274,20 @@ class Instance:
         return alias
 
     def detach(self, alias: str) -> None:
-        """Raises duckdb.Error when the log could not be folded into the file. Detached it is all the same."""
+        """Detach a file. Raises duckdb.Error if its log cannot be checkpointed; the file is detached in any case."""
         if alias in self._attached:  # else DuckDB was started again since
             self._attached.discard(alias)
             self.cursor().execute(f"DETACH {alias}")
 
     def detach_safely(self, alias: str) -> None:
-        """Detach; a log that cannot be folded into its file stays beside it, with all that it holds."""
+        """Detach a file. If its log cannot be checkpointed, log the error; the log file stays beside the file."""
         try:
             self.detach(alias)
         except duckdb.Error as error:
             _log.error("a log is not folded into its file", exc_info=error)
 
     def is_usable(self, alias: str) -> bool:
-        """Not after a CHECKPOINT that failed, as on a full disk: such a file must be detached and attached anew."""
+        """Return whether the file can be read. After a failed CHECKPOINT it must be detached and attached again."""
         try:
             self.cursor().execute(f"SELECT name FROM {alias}.main.migrations LIMIT 1").fetchall()
         except duckdb.Error:

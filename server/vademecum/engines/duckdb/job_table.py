@@ -1,8 +1,8 @@
-"""The table `jobs` of a user's file. Memory holds the jobs that are not done, as it holds the heads of rows: each turn causes
-one, and each step of a job would look for it. Those that are done are only looked for when their row is edited.
+"""Access the table `jobs` of a user's file.
 
-In `meta`: how many questions were asked for them on the last day that had any, because jobs go, and begin anew; and how
-far turns have been followed.
+Memory holds the jobs that are not done: each turn causes one, and each step of a job would look it up. Finished jobs are
+read only when their row is edited. The table `meta` holds two more values: the number of LLM requests on the last day
+with any, because jobs may be deleted and restarted, and the seq up to which turns have jobs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEW = 4  # jobs that are changed one by one
 
 
 def load_jobs(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
-    """What memory holds of an attached file."""
+    """Read the part of the jobs that memory holds."""
     day_asked, _, count = meta.get(ASKED, " 0").partition(" ")
     followed = meta.get(FOLLOWED)
     return StoredJobs(
@@ -46,7 +46,7 @@ def read_jobs(cursor: Cursor, alias: str, ids: Sequence[str]) -> dict[str, Job]:
 
 
 def list_jobs(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, int]]:
-    """The newest jobs, and how many are in each state, at one moment."""
+    """Return the newest jobs and the number of jobs in each state, from one snapshot."""
     cursor.execute("BEGIN")
     try:
         newest = _select(cursor, alias, f"{WORKED} ORDER BY seq DESC, id LIMIT ?", most)
@@ -80,12 +80,12 @@ def must_forget_answers(tx: Transaction, before: StoredJobs) -> bool:
 
 
 def forget_answers(alias: str) -> Statement:
-    """What models have answered is forgotten; those of the jobs that are open ask again."""
+    """Return the statement that deletes stored answers of models; open jobs ask again."""
     return f"UPDATE {alias}.main.jobs SET found = '' WHERE found <> ''", []
 
 
 def apply_commit(tx: Transaction, stored: StoredJobs) -> None:
-    """Memory takes over what was committed."""
+    """Apply a committed transaction to memory."""
     unsaid = must_forget_answers(tx, stored)
     stored.apply(tx.jobs)
     if unsaid:
@@ -110,7 +110,7 @@ def statements(
 
 
 def _update(table: str, before: Job, job: Job) -> Iterator[Statement]:
-    """A statement costs what it names."""
+    """Yield an UPDATE of the changed columns only: the cost of a statement grows with its columns."""
     new = {name: getattr(job, name) for name in FIELDS if getattr(job, name) != getattr(before, name)}
     if new:
         yield f"UPDATE {table} SET {', '.join(f'{n} = ?' for n in new)} WHERE id = ?", [*new.values(), job.id]
@@ -122,7 +122,7 @@ def _delete(table: str, ids: list[str]) -> list[Statement]:
 
 
 def _where_ids(ids: Sequence[str]) -> tuple[str, Any]:
-    """One is what there nearly always is, and a statement without arrays costs half."""
+    """Return a condition for ids. One id is the common case, and a statement without arrays costs half."""
     return ("WHERE id = ?", ids[0]) if len(ids) == 1 else ("WHERE id IN (SELECT unnest(?))", list(ids))
 
 

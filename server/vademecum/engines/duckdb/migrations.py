@@ -27,7 +27,7 @@ class Migration:
 
 
 def load(folder: Path) -> tuple[Migration, ...]:
-    """The migrations of a folder in order of their numbers."""
+    """Return the migrations of a folder in the order of their numbers. Raises Broken if there are none."""
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
         raise Broken(f"No migrations in {folder}: the installation is incomplete. Install the program again.")
@@ -42,7 +42,7 @@ def _read(path: Path) -> Migration:
 def pending(
     known: tuple[Migration, ...], applied: list[tuple[str, str]], where: str
 ) -> tuple[Migration, ...]:
-    """What is still to apply. `applied`: (name, checksum) as recorded. Raises Broken, changing nothing."""
+    """Return the migrations to apply. `applied` holds (name, checksum) pairs. Raises Broken, changing nothing."""
     checksums = {m.name: m.checksum for m in known}
     for name, checksum in applied:
         if name not in checksums:
@@ -60,7 +60,7 @@ def pending(
 
 
 def read_applied(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
-    """What an attached file says was applied to it; nothing if it has no record."""
+    """Return the migrations recorded in an attached file; empty if it has no record."""
     try:
         return cursor.execute(f"SELECT name, checksum FROM {alias}.main.migrations").fetchall()
     except duckdb.CatalogException:

@@ -1,4 +1,4 @@
-"""Where an account's rows lie on the disk, and what is said when the disk does not take or give them."""
+"""Locate the files of an account and translate errors of the disk into messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def user_ledger(data: Path, user_id: str) -> ErasureLedger:
 
 
 def missing_accounts_message(data: Path) -> str:
-    """What to say of records whose accounts' file is gone: a new one would lock everybody out. Empty: there are none."""
+    """Return an error message if records exist without an accounts file, else an empty string."""
     if not any((data / "users").glob(f"*/*/{RECORDS_FILE}")):
         return ""
     return (
@@ -44,7 +44,7 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def translate_disk_errors(user_id: str, what: str, folder: Path) -> Iterator[None]:
-    """Raises Broken, or Busy when the disk is full, for what the disk does not take or give."""
+    """Translate OSError inside the block: raise Busy if the disk is full, else Broken."""
     try:
         yield
     except OSError as error:
@@ -58,7 +58,7 @@ def translate_disk_errors(user_id: str, what: str, folder: Path) -> Iterator[Non
 
 
 def remove_tree(folder: Path) -> None:
-    """Also when the folder is a link to another disk. Raises Broken when something is left of it."""
+    """Delete a folder, also through a link to another disk. Raises Broken if a part cannot be deleted."""
     try:
         if folder.exists():
             shutil.rmtree(folder.resolve())

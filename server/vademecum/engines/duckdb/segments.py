@@ -1,13 +1,13 @@
-"""Packs: how rows lie in a user's file. A row of the table `packs` is what one commit wrote to one collection.
+"""Store rows in segments. A segment is one row of the table `packs`: the rows that one commit wrote to one collection.
 
-What a push costs is its statements and their columns, hardly its bytes, so fifty rows go in as one. And what an open
-file costs is its tables, in memory and in time to attach, so all collections share one. A pack is named by its first
-`seq`. Rows that were written again since, or died, are stale: they stay in their pack, unread, until a
-delete touches it or half of it is stale; then it is written again without them. Memory knows where each row lies,
-and asks for ranges of neighboring packs of one collection: DuckDB skips the rest without an index.
+The cost of a push is in its statements and columns, hardly in its bytes, so fifty rows are inserted as one. The cost of
+an attached file is in its tables, so all collections share one table. The first `seq` of a segment is its name. A row
+that was replaced or deleted is stale. It stays in its segment until a delete touches the segment or half of it is stale;
+then the segment is rewritten without stale rows. Memory knows the segment of each row and reads ranges of neighboring
+segments of one collection: DuckDB skips the rest without an index.
 
-A pack carries a checksum, or gets one later (`inspect`). `load` verifies heads, and the first `read` verifies bodies. What
-the disk changes after that may go unnoticed until the file is attached again, or the pack is rewritten or backed up.
+A segment has a checksum, or gets one later (`compute_checksums`). `load_index` verifies heads, and the first read of a
+segment verifies bodies. Later damage is noticed when the file is attached again, or the segment is rewritten or backed up.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import parse_cached
 from vademecum.model.sync.transaction import WAITING, Change, RowHead, RowIndex
 
-SEGMENT_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger
-RUN_MAX = 128  # packs read by one statement
-GAP_MAX = 4  # unwanted packs that are read along rather than splitting a range: a statement costs as much
-COMPACT_FROM = 1000  # stale entries that memory bears before it looks whether to drop them
+SEGMENT_BYTES = 256 * 2**10  # bodies of one segment, unless a single body is larger
+RUN_MAX = 128  # segments read by one statement
+GAP_MAX = 4  # unwanted segments read to avoid splitting a range: a statement costs as much
+COMPACT_FROM = 1000  # stale entries in memory before compaction is considered
 
 Entry = tuple[int, str]  # seq and key of a row
 SegmentName = tuple[str, int]  # collection, and first seq
@@ -66,7 +66,7 @@ _heads = msgspec.json.Decoder(list[StoredRowHead])
 
 @dataclass(slots=True)
 class CollectionSegments:
-    """The packs of one collection. `seqs` and `keys` go side by side in the order of seq, stale rows among them."""
+    """The segments of one collection. `seqs` and `keys` are parallel, in the order of seq, including stale rows."""
 
     seqs: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class CollectionSegments:
         self.without_checksum.discard(first)
 
     def runs(self, name: str, firsts: Iterable[int]) -> Iterator[Run]:
-        """Ranges of packs that cover `firsts`, with few others between them."""
+        """Yield ranges of segments that cover `firsts`, with few others between them."""
         locations = sorted(bisect_left(self.firsts, first) for first in firsts)
         start = last = -1
         for place in locations:
@@ -104,7 +104,7 @@ class CollectionSegments:
             yield name, self.firsts[start], self.firsts[last]
 
     def compact(self, heads: RowIndex) -> None:
-        """Forget stale entries when they are more than those that count."""
+        """Drop stale entries when they outnumber the current ones."""
         if len(self.seqs) > COMPACT_FROM + 2 * sum(self.live.values()):
             kept = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
             self.seqs, self.keys = [s for s, _ in kept], [k for _, k in kept]
@@ -112,7 +112,7 @@ class CollectionSegments:
 
 @dataclass(slots=True)
 class SegmentPlan:
-    """What a commit does to the packs of one collection; memory follows when it is done."""
+    """The changes of one commit to the segments of one collection; memory applies them after the commit."""
 
     added: list[list[Entry]] = field(default_factory=list)
     stale: defaultdict[int, int] = field(
@@ -132,7 +132,7 @@ class SegmentIndex:
         return self._of[collection]
 
     def after(self, collection: str, seq: int, limit: int, heads: RowIndex) -> list[Entry]:
-        """The next rows that are not stale, at most `limit`, in the order of seq."""
+        """Return at most `limit` rows after `seq` that are not stale, in the order of seq."""
         seqs, keys, rows = self._of[collection].seqs, self._of[collection].keys, heads.rows
         found: list[Entry] = []
         at = bisect_right(seqs, seq)
@@ -144,7 +144,7 @@ class SegmentIndex:
         return found[:limit]
 
     def segments_to_compact(self) -> list[SegmentName]:
-        """The packs that hold stale rows."""
+        """Return the segments that contain stale rows."""
         return [
             (name, first)
             for name, segments in self._of.items()
@@ -153,7 +153,7 @@ class SegmentIndex:
         ]
 
     def without_checksum(self) -> list[SegmentName]:
-        """The packs that have no checksum yet."""
+        """Return the segments without a checksum."""
         return [
             (name, first)
             for name, segments in self._of.items()
@@ -161,7 +161,7 @@ class SegmentIndex:
         ]
 
     def runs(self, packs: Iterable[SegmentName]) -> list[Run]:
-        """Ranges of packs that cover all of these."""
+        """Return ranges of segments that cover all of these."""
         by_name: defaultdict[str, list[int]] = defaultdict(list)
         for name, first in packs:
             by_name[name].append(first)
@@ -199,7 +199,7 @@ def _seq(change: Change) -> int:
 
 
 def load_index(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[RowIndex, SegmentIndex]:
-    """What memory holds of an attached file."""
+    """Read the row index and the segment index of an attached file. Raises DamagedSegment."""
     statement = f"SELECT collection, first, seqs, heads, checksum FROM {alias}.main.packs ORDER BY first"
     latest: dict[str, RowHead] = {}
     same: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal parents are shared: a third of the memory
@@ -244,7 +244,7 @@ class RowLocations:
 
 
 def locate_rows(index: SegmentIndex, entries: Iterable[Entry]) -> RowLocations:
-    """Neighbours mostly lie in one pack, which is then looked for once."""
+    """Return where these rows are stored. Neighbors are mostly in one segment, which is looked up once."""
     locations = RowLocations()
     packs: set[SegmentName] = set()
     known, low, high = "", 0, 0
@@ -264,7 +264,7 @@ def locate_rows(index: SegmentIndex, entries: Iterable[Entry]) -> RowLocations:
 
 
 def read_bodies(cursor: Cursor, alias: str, locations: RowLocations, index: SegmentIndex) -> dict[str, bytes]:
-    """Key -> body. A row that a commit has moved meanwhile is missing: look again. Raises DamagedSegment."""
+    """Return bodies by key. A row that a commit moved meanwhile is missing: locate it again. Raises DamagedSegment."""
     found: dict[str, bytes] = {}
     wanted = locations.keys
     columns = "collection, first, seqs, bodies, checksum"
@@ -285,7 +285,7 @@ def read_bodies(cursor: Cursor, alias: str, locations: RowLocations, index: Segm
 def _read_segments(
     cursor: Cursor, alias: str, runs: Iterable[Run]
 ) -> Iterator[tuple[SegmentName, list[_Row], str | None]]:
-    """The rows of all packs in these ranges, and their checksums."""
+    """Yield the rows and checksums of all segments in these ranges."""
     for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
         verify(name, first, seqs, stored_sum, heads=heads, bodies=bodies)
         columns = (_seqs.decode, seqs), (_raws.decode, heads), (_raws.decode, bodies)
@@ -310,7 +310,7 @@ def compute_checksums(
     runs: Iterable[Run],
     is_valid: Callable[[str, StoredRowHead, bytes], bool],
 ) -> tuple[list[NewChecksum], list[SegmentName]]:
-    """The checksums of packs that have none, and the names of those with a row that is not valid."""
+    """Return checksums for segments without one, and the names of segments with an invalid row."""
     new_checksums: list[NewChecksum] = []
     invalid: list[SegmentName] = []
     for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
@@ -393,7 +393,7 @@ def _plan(
 
 
 def _cut(changes: list[Change]) -> Iterator[list[Change]]:
-    """Portions of a commit's rows, each small enough for a pack."""
+    """Split the rows of a commit into lists that fit a segment."""
     some: list[Change] = []
     size = 0
     for change in changes:
@@ -415,7 +415,7 @@ def _new_segment(name: str, changes: list[Change]) -> list[Any]:
 
 
 def _rewritten_segment(pack: SegmentName, rows: list[_Row], *, is_sealed: bool) -> list[Any]:
-    """A pack without a checksum gets none here: its rows have not been looked at."""
+    """Return a rewritten segment. One without a checksum gets none here: its rows have not been checked."""
     name, first = pack
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
     columns = first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"
@@ -450,7 +450,7 @@ def _sealing(
     plans: defaultdict[str, SegmentPlan],
     index: SegmentIndex,
 ) -> Iterator[Statement]:
-    """Store checksums, unless a pack has been written again since its rows were read: that always drops rows."""
+    """Yield updates of checksums, except for segments rewritten since they were read: a rewrite always drops rows."""
     for (name, first), count, value in new_checksums:
         segments, plan = index[name], plans[name]
         if (
@@ -463,7 +463,7 @@ def _sealing(
 
 
 def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:
-    """Rows without a seq lie one by one: there are few, and they do not stay."""
+    """Return statements for waiting rows, stored one by one: there are few, and they do not stay."""
     table = f"{alias}.main.waiting"
     left = [c.key for c in changes if c.before is not None and c.before.seq == WAITING]
     come = [c for c in changes if c.head is not None and c.head.seq == WAITING]
@@ -481,8 +481,9 @@ def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:
 
 
 def commit(cursor: Cursor, statements: Sequence[Statement]) -> None:
-    """Run all in one transaction. One alone is its own, which spares two calls: each waits for Python's lock anew,
-    and while others push that is where the time of a push goes."""
+    """Run all statements in one transaction. A single statement needs no BEGIN and COMMIT.
+
+    That saves two calls: each reacquires the GIL, which is where the time of a push goes under load."""
     calls = [(parse_cached(cursor, sql), values) for sql, values in statements]
     if len(calls) == 1:
         cursor.execute(*calls[0])

@@ -1,6 +1,6 @@
-"""One user's file: made from a template, migrated, attached, written anew to erase. What lies in it: see `segments`.
+"""Create, migrate, attach, commit to and rewrite one user's file. `segments` describes its content.
 
-Blocking code: run it in the engine's threads.
+All functions block: run them in the threads of the engine.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _gaps = msgspec.json.Decoder(Gaps)
 
 @dataclass(slots=True)
 class UserDatabase:
-    """An attached file and what memory holds of it. `notice`: what an operator should know about the opening."""
+    """An attached file with its indexes in memory. `notice` is a message for the operator about the opening."""
 
     alias: str
     row_index: RowIndex
@@ -85,7 +85,7 @@ class UserDatabase:
         )
 
     def locate_rows(self, keys: Iterable[str]) -> RowLocations:
-        """Where the rows lie that have these keys."""
+        """Return where the rows with these keys are stored."""
         return segments.locate_rows(self.segment_index, [(self.row_index.rows[key].seq, key) for key in keys])
 
     def commit(
@@ -136,7 +136,7 @@ class UserDatabase:
         )
 
     def apply_commit(self, tx: Transaction, plans: Mapping[str, SegmentPlan]) -> None:
-        """Memory takes over what was committed. In the event loop, where all look at it."""
+        """Apply a committed transaction to memory. Call it in the event loop, where readers use memory."""
         self.row_index.apply(tx.changes)
         self.row_index.seq = tx.seq
         if tx.gaps != self.gaps or tx.epoch != self.epoch:
@@ -209,14 +209,14 @@ class DatabaseFactory:
             raise
 
     def _create(self, path: Path) -> None:
-        """A file appears whole or not at all: copied from a template, synced, renamed into place."""
+        """Create a file atomically: copy the template, sync it, rename it into place."""
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(path.name + ".new")
         shutil.copyfile(self.template, new)
         publish_file(new, path)
 
     def prepare_template(self) -> None:
-        """Once, at the start: make the empty file that new users' files are copied from, if there is none that is whole."""
+        """Create the template that new files are copied from, unless a complete one exists. Called once, at the start."""
         for stale in self.template.parent.glob(".template-*"):
             if stale != self.template or not self._is_whole(stale):
                 with suppress(IsADirectoryError):  # not ours
@@ -240,14 +240,16 @@ class DatabaseFactory:
 
 
 def rewrite_records(instance: Instance, path: Path) -> None:
-    """As `rewrite_file`, and note in a user's file that no erasure is due."""
+    """Rewrite a user's file and record in it that no erasure is due."""
     no_longer_due = f"DELETE FROM {{}}.main.meta WHERE name = '{ERASURE_DUE}'"
     rewrite_file(instance, path, no_longer_due)
 
 
 def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
-    """Copy what lives in a detached file into a new one, put that in its place, remove old logs: the only way bytes leave
-    a DuckDB file. `then`: a statement for the new file, with `{}` for its alias."""
+    """Replace a detached file with a copy of its live content and delete old logs.
+
+    Only a rewrite removes bytes from a DuckDB file. `then` is a statement for the new file, with `{}` for its alias.
+    Raises Broken if the copy is incomplete."""
     with staged(path) as new, instance.sized_deadline(path):
         source = instance.attach(path)
         try:
@@ -271,8 +273,9 @@ def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
 
 @contextmanager
 def staged(path: Path) -> Iterator[Path]:
-    """Where to make what is to take the place of `path`. Nothing stays there: content that was meant to leave the disk,
-    or never to come back to it, would stand in what a failure leaves."""
+    """Yield the path at which to build a replacement of `path`, and delete what is left there afterwards.
+
+    A leftover could contain content that was meant to be erased."""
     new = path.with_name(path.name + ".new")
     _unlink_all(new)
     try:
@@ -314,7 +317,7 @@ def meta_statements(alias: str, values: Mapping[str, str]) -> list[Statement]:
 
 
 def publish_file(new: Path, path: Path) -> None:
-    """fsync, rename into place, fsync the folder."""
+    """Replace `path` with `new` durably: fsync, rename into place, fsync the folder."""
     with new.open("rb") as file:
         os.fsync(file.fileno())
     new.replace(path)

@@ -1,7 +1,7 @@
-"""One user's records: the write queue, the reads, and nothing that could reach another user's.
+"""Read and write the records of one user.
 
-Code that touches records gets one of these, already bound to its user. One writer at a time; whatever waits while
-a commit is under way is committed together next, and every caller is answered after COMMIT only.
+Code that accesses records receives a store that is bound to its user, so it cannot reach another user's records. There
+is one writer at a time. Writes that arrive during a commit are committed together next. Callers are answered after COMMIT.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from vademecum.model.sync.transaction import WAITING, Change, RowIndex, Transact
 T = TypeVar("T")
 OnCommit = Callable[["UserStore", list[Change]], None]
 GROUP_MAX = 8  # writes in one commit: more would hold the GIL and the event loop for long at a time
-COMPACT_BATCH = 32  # packs
-CHECKSUM_BATCH = 32  # packs
+COMPACT_BATCH = 32  # segments
+CHECKSUM_BATCH = 32  # segments
 TURNS_AT_ONCE = 256
 READ_ATTEMPTS = 8  # then a read takes the writer's turn
 _LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
@@ -82,7 +82,7 @@ async def _attempts() -> AsyncIterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A queued write. Its commit also compacts the segments in `tidy` and stores the checksums in `new_checksums`."""
+    """A queued write. Its commit also compacts the segments in `compact` and stores `new_checksums`."""
 
     work: Callable[[Transaction], Any]
     answer: asyncio.Future[Any]
@@ -134,7 +134,7 @@ class UserStore:
 
     @property
     def forgotten_at(self) -> str:
-        """When everything was forgotten last, or empty."""
+        """Return when the user last forgot everything, or an empty string."""
         return self._opened.forgotten_at
 
     @property
@@ -176,7 +176,7 @@ class UserStore:
         return head is not None and not head.deleted and head.seq > 0
 
     def entries_after(self, collection: str, seq: int, limit: int) -> list[Entry]:
-        """(seq, key) of the next rows of a collection, tombstones too, at most `limit`, in the order of seq."""
+        """Return (seq, key) of at most `limit` rows after `seq`, with tombstones, in the order of seq."""
         return self._opened.segment_index.after(collection, seq, limit, self.row_index)
 
     def latest_seq(self, collection: str) -> int:
@@ -185,16 +185,16 @@ class UserStore:
         return seqs[-1] if seqs else 0
 
     async def read_page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """As `after`, with the rows' JSON, which may be newer than that seq."""
+        """Return (seq, JSON) of the next rows. The JSON may be newer than the seq."""
         entries = self.entries_after(collection, after, limit)
         found = await self.read_bodies([key for _, key in entries])
         return [(seq, found[key]) for seq, key in entries]
 
     async def read_bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Bodies, as they are now, of the keys that have a head."""
+        """Return the current bodies of those keys that exist. Raises Broken if the file lacks a row."""
         found = self._opened.body_cache.find(keys, self.row_index)
         if found:
-            await asyncio.sleep(0)  # who asks in a loop leaves others their turn, as when the file is read
+            await asyncio.sleep(0)  # a caller that loops must yield to others, as when the file is read
         async for _ in _attempts():
             missing = [k for k in keys if k not in found and k in self.row_index.rows]
             if not missing:
@@ -208,12 +208,12 @@ class UserStore:
         return found
 
     async def _read(self, places: RowLocations) -> dict[str, bytes]:
-        """`places` come from the event loop: memory may move on while the thread reads."""
+        """Read rows in a thread. The locations come from the event loop: memory may change meanwhile."""
         segment_index = self._opened.segment_index
         return await self._run(lambda c: segments.read_bodies(c, self.alias, places, segment_index))
 
     def blocks_without_vectors(self, model: str) -> list[str]:
-        """Ids of the live blocks that lack vectors of `model`, the oldest first."""
+        """Return the ids of live blocks without vectors of `model`, oldest first."""
         blocks = [
             (head.seq, key.partition("/")[2])
             for key, head in self.row_index.rows.items()
@@ -222,22 +222,22 @@ class UserStore:
         return [block_id for _, block_id in sorted(blocks)]
 
     def chunk_count(self, document_id: str, model: str | None = None) -> int:
-        """How many chunks of this document are here, or have vectors of `model`."""
+        """Return the number of chunks of a document, or of those with vectors of `model`."""
         names = self.row_index.dependents.get(f"documents/{document_id}", ())
         heads = [self.row_index.rows[name] for name in names]
         return sum(head.chunks for head in heads if model is None or head.model == model)
 
     @property
     def open_jobs(self) -> Mapping[str, Job]:
-        """Those that are not done, by id."""
+        """Return the jobs that are not done, by id."""
         return self._opened.jobs.open
 
     async def survey_jobs(self, most: int) -> tuple[list[Job], dict[str, int]]:
-        """The newest jobs, and how many are in each state."""
+        """Return the newest jobs and the number of jobs in each state."""
         return await self._run(lambda c: job_table.list_jobs(c, self.alias, most))
 
     async def has_ingested_events(self) -> bool:
-        """Whether there are ids of events that were taken up."""
+        """Return whether ids of ingested events are stored."""
         return await self._run(lambda c: ingested_events.is_any(c, self.alias))
 
     def llm_requests_on(self, day: str) -> int:
@@ -247,8 +247,9 @@ class UserStore:
     # -- jobs of turns ------------------------------------------------------------------------------------------
 
     async def set_extraction(self, *, extracts: bool) -> None:
-        """Whether turns that come from now on cause jobs. Those of the turns until now are as they were. A disk that does
-        not take this down keeps nobody from their rows."""
+        """Set whether new turns cause jobs; existing jobs do not change.
+
+        A failed write is logged and not raised: it must not keep users from their rows."""
         if extracts == (self.followed is not None):
             return
 
@@ -264,7 +265,7 @@ class UserStore:
                 self._opened.jobs.extracted_up_to_seq = self.seq
 
     async def create_jobs_for_new_turns(self) -> None:
-        """Write the jobs of the turns that have come since this was done last."""
+        """Create the jobs of turns that arrived since the last call."""
         while turns := self.new_turns():
             await self.write(partial(job_triggers.take_up, turns=turns))
 
@@ -274,7 +275,7 @@ class UserStore:
         return self._opened.jobs.extracted_up_to_seq
 
     def new_turns(self) -> list[Entry]:
-        """The next of those turns, in the order of seq."""
+        """Return the next turns without jobs, in the order of seq."""
         return (
             []
             if self.followed is None
@@ -350,7 +351,7 @@ class UserStore:
             self._announce(list(tx.changes.values()))
 
     def _announce(self, changes: list[Change]) -> None:
-        """It is committed and answered: whatever fails from here on may be late, and takes nothing back."""
+        """Notify subscribers of a commit. Errors are logged: the commit is already acknowledged."""
         try:
             self._on_commit(self, changes)
         except Exception as error:
@@ -392,27 +393,27 @@ class UserStore:
         return tx, plans, results
 
     def _note(self, tx: Transaction, forgotten: str) -> None:
-        """The commit stands, whether or not the ledger can be written: it catches up at the next note or opening."""
+        """Append to the erasure ledger. If that fails, the commit stands, and the next append or opening catches up."""
         try:
             self._ledger.append(tx.changes.values(), forgotten, tx.expired_keys)
         except OSError as error:
             _log.error("the ledger is behind", exc_info=error)
 
     async def sync_ledger(self) -> None:
-        """Write what the ledger still lacks, to the disk. Raises OSError when it cannot be written."""
+        """Write the missing lines of the ledger and fsync it. Raises OSError."""
         await self._run(lambda _: self._ledger.sync())
 
     async def compact(self) -> None:
-        """Write every pack that holds stale rows by now again without them, some at a time.
+        """Rewrite all segments that contain stale rows, a batch at a time.
 
-        Rows that become stale meanwhile are left to the next time, or it would not end while edits go on.
+        Rows that become stale meanwhile wait for the next call; otherwise it would not end during edits.
         """
         segments_to_compact = self._opened.segment_index.segments_to_compact()
         for at in range(0, len(segments_to_compact), COMPACT_BATCH):
             await self._write(lambda tx: None, segments_to_compact[at : at + COMPACT_BATCH])
 
     async def add_checksums(self) -> bool:
-        """Add checksums to some packs of older versions whose rows are all valid. Return False if there are no more."""
+        """Add checksums to a batch of segments whose rows are all valid. Return False if none remain."""
         remaining = [
             segment
             for segment in self._opened.segment_index.without_checksum()
@@ -432,7 +433,7 @@ class UserStore:
         return True
 
     def _is_valid(self, name: str, head: StoredRowHead, body: bytes) -> bool:
-        """Return whether a stored row fits its head and, if it is live, the schema."""
+        """Return whether a stored row matches its head and, if it is live, the schema."""
         try:
             row = msgspec.json.decode(body)
             if row["id"] != head.id or row.get("_deleted", False) != head.deleted:
@@ -446,7 +447,7 @@ class UserStore:
     # -- staying attached ---------------------------------------------------------------------------------------
 
     async def _run(self, work: Callable[[Cursor], T]) -> T:
-        """Run blocking `work`, keeping the file attached until it is really over, even if the caller gave up."""
+        """Run blocking `work`. The file stays attached until the work ends, even if the caller is cancelled."""
         self.pin()
         task = asyncio.ensure_future(self._attempt(work))
         task.add_done_callback(lambda _: self.unpin())
@@ -489,7 +490,7 @@ class UserStore:
                     moved.replace(log)
 
     async def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file; a push that comes meanwhile waits."""
+        """Checkpoint the write-ahead log into the file. Pushes wait meanwhile."""
 
         def fold(cursor: Cursor) -> None:
             with self._instance.sized_deadline(self.folder / RECORDS_FILE):

@@ -1,7 +1,7 @@
-"""All users: which files are attached (bounded in number and in rows, the least recently used go first), who holds them.
+"""Attach, pin and evict the files of all users. Eviction is LRU, bounded by the number of files and of rows.
 
-`open` pins a user's file for as long as the caller needs it. Never open the same user again while holding it: a rewrite
-waits for all holders, and new ones wait for the rewrite. A task that tries is told so at once, not when both wait.
+`open` pins a user's file for as long as the caller needs it. A task must not open a user that it already holds: a
+rewrite waits for all pins, and new pins wait for the rewrite. Such a call raises RuntimeError instead of deadlocking.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _log = structlog.get_logger("vademecum.users")
 
 
 def _log_bytes(store: UserStore | None) -> int:
-    """Length of its write-ahead log; 0 as well where the disk does not tell: one account's trouble is nobody else's."""
+    """Return the length of the write-ahead log, or 0 if it cannot be read: other accounts must not be affected."""
     if store is None:
         return 0
     try:
@@ -262,7 +262,7 @@ class UserStores:
         return rows > self._attached_rows_max and len(self._entries) > 1
 
     async def _evict(self) -> None:
-        """Detach the least recently used that nobody holds, until the bounds are met or all others are held."""
+        """Detach the least recently used files without pins until the bounds are met."""
         for user_id in list(self._entries):
             if not self._is_full():
                 return
@@ -295,7 +295,7 @@ class UserStores:
         return True
 
     def _forget_files(self) -> None:
-        """DuckDB was started again, without any file attached."""
+        """Mark all stores as unusable after DuckDB was restarted without files."""
         for store in self.attached_stores():
             store.is_unusable = True
 
@@ -326,7 +326,7 @@ class UserStores:
                     return
 
     async def _quiet(self, entry: _Entry) -> None:
-        """Wait for a moment when nobody holds the file, without keeping others out meanwhile; not for ever."""
+        """Wait up to `IDLE_WAIT_S` until the file is not pinned. Others may pin it meanwhile."""
         try:
             async with asyncio.timeout(IDLE_WAIT_S):
                 while entry.store is not None and entry.store.pins:
@@ -335,7 +335,7 @@ class UserStores:
             return
 
     async def rewrite(self, user_id: str) -> None:
-        """Erase from the disk what was deleted: the file is written anew from its live content."""
+        """Erase deleted rows from the disk by rewriting the file from its live content."""
         async with self.open(user_id) as store:
             await store.compact()
         async with self.detached(user_id) as folder:
@@ -413,7 +413,7 @@ class UserStores:
         return result
 
     async def remove(self, user_id: str) -> None:
-        """Erase a user's whole folder and ledger, when those who hold it are done."""
+        """Erase a user's folder, ledger and mark after all pins are released. Raises Broken."""
         async with self.detached(user_id) as folder:
             await _to_the_end(asyncio.to_thread(remove_tree, folder))
             await asyncio.to_thread(user_ledger(self._data, user_id).delete)
@@ -435,7 +435,7 @@ class UserStores:
                 total -= log
 
     async def add_checksums_to_idle(self) -> None:
-        """Add checksums to some packs of each attached file that nobody uses now."""
+        """Add checksums to a batch of segments of each attached, idle file."""
         for user_id, entry in list(self._entries.items()):
             if entry.store is None or entry.store.pins or entry.lock.locked():
                 continue
@@ -446,7 +446,7 @@ class UserStores:
                 _log.error("an account's segments get no checksums", account=user_id, exc_info=error)
 
     async def _fold(self, user_id: str, entry: _Entry) -> None:
-        """A disk that does not take it costs the file its place; whoever opens it next gives it back."""
+        """Checkpoint one file. If that fails, the file is attached again on its next use."""
         try:
             async with self.open(user_id, touches_lru=False) as store:
                 try:
@@ -457,14 +457,14 @@ class UserStores:
             _log.error("an account's log is not folded into its file", exc_info=error)
 
     def failed_checkpoints(self) -> int:
-        """How many users have a log that the disk did not take."""
+        """Return the number of users whose last checkpoint failed."""
         return sum(entry.failed_checkpoints for entry in self._entries.values())
 
     def attached_stores(self) -> list[UserStore]:
         return [entry.store for entry in self._entries.values() if entry.store is not None]
 
     async def close(self) -> None:
-        """Detach all, waiting for what is under way, except for files with a statement that does not end."""
+        """Detach all files, waiting for running calls. Files with a stuck statement stay attached."""
         await self.recovery.close()
         for entry in list(self._entries.values()):
             async with entry.lock:
@@ -474,7 +474,7 @@ class UserStores:
         await asyncio.to_thread(self.marks.close)
 
     def remove_leftovers(self) -> None:
-        """At start: take away what a crash left half-made, and put back logs that it left moved away."""
+        """Delete partial files of a crash and restore logs that were moved aside. Called at the start."""
         for moved in (self._data / "users").glob(f"*/*/{RECORDS_FILE}{MOVED_LOG}"):
             log = moved.with_name(f"{RECORDS_FILE}.wal")
             if not log.exists():

@@ -1,7 +1,7 @@
-"""The search index of one user, in LanceDB: a derived replica of the records, never the truth.
+"""The search index of one user in LanceDB: derived from the records and replaceable.
 
-Rule: the only package that imports lancedb and pyarrow. An index is imported when one is first asked for, and Lance itself
-when the first folder is opened (both take a second), so that a server answers its first sync before that.
+Only this package imports lancedb and pyarrow. The index is imported on first use, and Lance when the first folder is
+opened. Both take a second, and the server should answer its first sync before that.
 """
 
 import os

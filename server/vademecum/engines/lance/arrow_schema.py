@@ -1,7 +1,6 @@
-"""The shape of a row in Lance.
+"""Convert blocks to Arrow rows, one per chunk, and back.
 
-Rule: a row is a chunk; no input, however odd, may stop the index for good. What cannot be kept as it is (half a
-surrogate pair, a vector of the wrong size) is kept as far as it can be.
+No input may stop the index permanently. Half a surrogate pair is replaced, and a vector of the wrong size is dropped.
 """
 
 from collections.abc import Iterable
@@ -21,7 +20,7 @@ _PLAIN = {"lance-encoding:compression": "none", "lance-encoding:dict-values-comp
 
 
 def schema(dims: int | None) -> pa.Schema:
-    """The columns of a row. Without a model there is no vector column."""
+    """Return the columns of a row. Without a model there is no vector column."""
     columns = [
         ("chunk_id", pa.string()),
         ("block_id", pa.string()),
@@ -39,7 +38,7 @@ def schema(dims: int | None) -> pa.Schema:
 
 
 def to_table(blocks: Iterable[Block], dims: int | None, pace: Throttle = iter) -> pa.Table:
-    """Blocks as rows. Of a block id given twice the last counts, of a chunk index given twice the first."""
+    """Return blocks as rows. The last block of an id and the first chunk of an index win."""
     columns: dict[str, list[Any]] = {name: [] for name in schema(dims).names if name != "vector"}
     vectors: list[NDArray[np.float32]] = []
     for block in pace({block.id: block for block in blocks}.values()):
@@ -65,7 +64,7 @@ def to_table(blocks: Iterable[Block], dims: int | None, pace: Throttle = iter) -
 
 
 def clean(text: str) -> str:
-    """The text as UTF-8 can hold it."""
+    """Return the text with lone surrogates replaced, so that UTF-8 can encode it."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -74,14 +73,14 @@ def clean(text: str) -> str:
 
 
 def _vectors(block: Block, dims: int) -> NDArray[np.float32]:
-    """A block's vectors, NaN where there is none."""
+    """Return a block's vectors, shape (chunks, dims), filled with NaN if they are missing or of another shape."""
     if block.vectors is None or block.vectors.shape != (len(block.chunks), dims):
         return np.full((len(block.chunks), dims), np.nan, dtype=np.float32)
     return np.asarray(block.vectors, dtype=np.float32)
 
 
 def _vector_column(vectors: NDArray[np.float32], dims: int) -> Any:
-    # A vector of zeros points nowhere: no cosine.
+    # A zero vector has no direction, so no cosine.
     there = has_direction(lengths(vectors))
     return pa.FixedSizeListArray.from_arrays(
         pa.array(np.where(there[:, None], vectors, 0).astype(np.float32).ravel(), type=pa.float32()),
@@ -91,14 +90,14 @@ def _vector_column(vectors: NDArray[np.float32], dims: int) -> Any:
 
 
 def read_vectors(batch: pa.RecordBatch, matrix: NDArray[np.float32], has_vector: NDArray[np.bool_]) -> None:
-    """Fill in the batch's vectors as unit vectors (zeros where there is none), and which rows have one."""
+    """Write the batch's unit vectors into `matrix` (zeros if missing) and set `has_vector`."""
     column = batch["vector"]
     dims = matrix.shape[1]
     begin = column.offset * dims
     flat = column.values.to_numpy(zero_copy_only=False)[begin : begin + matrix.size]
     matrix[:] = flat.reshape(matrix.shape)
     has_vector[:] = column.is_valid().to_numpy(zero_copy_only=False)
-    # What a row without a vector holds is not defined.
+    # The values of a row without a vector are undefined.
     matrix[~has_vector] = 0
     norms = lengths(matrix)
     has_vector &= has_direction(norms)
@@ -107,7 +106,7 @@ def read_vectors(batch: pa.RecordBatch, matrix: NDArray[np.float32], has_vector:
 
 
 def read_terms(batch: pa.RecordBatch) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """The batch's TERM entries, and the row each belongs to."""
+    """Return the TERM entries of a batch and the row of each entry."""
     column = batch["terms"]
     _, ends, data = column.buffers()
     if not len(column) or data is None:

@@ -1,7 +1,7 @@
-"""The checkpoint: up to where the index has read, kept inside its folder.
+"""Save and load the checkpoint of an index: the epoch and seq up to which it has read the records.
 
-Rule: replaced in one step (a new file, synced, renamed), and only after Lance has committed. It also names the
-Lance table that counts, so that an erasure changes tables in the same step.
+The file is replaced atomically (write, fsync, rename) after Lance has committed. It also names the current Lance table,
+so an erasure switches tables in the same step.
 """
 
 import os
@@ -33,7 +33,7 @@ _decoder = msgspec.json.Decoder(IndexCheckpoint)
 
 
 def load(folder: Path) -> IndexCheckpoint | None:
-    """The state saved in a folder, or None where there is none that can be understood."""
+    """Return the checkpoint of a folder, or None if it is missing or unreadable."""
     try:
         return _decoder.decode((folder / FILE).read_bytes())
     except (OSError, msgspec.DecodeError):
@@ -41,7 +41,7 @@ def load(folder: Path) -> IndexCheckpoint | None:
 
 
 def save(folder: Path, state: IndexCheckpoint) -> None:
-    """Write the state so that a crash leaves the old one or the new one."""
+    """Save the checkpoint atomically: a crash leaves the old one or the new one."""
     folder.mkdir(parents=True, exist_ok=True)
     new = folder / (FILE + ".tmp")
     with new.open("wb") as file:

@@ -1,9 +1,9 @@
-"""One Lance table of chunks on disk: every call into lancedb is here.
+"""One Lance table of chunks on disk. All calls to lancedb are in this module.
 
-Rule: one writer, and nobody reads while old versions are cleaned away (the index sees to both). Lance is given no
-index structures to keep, so the rows are all there is to erase. Deleting and then adding makes two versions, but
-costs a fifth of `merge_insert` at 50,000 rows (14 against 75 ms), which reads the whole key column; after a crash
-between the two the checkpoint is still the old one, and the rows are written again.
+The index ensures that there is one writer, and no reader while old versions are deleted. The table has no Lance indexes,
+so an erasure has only rows to erase. Deleting and then adding rows makes two versions, but costs a fifth of
+`merge_insert` at 50,000 rows (14 against 75 ms), which reads the whole key column. After a crash between the two the
+checkpoint is still the old one, so the rows are written again.
 """
 
 import shutil
@@ -25,7 +25,7 @@ from vademecum.engines.lance.records import Hit
 from vademecum.engines.lance.segment import Segment, in_order
 from vademecum.model.text.ranking import DIGITS, Postings, best, bm25, row_lengths, term_key
 
-# What Lance may remember of files it has opened, for all users together: a manifest is small and quick to read.
+# The cache of Lance for all users together. Manifests are small and quick to read, so it can be small.
 _LANCE_CACHE_BYTES = 16 << 20
 # Rows a write or a read handles at once: some 30 MB.
 _BATCH = 8192
@@ -35,14 +35,14 @@ _PLACE = ["document_id", "block", "chunk_index"]
 _SHOWN = [*_PLACE, "page", "section", "text"]
 
 
-# What asks Lance's own service, which nobody here does. Its calls are declared when it is imported: half of what lancedb
-# takes, 1.5 s of a processor in each process that has an index.
+# The client of Lance's own service, which this program does not use. Importing it takes half of the import time of
+# lancedb: 1.5 s of CPU in each process that has an index.
 _UNASKED = "lance_namespace_urllib3_client"
 
 
 @cache
 def _lancedb() -> Any:
-    """The library. Of the package above it gets the modules it names, and not what they come with."""
+    """Import lancedb without executing the package above."""
     found = find_spec(_UNASKED)
     if found is not None and _UNASKED not in sys.modules:
         sys.modules[_UNASKED] = module_from_spec(found)
@@ -53,7 +53,7 @@ def _lancedb() -> Any:
 
 @cache
 def _session() -> Any:
-    """The cache all tables share. Each would otherwise have its own, of gigabytes."""
+    """Return the session that all tables share. Otherwise each has a cache of gigabytes."""
     return _lancedb().Session(_LANCE_CACHE_BYTES, _LANCE_CACHE_BYTES)
 
 
@@ -62,7 +62,7 @@ def _connect(folder: Path) -> Any:
 
 
 class ChunkTable:
-    """A table in a folder. Its name is new each time: what Lance remembers of another table never fits this one."""
+    """A table in a folder. Each table gets a new name, so Lance never uses cached data of another table."""
 
     def __init__(self, folder: Path, name: str, dims: int | None) -> None:
         self.name = name
@@ -71,7 +71,7 @@ class ChunkTable:
 
     @cached_property
     def _table(self) -> Any:
-        """Lance's own table, opened when it is first needed."""
+        """Return the Lance table, opened on first use. Raises ValueError if its columns differ."""
         table = _connect(self._folder).open_table(self.name)
         if not table.schema.equals(schema(self.dims)):
             raise ValueError("the table has other columns")
@@ -79,14 +79,14 @@ class ChunkTable:
 
     @classmethod
     def create(cls, folder: Path, dims: int | None) -> "ChunkTable":
-        """A new, empty table."""
+        """Create an empty table."""
         folder.mkdir(parents=True, exist_ok=True)
         name = f"chunks-{uuid4().hex[:12]}"
         _connect(folder).create_table(name, schema=schema(dims))
         return cls(folder, name, dims)
 
     def replace(self, rows: pa.Table, block_ids: Collection[str], document_ids: Collection[str]) -> None:
-        """Take out blocks and documents, then add rows."""
+        """Delete the rows of blocks and documents, then add rows."""
         for column, names in (("document_id", document_ids), ("block_id", block_ids)):
             for condition in _conditions(column, names):
                 self._table.delete(condition)
@@ -94,13 +94,13 @@ class ChunkTable:
             self._table.add(rows)
 
     def read(self) -> Segment:
-        """All rows, into memory."""
+        """Read all rows into memory."""
         return Segment.from_batches(self.batches(schema(self.dims).names), self.rows, self.dims)
 
     def batches(
         self, columns: Sequence[str], document_ids: Collection[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Some columns of all rows, or of these documents' rows, a batch at a time."""
+        """Yield batches of some columns, of all rows or of these documents' rows."""
         for condition in [None] if document_ids is None else _conditions("document_id", document_ids):
             query = self._table.search().select(list(columns))
             if condition is not None:
@@ -108,12 +108,12 @@ class ChunkTable:
             yield from query.to_batches(_BATCH)
 
     def without_vectors(self) -> list[str]:
-        """Ids of the blocks that have a chunk without a vector."""
+        """Return the ids of blocks that have a chunk without a vector."""
         rows = self._table.search().where("vector IS NULL").select(["block_id"]).to_arrow()
         return sorted(set(rows["block_id"].to_pylist()))
 
     def in_sections(self, sections: Collection[str]) -> list[str]:
-        """Names of the documents that have a chunk in one of these sections."""
+        """Return the names of documents that have a chunk in one of these sections."""
         found: set[str] = set()
         for condition in _conditions("section", sections):
             rows = self._table.search().where(condition).select(["document_id"]).to_arrow()
@@ -121,21 +121,21 @@ class ChunkTable:
         return sorted(found)
 
     def copy(self) -> "ChunkTable":
-        """The living rows in a new table beside this one."""
+        """Copy the live rows to a new table in the same folder."""
         copy = ChunkTable.create(self._folder, self.dims)
         rows = self.batches(schema(self.dims).names)
         copy._table.add(pa.RecordBatchReader.from_batches(schema(self.dims), rows))
         return copy
 
     def verify(self) -> None:
-        """Read every byte; any exception means that the table cannot be used."""
+        """Read every byte. Any exception means that the table is damaged."""
         fresh = ChunkTable(self._folder, self.name, self.dims)
         rows = sum(batch.num_rows for batch in fresh.batches(schema(self.dims).names))
         if rows != fresh.rows:
             raise ValueError("rows are missing")
 
     def vector_search(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
-        """Lance's own exact search: for a library that memory does not hold."""
+        """Search with Lance's exact search, for rows that do not fit the cache."""
         hits: list[Hit] = []
         for condition in _conditions("document_id", document_ids):
             query = self._table.search(vector, vector_column_name="vector").distance_type("cosine")
@@ -145,7 +145,7 @@ class ChunkTable:
         return in_order(hits, k)
 
     def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
-        """BM25 read from the disk, keeping no more than the rows that hold a wanted term."""
+        """Compute BM25 from the disk. Memory holds only the postings of the wanted terms."""
         keys = np.array([term_key(term) for term in wanted], np.uint64)
         places: list[pa.RecordBatch] = []
         parts = []
@@ -174,8 +174,8 @@ class ChunkTable:
         return in_order(hits, len(hits))
 
     def optimise(self) -> None:
-        """Join the small files that writes leave, and keep only the newest version."""
-        # A millisecond is Lance's smallest age that it does not warn of; whatever is older goes.
+        """Compact the small files of writes and keep only the newest version."""
+        # A millisecond is the smallest age that Lance accepts without a warning. Older versions are deleted.
         self._table.optimize(cleanup_older_than=timedelta(milliseconds=1), delete_unverified=True)
 
     @property
@@ -192,18 +192,18 @@ class ChunkTable:
 
     @property
     def data_bytes(self) -> int:
-        """The size of the living data files, close to what the rows take in memory."""
+        """Return the size of the current data files in bytes, close to the size of the rows in memory."""
         return int(self._table.stats()["total_bytes"])  # a dict, whatever its annotation says
 
 
 def tree_size(folder: Path) -> tuple[int, int]:
-    """Files under a folder, and their bytes."""
+    """Return the number of files under a folder and their bytes."""
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     return len(sizes), sum(sizes)
 
 
 def remove(path: Path) -> tuple[int, int]:
-    """Unlink a file, or a folder with all in it, if it is there; how many files, and their bytes."""
+    """Delete a file or a folder, if it exists. Return the number of files and their bytes."""
     if path.is_dir() and not path.is_symlink():
         size = tree_size(path)
         shutil.rmtree(path)
@@ -222,7 +222,7 @@ def _hits(rows: pa.Table, scores: NDArray[Any]) -> list[Hit]:
 
 
 def _conditions(column: str, names: Collection[str]) -> Iterator[str]:
-    """SQL that picks the rows with these names, in pieces. Names are quoted, whatever they hold."""
+    """Yield SQL conditions that select the rows with these names, `_NAMES` at a time. Names are quoted."""
     quoted = ["'" + name.replace("'", "''") + "'" for name in sorted(names)]
     for begin in range(0, len(quoted), _NAMES):
         yield f"{column} IN ({', '.join(quoted[begin : begin + _NAMES])})"

@@ -1,6 +1,6 @@
-"""The memory that all users' indexes share: least recently used goes first.
+"""An LRU cache of index rows that all users share.
 
-Rule: never more than the bound, counted in bytes; what is larger than the bound is not kept at all.
+The cache never exceeds its bound in bytes; a value larger than the bound is not cached.
 """
 
 from collections import OrderedDict
@@ -21,7 +21,7 @@ class MatrixCache:
         self._bytes = 0
 
     def get(self, key: Hashable) -> Any | None:
-        """What is held for the key, now the most recently used; or None."""
+        """Return the cached value and mark it as most recently used, or return None."""
         with self._lock:
             if key not in self._held:
                 return None
@@ -29,7 +29,7 @@ class MatrixCache:
             return self._held[key][0]
 
     def put(self, key: Hashable, value: Any, size: int) -> bool:
-        """Hold a value in place of the one before; False when it does not fit."""
+        """Cache a value of `size` bytes. Return False if it is larger than the bound."""
         with self._lock:
             self._remove(key)
             if size > self.max_bytes:
@@ -41,7 +41,7 @@ class MatrixCache:
             return True
 
     def drop(self, key: Hashable) -> None:
-        """Forget the key, if it is held."""
+        """Drop the key from the cache."""
         with self._lock:
             self._remove(key)
 
@@ -51,7 +51,7 @@ class MatrixCache:
 
     @property
     def bytes(self) -> int:
-        """What is held, in bytes."""
+        """Return the size of all cached values in bytes."""
         return self._bytes
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What goes into the index and what comes out."""
+"""Define the input and output types of the index."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """One chunk of a block; `index` counts through the document. `also`: what finds it by words, though it does not say
-    that; kept as counts only."""
+    """One chunk of a block. `index` is its number in the document. `also` is text that matches in keyword search but
+    is not part of the chunk; the index stores only its term counts."""
 
     index: int
     page: int | None
@@ -24,7 +24,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Consecutive chunks of one document. `vectors` is (chunks, dims) float32, or None: found by words only."""
+    """Consecutive chunks of one document. `vectors` is float32 of shape (chunks, dims), or None for keyword search only."""
 
     id: str
     document_id: str
@@ -33,11 +33,13 @@ class Block(msgspec.Struct, frozen=True):
     vectors: NDArray[np.float32] | None = None
 
 
-Throttle = Callable[[Iterable[Block]], Iterable[Block]]  # hands them out one by one, and may rest in between
+Throttle = Callable[
+    [Iterable[Block]], Iterable[Block]
+]  # yields the blocks one by one and may pause in between
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One chunk found. Scores of `meaning` are cosines, of `words` BM25: not comparable with each other."""
+    """One result. Scores of `vector_search` are cosines, of `keyword_search` BM25: they are not comparable."""
 
     document_id: str
     block: int
@@ -49,12 +51,12 @@ class Hit(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Where the chunk stands: its name, and what breaks a tie."""
+        """Return the position of the chunk, which identifies it and breaks ties."""
         return (self.document_id, self.block, self.chunk_index)
 
 
 class IndexStats(msgspec.Struct, frozen=True):
-    """How much the index holds, and takes on disk."""
+    """The size of the index in rows, documents and bytes on disk."""
 
     rows: int
     documents: int
@@ -62,11 +64,11 @@ class IndexStats(msgspec.Struct, frozen=True):
 
 
 class ErasureResult(msgspec.Struct, frozen=True):
-    """What an erasure took off the disk. The rows still alive were written anew before, so both count these too."""
+    """The files and bytes that an erasure deleted. They include live rows, which were copied to a new table before."""
 
     files: int
     bytes: int
 
 
 class IndexDamaged(Exception):
-    """The folder could not be read and was emptied. Its checkpoint is ("", 0): index again from there."""
+    """The folder was damaged and was emptied. Its checkpoint is ("", 0): index all rows again."""

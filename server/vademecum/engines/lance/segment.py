@@ -1,8 +1,8 @@
-"""The rows of one user in memory: unit vectors in one matrix, words as postings, the rest as Arrow columns.
+"""The rows of one user in memory: unit vectors in a matrix, terms as postings, the rest as Arrow columns.
 
-Rule: nothing here changes once made. A write makes a new `Snapshot` beside the old one, so searches that run
-meanwhile see the one or the other, whole. Rows that are gone are masked; segments are joined as they grow alike in
-size, so a row is copied few times and a search never meets many of them.
+All objects are immutable. A write makes a new `Snapshot`, so concurrent searches see either the old or the new rows.
+Deleted rows are masked. Segments of similar size are merged, as in an LSM tree, so a row is copied few times and a
+search visits few segments.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -35,7 +35,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Some rows. `documents` names the documents, `document_of` says which a row belongs to."""
+    """Some rows. `documents` lists the document ids, and `document_of` has the position in that list for each row."""
 
     shown: pa.Table
     documents: list[str]
@@ -47,7 +47,7 @@ class Segment:
 
     @classmethod
     def from_batches(cls, batches: Iterable[pa.RecordBatch], rows: int, dims: int | None) -> "Segment":
-        """From this many rows as Lance keeps them. A batch at a time, so that they are in memory once, not twice."""
+        """Build a segment of `rows` rows from Lance batches, one at a time, so that memory holds the rows once."""
         matrix = None if dims is None else np.empty((rows, dims), np.float32)
         has_vector = np.zeros(rows, np.bool_)
         shown = [pa.RecordBatch.from_pylist([], COLUMNS)]
@@ -70,7 +70,7 @@ class Segment:
 
     @classmethod
     def join(cls, parts: Sequence["Segment"]) -> "Segment":
-        """The living rows of several segments as one."""
+        """Merge the live rows of several segments."""
         tables, entries, rows = [], [], []
         begin = 0
         for part in parts:
@@ -107,12 +107,12 @@ class Segment:
         )
 
     def within(self, document_ids: Collection[str]) -> Mask:
-        """The living rows of these documents."""
+        """Return a mask of the live rows of these documents."""
         wanted = np.array([name in document_ids for name in self.documents], dtype=np.bool_)
         return wanted[self.document_of] & self.alive if len(wanted) else self.alive
 
     def without(self, block_ids: Collection[str], document_ids: Collection[str]) -> "Segment":
-        """The same rows with those of some blocks and documents gone."""
+        """Return the segment with the rows of these blocks and documents masked."""
         gone = self.within(document_ids)
         if block_ids:
             listed = pc.is_in(self.shown["block_id"], value_set=pa.array(list(block_ids), pa.string()))
@@ -120,15 +120,15 @@ class Segment:
         return replace(self, alive=self.alive & ~gone)
 
     def packed(self) -> "Segment":
-        """The same rows, without the dead ones once these are the most."""
+        """Return the segment without deleted rows if most rows are deleted, else the segment itself."""
         return Segment.join([self]) if 2 * int(self.alive.sum()) < len(self.alive) else self
 
     def cosines(self, unit: NDArray[np.float32], mask: Mask) -> NDArray[np.float32]:
-        """Each row's cosine with a unit vector; minus infinity where the mask or the vector is missing."""
+        """Return each row's cosine with a unit vector, minus infinity for masked rows and rows without a vector."""
         scores = np.full(len(mask), -np.inf, dtype=np.float32)
         rows = np.flatnonzero(mask & self.has_vector)
         if self.matrix is not None and len(rows):
-            # Few rows are gathered first, many are cheaper to compute in place with the unwanted among them.
+            # Few rows are gathered first. For many rows it is cheaper to compute the whole matrix.
             few = 2 * len(rows) < len(mask)
             if few:
                 scores[rows] = self.matrix[rows] @ unit
@@ -137,11 +137,11 @@ class Segment:
         return scores
 
     def without_vectors(self) -> set[str]:
-        """Ids of the blocks that have a living row without a vector."""
+        """Return the ids of blocks that have a live row without a vector."""
         return self._named("block_id", self.alive & ~self.has_vector)
 
     def in_sections(self, sections: Collection[str]) -> set[str]:
-        """Names of the documents that have a living row in one of these sections."""
+        """Return the names of documents that have a live row in one of these sections."""
         within = pc.is_in(self.shown["section"], value_set=pa.array(list(sections), pa.string()))
         return self._named("document_id", self.alive & within.to_numpy())
 
@@ -149,7 +149,7 @@ class Segment:
         return set(self.shown[column].take(pa.array(np.flatnonzero(mask))).to_pylist())
 
     def hits(self, rows: NDArray[np.int64], scores: NDArray[Any]) -> list[Hit]:
-        """Rows with their scores as hits."""
+        """Return hits for these rows, with their scores."""
         columns = [column.to_pylist() for column in self.shown.take(pa.array(rows)).columns[1:]]
         rounded = np.round(scores[rows].astype(np.float64), DIGITS).tolist()
         return [Hit(*row) for row in zip(*columns, rounded, strict=True)]
@@ -168,14 +168,14 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All rows at one moment, the oldest and largest segment first."""
+    """All rows at one moment, as segments. The oldest and largest segment is first."""
 
     segments: tuple[Segment, ...] = ()
 
     def changed(
         self, added: Segment, block_ids: Collection[str], document_ids: Collection[str]
     ) -> "Snapshot":
-        """The next moment: some blocks and documents gone, then rows added."""
+        """Return a snapshot without these blocks and documents and with the added rows."""
         kept = [part.without(block_ids, document_ids) for part in self.segments]
         kept = [part.packed() for part in [*kept, added] if part.alive.any()]
         while len(kept) > 1 and len(kept[-2].alive) <= 2 * len(kept[-1].alive):
@@ -183,21 +183,21 @@ class Snapshot:
         return Snapshot(tuple(kept))
 
     def vector_search(self, unit: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
-        """The k rows nearest to a unit vector, by exact cosine."""
+        """Return the k rows nearest to a unit vector, by exact cosine."""
         scores = [part.cosines(unit, part.within(document_ids)) for part in self.segments]
         return self._top(scores, k, -np.inf)
 
     def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
-        """The k rows that the wanted terms fit best, by BM25."""
+        """Return the k rows with the highest BM25 score for the wanted terms."""
         parts = [(part.postings, part.within(document_ids)) for part in self.segments]
         return self._top(bm25(parts, wanted), k, 0.0)
 
     def without_vectors(self) -> list[str]:
-        """Ids of the blocks that have a row without a vector."""
+        """Return the ids of blocks that have a row without a vector."""
         return sorted({name for part in self.segments for name in part.without_vectors()})
 
     def in_sections(self, sections: Collection[str]) -> list[str]:
-        """Names of the documents that have a row in one of these sections."""
+        """Return the names of documents that have a row in one of these sections."""
         return sorted({name for part in self.segments for name in part.in_sections(sections)})
 
     def _top(self, scores: Sequence[NDArray[Any]], k: int, floor: float) -> list[Hit]:
@@ -225,5 +225,5 @@ class Snapshot:
 
 
 def in_order(hits: Sequence[Hit], k: int) -> list[Hit]:
-    """The k best hits; equal scores stand in the order of their places, whatever was asked of them before."""
+    """Return the k best hits. Hits with equal scores are ordered by their place, so results are deterministic."""
     return sorted(hits, key=lambda hit: (-hit.score, hit.place))[:k]

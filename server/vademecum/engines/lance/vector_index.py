@@ -1,8 +1,8 @@
-"""The search index of one user: rows in Lance on disk, the same rows in memory while there is room.
+"""The search index of one user: rows in Lance on disk, and the same rows in memory while they fit the cache.
 
-Rule: late it may be, wrong never. The checkpoint is saved after Lance has committed; memory follows in the same
-call or is dropped; an empty scope finds nothing; a folder that cannot be trusted is emptied and says so. One caller
-writes at a time; readers come and go.
+The index may lag behind the records but is never wrong. The checkpoint is saved after Lance has committed. The memory
+copy is updated in the same call or evicted. An empty scope finds nothing. A damaged folder is emptied and reported. There
+is one writer at a time and any number of readers.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -50,7 +50,7 @@ class VectorIndex:
 
     @classmethod
     def open(cls, folder: Path, model: str | None, dims: int | None, *, cache: MatrixCache) -> "VectorIndex":
-        """The index in a folder; a damaged folder, or one of another model or layout, becomes an empty index."""
+        """Open the index of a folder. A damaged folder, or one of another model or layout, becomes an empty index."""
         if (model is None) != (dims is None):
             raise ValueError("a model and its dimensions go together")
         index = cls(folder, model, dims, cache)
@@ -80,12 +80,12 @@ class VectorIndex:
 
     @property
     def model(self) -> str | None:
-        """The model whose vectors it holds."""
+        """Return the name of the model whose vectors the index holds."""
         return self._empty.model
 
     @property
     def checkpoint(self) -> tuple[str, int]:
-        """Epoch and seq up to which the index has read; ("", 0) when it holds nothing."""
+        """Return the epoch and seq up to which the index has read; ("", 0) if it is empty."""
         return self._state.epoch, self._state.seq
 
     def apply(
@@ -115,7 +115,7 @@ class VectorIndex:
             self._save(*checkpoint)
 
     def vector_search(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
-        """The k chunks of these documents with the highest cosine, exactly."""
+        """Return the k chunks of these documents with the highest cosine, by exact search."""
         asked = np.asarray(vector, dtype=np.float32)
         if self._dims is None or not document_ids or k <= 0:
             return []
@@ -131,7 +131,7 @@ class VectorIndex:
         )
 
     def keyword_search(self, query: str, document_ids: Collection[str], k: int) -> list[Hit]:
-        """The k chunks of these documents that the question's words fit best."""
+        """Return the k chunks of these documents with the highest BM25 score."""
         wanted, scope = query_terms(query), frozenset(document_ids)
         if not wanted or not scope or k <= 0:
             return []
@@ -143,7 +143,7 @@ class VectorIndex:
     def _search(
         self, warm: Callable[[Snapshot], list[Hit]], cold: Callable[[ChunkTable], list[Hit]]
     ) -> list[Hit]:
-        """In memory if the rows are there or fit; else by reading the disk."""
+        """Search in memory if the rows are cached or fit, else on the disk."""
         held: Snapshot | None = self._cache.get(self._key)
         if held is None:
             with self._lock, self._guarded():
@@ -169,19 +169,19 @@ class VectorIndex:
         self._cache.drop(self._key)
 
     def without_vectors(self) -> list[str]:
-        """Ids of the blocks that words find and meaning does not, yet; none if there is no model to change that."""
+        """Return the ids of blocks without vectors, or nothing if the index has no model."""
         with self._lock, self._guarded():
             if self._table is None or self._dims is None:
                 return []
             return self._rows(self._table).without_vectors()
 
     def in_sections(self, sections: Collection[str]) -> list[str]:
-        """Names of the documents that have a chunk in one of these sections."""
+        """Return the names of documents that have a chunk in one of these sections."""
         with self._lock, self._guarded():
             return self._rows(self._table).in_sections(sections) if self._table is not None else []
 
     def _rows(self, table: ChunkTable) -> Snapshot | ChunkTable:
-        """Where the rows are quickest to look through. The jobs ask after every turn: a scan of Lance takes both cores."""
+        """Return the cached rows, or the table. Jobs call this after every turn, and a Lance scan takes both cores."""
         held: Snapshot | None = self._cache.get(self._key)
         return table if held is None else held
 
@@ -199,7 +199,7 @@ class VectorIndex:
             return self._sweep()
 
     def optimise(self, after_versions: int = 16) -> bool:
-        """Join small files and drop old versions, once there are enough of them; whether it did."""
+        """Compact small files and drop old versions once there are enough. Return whether it did."""
         with self._lock, self._guarded():
             if self._table is None or self._table.versions < after_versions:
                 return False
@@ -210,12 +210,12 @@ class VectorIndex:
             return True
 
     def _renew(self, old: ChunkTable) -> None:
-        """The living rows go to a new table; the old one is what a sweep takes."""
+        """Copy the live rows to a new table; `_sweep` deletes the old one."""
         self._table = old.copy() if old.rows else None
         self._save(*self.checkpoint)
 
     def stats(self) -> IndexStats:
-        """How much is held."""
+        """Return the number of rows and documents, and the bytes on disk."""
         with self._lock, self._guarded():
             size = tree_size(self._folder)[1]
             if self._table is None:
@@ -226,7 +226,7 @@ class VectorIndex:
             return IndexStats(rows=self._table.rows, documents=len(names), bytes=size)
 
     def reset(self) -> None:
-        """Empty the folder: another epoch, or nothing in it can be trusted."""
+        """Empty the folder, for a new epoch or after damage."""
         with self._lock:
             self._evict()
             self._table = None
@@ -241,7 +241,7 @@ class VectorIndex:
             remove(self._folder)
 
     def close(self) -> None:
-        """Release the memory. Nothing is waiting to be written."""
+        """Release the memory. There are no pending writes."""
         with self._lock:
             self._closed = True
             self._cache.drop(self._key)
@@ -260,7 +260,7 @@ class VectorIndex:
         self._state = new
 
     def _sweep(self) -> ErasureResult:
-        """Unlink everything in the folder that does not count: old tables, and what a crash or an older version left."""
+        """Delete all files except the checkpoint and its table: old tables and leftovers of crashes or older versions."""
         named = {states.FILE}
         if self._table is not None:
             named.add(f"{self._table.name}.lance")
@@ -273,7 +273,7 @@ class VectorIndex:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Tell a folder that is damaged from a call that failed: the first is emptied and named."""
+        """Empty a damaged folder and raise IndexDamaged; re-raise other errors."""
         if self._closed:
             raise RuntimeError("this index is closed")
         try:
