@@ -1,8 +1,8 @@
-"""Remind: what memory has for a question, as lines of its prompt.
+"""Select the rows of memory that enter the prompt of a question.
 
-The session's own summary and its project's overview come first, then what recall finds where the session is at home.
-Each line says when and in which session it was said. A question never waits for memory longer than a search waits for
-its index, and never fails with it: what is not recalled in time is missing, and the person is told so.
+The session's summary and its project's overview come first, then the results of a memory search in the session's scope.
+Each line names its date and session. A question waits for memory only for a bounded time and never fails because of it:
+if the search is late or fails, the prompt has no results and the user gets a notice.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from vademecum.services.memory.scope import find_project_id
 from vademecum.services.sync.batches import list_live_children
 
 KINDS: frozenset[Kind] = frozenset({"episodes", "memories", "entities"})
-MOST = 20  # of one question; more would crowd out each other, not fit better
-READING_S = 2.0  # for what an index has, once it has been waited for
+MOST = 20  # rows per question; more rows would not match better
+READING_S = 2.0  # seconds for the search itself, after the wait for the index
 NOTICE = "What is remembered could not be looked up in time: the context was made without it."
 _log = structlog.get_logger("vademecum.remind")
 
@@ -42,8 +42,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class MemoryQuery(NamedTuple):
-    """A question, and where its session is at home. `end`: the turn that is being answered; what the session said from
-    then on is not recalled."""
+    """A question and the project or pool of its session.
+
+    `end`: the turn that is being answered; this and later turns of the session are not recalled.
+    """
 
     query: str
     session_id: str
@@ -74,7 +76,7 @@ _summary = msgspec.json.Decoder(_ToldSummary)
 
 
 class PromptMemory:
-    """`wait_s`: the longest wait of a search for its index."""
+    """Searches memory for prompts. `wait_s`: the longest wait for the index, in seconds."""
 
     def __init__(self, users: UserStores, recall: Recall, wait_s: float) -> None:
         self._users = users
@@ -82,13 +84,13 @@ class PromptMemory:
         self._longest_s = wait_s + READING_S
 
     async def recall_for_prompt(self, user_id: str, asking: MemoryQuery) -> PromptMemoryResult:
-        """Never raises but for being cancelled."""
+        """Return the lines for the prompt. Raises only CancelledError."""
         try:
             async with asyncio.timeout(self._longest_s):
                 return PromptMemoryResult(await self._recalled(user_id, asking))
         except (TimeoutError, VademecumError):
             _log.warning("nothing recalled")
-        except Exception as error:  # the answer is worth more than what memory adds to it
+        except Exception as error:  # an answer without memory is better than no answer
             _log.error("defect", exc_info=error)
         return PromptMemoryResult([], NOTICE)
 
@@ -103,7 +105,7 @@ class PromptMemory:
 
 
 async def read_summaries(store: UserStore, session_id: str, home: Home) -> list[Recalled]:
-    """The session's own summary, then its project's overview; of several the newest."""
+    """Return the newest summary of the session, then the newest overview of its project."""
     places = [SESSIONS + session_id, *([PROJECTS + home.project_id] if isinstance(home, InProject) else [])]
     names = await _names(store, places)
     found: list[Recalled] = []
@@ -122,20 +124,22 @@ async def read_summaries(store: UserStore, session_id: str, home: Home) -> list[
 
 
 def parse_source(key: str) -> Source:
-    """The row that a line of the prompt is about: its id is the row's key."""
+    """Return the source of a prompt line, whose id is the key of its row."""
     return Source(msgspec.convert(kind_of(key), Kind), key.partition("/")[2])
 
 
 def _is_to_come(one: Recollection, asking: MemoryQuery) -> bool:
-    """Is it a turn of this conversation that comes after the question, or the question itself?"""
+    """Return whether the row is the turn being answered, or a later turn of its session."""
     if one.session_id != asking.session_id or asking.end is None:
         return False
     return (one.created_at, one.id) >= asking.end
 
 
 def _place(store: UserStore, home: Home, one: Recollection) -> str:
-    """The key of the session where it was said, or of the project. A memory's session may have moved: where it is now is
-    no business of this scope."""
+    """Return the key of the row's session, or of its project.
+
+    A memory's session may have moved to another project. This scope must not reveal it, so it is skipped.
+    """
     if one.session_id is not None:
         return SESSIONS + one.session_id
     head = store.row_index.rows.get(f"{one.kind}/{one.id}")
@@ -149,7 +153,7 @@ def _is_within(store: UserStore, home: Home, session: str) -> bool:
 
 
 async def _names(store: UserStore, places: Iterable[str]) -> Mapping[str, str]:
-    """What each session or project is called in a prompt, of those that are there."""
+    """Return the label of each live session or project in a prompt."""
     bodies = await store.read_bodies(list(dict.fromkeys(place for place in places if store.is_live(place))))
     return {place: _called(place, _named.decode(body)) for place, body in bodies.items()}
 
@@ -159,7 +163,7 @@ def _called(place: str, named: _Titled) -> str:
 
 
 def _line(one: Recollection, place: str) -> Recalled:
-    """Without secrets: a device may have stored some, and another conversation is not where they were told."""
+    """Return a row as a prompt line, with secrets redacted: a device may have stored some in another session."""
     turn = one.id if one.kind == "episodes" else None
     said, where = secrets.redact(one.text), secrets.redact(place)
     return Recalled(f"{one.kind}/{one.id}", one.updated_at[:10], where, said, turn)

@@ -1,7 +1,7 @@
-"""Memories as they are kept: which are current, what they took the place of, and how either is undone or deleted.
+"""List, read and delete memories, with the older memories that they supersede.
 
-A memory that was said again in other words stays as history: `supersededBy` names the one that stands for it now, whose
-`supersedes` names it. Rows come from devices too, so a chain may be broken or lead in a circle.
+A memory restated in other words stays as history: its `supersededBy` names the new memory, whose `supersedes` names the
+old one. Devices write these rows too, so a chain may be broken or cyclic.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _decoder = msgspec.json.Decoder(Memory)
 
 
 class Stats(msgspec.Struct, rename="camel"):
-    """`total`: all memories, the `superseded` ones among them. `totalSessions`: sessions that any was said in."""
+    """Counts of memories. `total` includes `superseded` ones. `totalSessions`: the sessions that they came from."""
 
     scope: MemoryScope
     total: int = 0
@@ -52,7 +52,7 @@ async def list_keys_in_scope(store: UserStore, scope: MemoryScope) -> list[str]:
 
 
 async def read_memories(store: UserStore, keys: Iterable[str]) -> AsyncIterator[list[tuple[Memory, bytes]]]:
-    """The memories `keys`, a portion at a time, each with its row as it is stored."""
+    """Yield the memories `keys` in batches, each memory with its stored row."""
     async for portion in read_batches(store, keys):
         yield await asyncio.to_thread(_decoded, portion)
 
@@ -62,14 +62,14 @@ def _decoded(portion: Batch) -> list[tuple[Memory, bytes]]:
 
 
 async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
-    """Raises NotFound for one that is not within the scope, as for one that is not there."""
+    """Return the stored memory. Raises NotFound for one outside the scope, as for a missing one."""
     if not is_within(scope, store.row_index.rows.get(key_of(memory_id))):
         raise no_such("memories")
     return await write_row.read(store, "memories", memory_id)
 
 
 async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[MemoryScope, Page]:
-    """The current memories that were said in a session, within the scope that it has now. Raises NotFound."""
+    """Return the session's current scope and a page of its current memories in that scope. Raises NotFound."""
     scope = find_session_home(store.row_index.rows.get, session_id)
     named = list_live_children(store, f"sessions/{session_id}", "memories")
     keys = [key for key in named if is_within(scope, store.row_index.rows.get(key))]
@@ -77,8 +77,10 @@ async def list_by_session(store: UserStore, session_id: str, asked: PageRequest)
 
 
 async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[bytes]:
-    """A memory with what it took the place of and what took its place, the current one first: as much as fits into
-    an answer. Raises NotFound."""
+    """Return the supersession chain of a memory, the current one first, as far as it fits into a page.
+
+    Raises NotFound.
+    """
     asked = _decoder.decode(await read(store, scope, memory_id))
     newer = await _chain(store, scope, asked.superseded_by, "superseded_by", {asked.id})
     older = await _chain(store, scope, asked.supersedes, "supersedes", {asked.id, *newer})
@@ -90,7 +92,7 @@ async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[
 
 
 async def _chain(store: UserStore, scope: MemoryScope, start: object, link: str, seen: set[str]) -> list[str]:
-    """Ids from `start` on, one link after another, as far as they are within the scope."""
+    """Return the ids along the chain from `start`, until it ends or leaves the scope."""
     found: list[str] = []
     at = start
     while isinstance(at, str) and at not in seen and len(found) < HISTORY_MAX:
@@ -120,12 +122,14 @@ async def count_memories(store: UserStore, scope: MemoryScope) -> Stats:
 def undo_supersession(
     tx: Transaction, scope: MemoryScope, memory_id: str, limits: Limits
 ) -> tuple[Json, Json]:
-    """The memory and the one that it took the place of are two again, both current. Raises NotFound, and Conflict when
-    it took no other's place."""
+    """Make a memory and the one that it supersedes both current again.
+
+    Raises NotFound, and Conflict if it supersedes none.
+    """
     memory = _row_within(tx, scope, memory_id)
     old_id = memory.get("supersedes")
     if not old_id or not is_within(scope, tx.head(key_of(old_id))):
-        raise Conflict("This memory took the place of no other. Nothing was changed.")
+        raise Conflict("This memory replaced no other. Nothing was changed.")
     restored = write_row.change_keeping_updated_at(tx, "memories", old_id, {"supersededBy": None}, limits)
     return write_row.change_keeping_updated_at(
         tx, "memories", memory_id, {"supersedes": None}, limits
@@ -133,8 +137,10 @@ def undo_supersession(
 
 
 def delete(tx: Transaction, scope: MemoryScope, memory_id: str) -> int:
-    """With it go the older texts that it took the place of: what it said is to be forgotten. Returns how many went.
-    Raises NotFound."""
+    """Delete a memory and the older ones that it supersedes, because they say the same. Return their number.
+
+    Raises NotFound.
+    """
     at: str | None = _row_within(tx, scope, memory_id)["id"]
     keys: list[str] = []
     while at and key_of(at) not in keys and is_within(scope, tx.head(key_of(at))):
@@ -144,7 +150,7 @@ def delete(tx: Transaction, scope: MemoryScope, memory_id: str) -> int:
 
 
 def delete_all_memories(tx: Transaction) -> int:
-    """Every memory of the account, of all projects and of none. Returns how many there were."""
+    """Delete every memory of the account, in all projects and outside them. Return their number."""
     return len(cascade.delete_with_dependents(tx, *list(tx.keys("memories"))))
 
 

@@ -1,7 +1,7 @@
-"""Recall: what memory has for a question, within one scope, by words, by meaning, by the day and by how lately it was said.
+"""Search memory within one scope, by words, meaning, mentioned dates and recency.
 
-The scope is resolved to rows when the question comes, from the heads in memory: a session that has moved has taken its
-turns along. Every hit is read back: alive, in scope now, its text unchanged. What is shown comes from the records.
+Each search resolves the scope to rows from the in-memory row index, so turns follow a session that moved. Every hit is
+checked against the records: it must be live, in scope and unchanged. The text of a result comes from the records.
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ from vademecum.services.sync.batches import Batch, read_batches
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
-DEEPEST = 16 * DEPTH  # hits that are looked at for a prompt
+DEEPEST = 16 * DEPTH  # the most hits that are checked for a prompt
 
 
 class Recollection(msgspec.Struct, rename="camel", frozen=True):
-    """A row of memory. `text`: the passage of it that fits best. `relevance`: how well, 0..1; `score`: with its age.
-    `sessionId`, of a turn or a summary, and `projectId` say where it is now."""
+    """A row of memory that matches a query.
+
+    `text`: its best passage. `relevance`: 0..1; `score`: relevance combined with recency. `sessionId` (of a turn or
+    summary) and `projectId`: its current location.
+    """
 
     kind: Kind
     id: str
@@ -52,14 +55,14 @@ class Recollection(msgspec.Struct, rename="camel", frozen=True):
 
 
 class RecallResult(NamedTuple):
-    """`complete` is false when the index was still behind, or rows wait for their vectors."""
+    """`complete` is false if the index was not up to date, or rows wait for their vectors."""
 
     results: list[Recollection]
     complete: bool
 
 
 class Recall:
-    """`vectors`: the job that gives new rows their vectors."""
+    """Memory search. `vectors`: the job that computes the vectors of new rows."""
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class Recall:
         *,
         for_prompt: bool = False,
     ) -> list[Recollection]:
-        """At most `k` rows, best first. Raises Busy when too many ask at once."""
+        """Return at most `k` rows, best first. Raises Busy under too many concurrent requests."""
         return (await self.recall(user_id, scope, query, kinds, k, for_prompt=for_prompt)).results
 
     async def recall(
@@ -103,8 +106,10 @@ class Recall:
         *,
         for_prompt: bool = False,
     ) -> RecallResult:
-        """As `search`, and whether that is all. `among`: keys of the rows that count, if not all do. `for_prompt`: leave
-        out the turns that no prompt may hold."""
+        """Search as `search` does, and also return whether the result is complete.
+
+        `among`: the only keys to consider, if given. `for_prompt`: omit the turns that must not enter a prompt.
+        """
         embedder = await self.indexes.embedder(user_id, OPENING_S)
         async with self._users.open(user_id) as store:
             epoch, seq = store.epoch, store.seq
@@ -131,7 +136,7 @@ class Recall:
             told = [one for one in found if not for_prompt or may_be_told(one.key, one.row)]
             if len(told) == len(found) or len(told) >= k or depth >= DEEPEST:
                 break
-            depth *= 4  # quotation answers have filled the results
+            depth *= 4  # answers excluded from prompts filled the results
         async with self._users.open(user_id) as store:
             standing = await _lifted(store, told)
             results = _aged(store, standing[: max(k, CANDIDATES)], self._clock())
@@ -141,9 +146,11 @@ class Recall:
     async def nearest(
         self, user_id: str, home: Home, text: str, kind: Kind, k: int
     ) -> list[tuple[str, float]]:
-        """Ids of the `k` rows whose text is nearest to `text`, with their cosines, as two passages are compared. None
-        without a model. Waits, bounded, until those that were committed before have their vectors, and for no others: a
-        conversation goes on meanwhile, and its turns are better embedded many at a time."""
+        """Return the ids of the `k` rows nearest in meaning to `text`, with cosine similarities; empty without a model.
+
+        Waits, for a bounded time, for the vectors of the rows of this kind that were committed before. It does not wait
+        for new turns, which are embedded more efficiently in batches.
+        """
         if await self.indexes.embedder(user_id, OPENING_S) is None or not text.strip():
             return []
         async with self._users.open(user_id) as store:
@@ -169,26 +176,28 @@ class Recall:
 
 
 def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int) -> bool:
-    """Of all these rows, of which the newest has this `seq`."""
+    """Return whether the index has vectors of all these rows, the newest of which has this `seq`."""
     its_epoch, its_seq = index.checkpoint
     return its_epoch == epoch and its_seq >= seq and set(index.without_vectors()).isdisjoint(ids)
 
 
 def is_row_in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
-    """Is the row alive, and where the scope sees it, now?"""
+    """Return whether the row is live and currently within the scope."""
     place = locate_row(key, store.row_index.rows.get)
     return place is not None and sees(scope, place.project_id)
 
 
 async def _ids(store: UserStore, scope: MemoryScope, kinds: Collection[str]) -> list[str]:
-    """Keys of all rows of these kinds that the scope sees."""
+    """Return the keys of all rows of these kinds within the scope."""
     candidates = _candidates(store, scope)  # a copy: while the thread looks, a commit may change the rows
     return await asyncio.to_thread(_seen, store, scope, candidates, tuple(f"{kind}/" for kind in kinds))
 
 
 def _seen(store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple[str, ...]) -> list[str]:
-    """Live rows with the same parents are in the same place, so a session is looked up once and not for each of its
-    turns."""
+    """Return the keys within the scope.
+
+    Live rows with the same parents have the same location, so each session is looked up once.
+    """
     heads = store.row_index.rows
     seen: dict[tuple[str, ...], bool] = {}
     found = []
@@ -203,7 +212,7 @@ def _seen(store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple
 
 
 def _candidates(store: UserStore, scope: MemoryScope) -> list[str]:
-    """Keys of the rows that may be in scope: of a project, those that name it or one of its sessions."""
+    """Return the keys that may be in scope: of a project, the dependents of it and of its sessions."""
     if not isinstance(scope, InProject):
         return list(store.row_index.rows)
     dependents = store.row_index.dependents
@@ -213,7 +222,7 @@ def _candidates(store: UserStore, scope: MemoryScope) -> list[str]:
 
 
 class _Standing(NamedTuple):
-    """A hit that was read back. `whole`: the row says this and nothing else."""
+    """A hit that was checked against the records. `whole`: the hit covers the entire text of the row."""
 
     key: str
     text: str
@@ -223,8 +232,10 @@ class _Standing(NamedTuple):
 
 
 async def _lifted(store: UserStore, standing: Sequence[_Standing]) -> list[_Standing]:
-    """A turn counts by what was said around it, too: an answer seldom repeats the words of its question. Done with what
-    was read back, so that nothing dead, changed or out of scope lends to what is shown."""
+    """Boost turns by the relevance of neighboring turns, because an answer seldom repeats the words of its question.
+
+    Only checked hits boost others, so deleted, changed or out-of-scope rows have no influence.
+    """
     found = {one.key: one.relevance for one in standing if kind_of(one.key) == "episodes"}
     heads, dependents = store.row_index.rows, store.row_index.dependents
     sessions = dict.fromkeys(session for key in found for session in heads[key].parents)
@@ -248,7 +259,7 @@ def _conversation(store: UserStore, keys: Iterable[str]) -> list[str]:
 
 
 def _aged(store: UserStore, standing: Sequence[_Standing], now: str) -> list[Recollection]:
-    """Best first, by fit and by age."""
+    """Return the results sorted by relevance combined with recency."""
     ages = [age_days(one.row.updated_at, now) for one in standing]
     scores = scored([one.relevance for one in standing], ages, [one.row.pinned for one in standing])
     found = [_recollection(store, one, score) for one, score in zip(standing, scores, strict=True)]
@@ -258,15 +269,17 @@ def _aged(store: UserStore, standing: Sequence[_Standing], now: str) -> list[Rec
 async def _standing(
     store: UserStore, scope: MemoryScope, hits: Iterable[tuple[Hit, float]], read: int
 ) -> list[_Standing]:
-    """The hits that still stand in the records, each row once, where it fits best. A row that has changed since the
-    index had `read` counts if its whole text is what was found."""
+    """Return the hits that are unchanged in the records, each row once with its best passage.
+
+    A row changed after the `seq` that the index had `read` counts only if the hit covers its entire text.
+    """
     fitting: dict[str, list[tuple[Hit, float]]] = {}
     for hit, relevance in hits:
         fitting.setdefault(hit.document_id, []).append((hit, relevance))
     found: list[_Standing] = []
     async for portion in read_batches(store, list(fitting)):
         found += await asyncio.to_thread(_unchanged, portion, fitting)
-    # Asked last: what died or moved while it was read is dropped.
+    # Checked last, to drop rows deleted or moved during the read.
     rows = store.row_index.rows
     found = [
         one

@@ -1,4 +1,4 @@
-"""Relationships: labelled edges between two entities of one project."""
+"""Read and write relationships: labelled edges between two entities of one project."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ class Edge(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
 
 def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> tuple[Json, bool]:
-    """The row, and whether it is new. Raises NotFound for an entity that is not within the scope, and BadRequest for two
-    of different projects: what one knows would be told in the other."""
+    """Add a relationship unless it exists. Return its row, and whether it is new.
+
+    Raises NotFound for an entity outside the scope, and BadRequest for entities of different projects, because an edge
+    would disclose one project in the other.
+    """
     if not normal_name(edge.label):
         raise BadRequest("A relationship needs a label. Nothing was changed.")
     _check_within(tx, scope, edge)
@@ -44,7 +47,7 @@ def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> 
 
 
 def disconnect(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
-    """Raises NotFound, also if one of the entities is not within the scope."""
+    """Delete a relationship. Raises NotFound, also if one of the entities is outside the scope."""
     _check_within(tx, scope, edge)
     known = _known(tx, edge)
     if not known:
@@ -53,7 +56,7 @@ def disconnect(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
 
 
 async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: PageRequest) -> Page:
-    """The edges that leave an entity and end within the scope. Raises NotFound for an entity that is not within it."""
+    """Return the edges from an entity to entities within the scope. Raises NotFound for one outside the scope."""
     entities.check_within(store, scope, entity_id)
     heads = store.row_index.rows
     start = f"entities/{entity_id}"
@@ -76,7 +79,7 @@ def _ends(edge: Edge) -> tuple[str, str]:
 
 
 def _known(tx: Transaction, edge: Edge) -> list[str]:
-    """Keys of the live rows that say this: those that a device pushed need not have the derived id."""
+    """Return the keys of the live rows of this edge; rows pushed by devices may lack the derived id."""
     ends = _ends(edge)
     near = [key for key in tx.dependents(ends[0]) if key.startswith("relationships/")]
     between = [key for key in near if (head := tx.head(key)) and head.parents == ends]

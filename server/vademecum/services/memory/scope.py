@@ -1,4 +1,4 @@
-"""Scope: the one place where it is decided which memory a question sees and where a write belongs."""
+"""Decide which memory a read may see and where a write belongs. No other module decides this."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ProjectSelector = (
 
 
 class RowLocation(NamedTuple):
-    """Where a row is now."""
+    """The session and project that a row is in now."""
 
     session_id: str | None
     project_id: str | None
@@ -47,8 +47,11 @@ _named = msgspec.json.Decoder(_Named)
 
 
 async def resolve_scope(store: UserStore, session_id: str | None, project: ProjectSelector) -> MemoryScope:
-    """Raises NotFound for a session or project that is not there, Conflict for a name that several projects have, and
-    BadRequest when neither a session nor a project is named."""
+    """Return the scope of a request.
+
+    Raises NotFound for a missing session or project, Conflict for an ambiguous project name, and BadRequest without a
+    session or project.
+    """
     if project is None:
         return Everything()
     if isinstance(project, str):
@@ -61,14 +64,14 @@ async def resolve_scope(store: UserStore, session_id: str | None, project: Proje
 
 
 def parse_project_parameter(project: str | None) -> ProjectSelector:
-    """The query string's way to say it: absent, `*` for all, or a name or id."""
+    """Parse the `project` query parameter: absent, `*` for all projects, or a name or id."""
     if project is None:
         return UNSET
     return None if project == "*" else project
 
 
 def find_session_home(head_of: Callable[[str], RowHead | None], session_id: str) -> Home:
-    """The project that a session is in now, or the pool. Raises NotFound for one that is not here."""
+    """Return the project that a session is in now, or the pool. Raises NotFound for a missing session."""
     session = head_of(SESSIONS + session_id)
     if session is None or session.deleted:
         raise no_such("sessions")
@@ -76,13 +79,16 @@ def find_session_home(head_of: Callable[[str], RowHead | None], session_id: str)
 
 
 def find_project_id(references: Iterable[str]) -> str | None:
-    """The project among what a row names."""
+    """Return the id of the project among the references of a row, or None."""
     return next((name.removeprefix(PROJECTS) for name in references if name.startswith(PROJECTS)), None)
 
 
 def locate_row(key: str, head_of: Callable[[str], RowHead | None]) -> RowLocation | None:
-    """Where a row of memory is now: a turn, and a summary that names a session, are where that session is, whatever
-    project it names; what else there is stays in its own. None for what is not alive."""
+    """Return the current location of a row of memory, or None unless it is live.
+
+    A turn, or a summary of a session, is located where its session is, even if the row names another project. Other rows
+    are in their own project.
+    """
     head = head_of(key)
     if head is None or head.deleted or head.seq == WAITING:
         return None
@@ -94,18 +100,21 @@ def locate_row(key: str, head_of: Callable[[str], RowHead | None]) -> RowLocatio
 
 
 def is_within(scope: MemoryScope, head: RowHead | None) -> bool:
-    """Whether a live row that has its own project, or none, may be seen: a memory, an entity, an observation."""
+    """Return whether a live memory, entity or observation is visible in the scope, by its own project."""
     return head is not None and not head.deleted and sees(scope, find_project_id(head.parents))
 
 
 async def list_scoped_keys(store: UserStore, scope: MemoryScope, collection: str) -> list[str]:
-    """Keys of the rows of such a collection."""
+    """Return the keys of the rows in scope, of a collection whose rows have their own project."""
     heads = store.row_index.rows
     return [key for key in await list_live_keys(store, collection) if is_within(scope, heads.get(key))]
 
 
 async def find_project_by_name(store: UserStore, said: str) -> str:
-    """The id of the live project with this id or, without regard to case and accents, this name."""
+    """Return the id of the live project with this id or name, ignoring case and accents.
+
+    Raises NotFound, or Conflict if several projects have the name.
+    """
     if store.is_live(PROJECTS + said):
         return said
     keys = await list_live_keys(store, "projects")
