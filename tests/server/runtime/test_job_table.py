@@ -11,13 +11,13 @@ from vademecum.model.memory import jobs
 
 NOW = "2026-01-01T00:00:00.000Z"
 STEPS = {
-    "begun": lambda job: jobs.begun(job, NOW),
-    "heard": lambda job: jobs.heard(job, "an answer"),
-    "done": jobs.done,
-    "put off": lambda job: jobs.put_off(job, NOW, "It failed."),
-    "again": lambda job: jobs.again(job, NOW),
+    "begun": lambda job: jobs.start(job, NOW),
+    "heard": lambda job: jobs.with_answer(job, "an answer"),
+    "done": jobs.complete,
+    "put off": lambda job: jobs.retry_later(job, NOW, "It failed."),
+    "again": lambda job: jobs.reset(job, NOW),
     "gone": lambda job: None,
-    "made anew": lambda job: jobs.new(job.subject, job.seq + 1, "another", NOW),
+    "made anew": lambda job: jobs.create(job.subject, job.seq + 1, "another", NOW),
 }
 
 
@@ -49,7 +49,7 @@ def test_after_any_steps_memory_and_file_say_the_same(tmp_path, seed):
         for subject in chance.sample(subjects, chance.choice((1, 2, 9))):
             job = known.get(jobs.id_of(subject))
             if job is None:
-                tx.jobs[jobs.id_of(subject)] = jobs.new(subject, 1, "text", NOW)
+                tx.jobs[jobs.id_of(subject)] = jobs.create(subject, 1, "text", NOW)
             else:
                 tx.jobs[job.id] = STEPS[chance.choice(list(STEPS))](job)
         tx.llm_request_count += chance.choice((0, 0, 1, 2, -1))

@@ -179,9 +179,9 @@ def test_a_job_whose_model_always_falls_silent_fails_and_is_tried_again_by_hand(
 
 
 def test_the_waits_for_a_model_that_is_away_grow_to_an_hour_and_no_further():
-    job = jobs.begun(jobs.new("episodes/e1", 1, "", NOW), NOW)
+    job = jobs.start(jobs.create("episodes/e1", 1, "", NOW), NOW)
     for wait_s, waited in ((4, 4), (10**6, 3600)):
-        after = jobs.unheard(job, NOW, "It is away.", wait_s)
+        after = jobs.postpone(job, NOW, "It is away.", wait_s)
         assert (after.state, after.attempts, after.error) == ("waiting", 0, "It is away.")
         assert timestamps.seconds_until(after.due, NOW) == waited
 
@@ -218,7 +218,7 @@ def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(t
         await until(ada, lambda found: found["counts"]["failed"])
         async with h.parts.users.open(ada.id) as store:
             (job,) = store.open_jobs.values()
-            heard = jobs.again(jobs.heard(job, "{}"), h.parts.clock())
+            heard = jobs.reset(jobs.with_answer(job, "{}"), h.parts.clock())
             await store.write(lambda tx: tx.jobs.update({job.id: heard}))
         h.parts.backstage.ask("work", ada.id, 0)
         found = await until(ada, lambda found: found["counts"]["done"])
@@ -261,6 +261,6 @@ def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_abo
             assert (await store.survey_jobs(1))[0][0].found == "what was said"
         await ada.push("facts", {**fact("f2"), "_deleted": True}, assumed=fact("f2"))
         async with h.parts.users.open(ada.id) as store:
-            assert (await store.survey_jobs(1))[0] == [jobs.heard(heard, "")]
+            assert (await store.survey_jobs(1))[0] == [jobs.with_answer(heard, "")]
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

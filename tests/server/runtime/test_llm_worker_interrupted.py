@@ -46,7 +46,7 @@ async def stopped_at(h, person, last, busy_s):
     async with h.parts.users.open(person.id) as store:
         await store.create_jobs_for_new_turns()
         (job,) = (await store.survey_jobs(1))[0]
-        crashed = jobs.begun(jobs.again(jobs.heard(job, ""), NOW), NOW)
+        crashed = jobs.start(jobs.reset(jobs.with_answer(job, ""), NOW), NOW)
         await store.write(lambda tx: tx.jobs.update({job.id: crashed}))
         h.parts.backstage.closing = True
         busy = asyncio.create_task(store.write(lambda tx: time.sleep(busy_s)))

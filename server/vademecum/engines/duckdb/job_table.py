@@ -74,7 +74,7 @@ def _asked(tx: Transaction) -> tuple[str, int]:
 
 def must_forget_answers(tx: Transaction, before: StoredJobs) -> bool:
     """Is a model's answer, which is not stored yet, to be forgotten? It may say what a person has deleted."""
-    if not job_triggers.unsays(tx.changes.values()):
+    if not job_triggers.invalidates_answers(tx.changes.values()):
         return False
     return any(job.found for job in (*before.open.values(), *filter(None, tx.jobs.values())))
 

@@ -371,7 +371,7 @@ class UserStore:
             except Exception as error:
                 undo()
                 results.append(error)
-        job_triggers.follow(tx)
+        job_triggers.cancel_stale_jobs(tx)
         forgotten = tx.forgotten_at if tx.forgotten_at != self._opened.forgotten_at else ""
         if forgotten:
             tx.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones

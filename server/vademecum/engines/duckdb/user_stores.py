@@ -397,7 +397,7 @@ class UserStores:
             opened.jump = 0
             tx = opened.begin_transaction(cursor, self._registry, self._clock())
             result = work(tx)
-            job_triggers.follow(tx)
+            job_triggers.cancel_stale_jobs(tx)
             meta = {
                 "epoch": secrets.token_urlsafe(9),
                 "seq_floor": str(tx.seq),

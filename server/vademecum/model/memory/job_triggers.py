@@ -37,7 +37,7 @@ class _Turn(msgspec.Struct, rename="camel"):
 _turn = msgspec.json.Decoder(_Turn)
 
 
-def follow(tx: Transaction) -> None:
+def cancel_stale_jobs(tx: Transaction) -> None:
     """Take out the jobs that the transaction's changes leave without a subject."""
     for key in _dead(tx.changes.values()):
         tx.jobs[jobs.id_of(key)] = None
@@ -48,14 +48,14 @@ def follow(tx: Transaction) -> None:
             tx.jobs[job_id] = None
 
 
-def know(tx: Transaction, imported: Iterable[str]) -> None:
+def mark_imported_done(tx: Transaction, imported: Iterable[str]) -> None:
     """Of these rows, new here, those that would cause a job have had theirs elsewhere. One that waits for its session, too:
     it is looked at when it comes in."""
     for key in imported:
         head = tx.head(key) if key.startswith(f"{TURNS}/") else None
         if head is None or head.deleted or (turn := _said(tx.body(key))) is None:
             continue
-        job = jobs.known(key, head.seq, turn.text)
+        job = jobs.create_done(key, head.seq, turn.text)
         tx.jobs[job.id] = job
 
 
@@ -65,18 +65,18 @@ def take_up(tx: Transaction, turns: Sequence[tuple[int, str]]) -> None:
         return
     new = [(seq, key) for seq, key in turns if seq > tx.extracted_up_to_seq and tx.row_state(key) == "live"]
     tx.prefetch(key for _, key in new)
-    made = [jobs.new(key, seq, turn.text, tx.now) for seq, key in new if (turn := _said(tx.body(key)))]
+    made = [jobs.create(key, seq, turn.text, tx.now) for seq, key in new if (turn := _said(tx.body(key)))]
     known = tx.find_jobs([job.id for job in made])
     tx.jobs.update((job.id, job) for job in made if job.id not in known or known[job.id].text != job.text)
     tx.extracted_up_to_seq = max(tx.extracted_up_to_seq, turns[-1][0])
 
 
-def may_cause(changes: Iterable[Change]) -> bool:
+def may_cause_jobs(changes: Iterable[Change]) -> bool:
     """Is somebody to look whether there is something to do?"""
     return any(_over(change) is not None for change in changes)
 
 
-def unsays(changes: Iterable[Change]) -> bool:
+def invalidates_answers(changes: Iterable[Change]) -> bool:
     """Has something died that a model's answer may be about?"""
     return any(
         change.key.startswith(EXTRACTED) and (change.head is None or change.head.deleted)

@@ -63,16 +63,16 @@ class StoredJobs:
                 self.open.pop(job_id, None)
 
 
-def new(subject: str, seq: int, text: str, now: str) -> Job:
+def create(subject: str, seq: int, text: str, now: str) -> Job:
     """A job about the row `subject`, due at once."""
     return Job(
         id_of(subject), KIND_OF[_collection(subject)], subject, "waiting", 0, now, "", "", seq, text, ""
     )
 
 
-def known(subject: str, seq: int, text: str) -> Job:
+def create_done(subject: str, seq: int, text: str) -> Job:
     """As if it had been done, without an attempt."""
-    return done(new(subject, seq, text, ""))
+    return complete(create(subject, seq, text, ""))
 
 
 def id_of(subject: str) -> str:
@@ -84,19 +84,19 @@ def _collection(subject: str) -> str:
     return subject.partition("/")[0]
 
 
-def begun(job: Job, now: str) -> Job:
+def start(job: Job, now: str) -> Job:
     """Counted before it is tried, so that a job that brings the server down is not tried for ever."""
     return msgspec.structs.replace(job, state="running", attempts=job.attempts + 1, asked=now)
 
 
-def heard(job: Job, found: str) -> Job:
+def with_answer(job: Job, found: str) -> Job:
     """The model has answered: what is left is to store it."""
     return msgspec.structs.replace(job, found=found)
 
 
-def same_attempt(one: Job, other: Job) -> bool:
+def is_same_attempt(one: Job, other: Job) -> bool:
     """Are they the same but for what the model has answered?"""
-    return heard(one, "") == heard(other, "")
+    return with_answer(one, "") == with_answer(other, "")
 
 
 def is_open(job: Job) -> bool:
@@ -110,11 +110,11 @@ def first_due(among: Iterable[Job]) -> Job | None:
     return min(tried, key=lambda job: (job.due, job.seq, job.id), default=None)
 
 
-def done(job: Job) -> Job:
+def complete(job: Job) -> Job:
     return msgspec.structs.replace(job, state="done", error="", found="")
 
 
-def put_off(job: Job, now: str, error: str, wait_s: float = 0) -> Job:
+def retry_later(job: Job, now: str, error: str, wait_s: float = 0) -> Job:
     """It did not succeed: it waits, longer each time and at least `wait_s`, or has failed if it was tried enough. What the
     model has answered does not outlive the attempts: a person may take long to look."""
     if job.attempts >= TRIES:
@@ -128,13 +128,13 @@ def fail(job: Job, now: str, error: str) -> Job:
     return msgspec.structs.replace(job, state="failed", due=now, error=error, found="")
 
 
-def unheard(job: Job, now: str, error: str, wait_s: float) -> Job:
+def postpone(job: Job, now: str, error: str, wait_s: float) -> Job:
     """Nobody was there to be asked: it waits, and the attempt does not count."""
     due = later(now, min(wait_s, BACKOFF_MAX_S))
     return msgspec.structs.replace(job, state="waiting", attempts=job.attempts - 1, due=due, error=error)
 
 
-def again(job: Job, now: str) -> Job:
+def reset(job: Job, now: str) -> Job:
     """As if it had not been tried; what the model has answered to one that waits is kept."""
     return msgspec.structs.replace(job, state="waiting", attempts=0, due=now, error="")
 

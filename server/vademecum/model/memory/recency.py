@@ -16,7 +16,9 @@ HALF_LIFE_DAYS = 30.0  # so in web/src/core/memory/recency.ts, too
 CANDIDATES = 20  # or as many as are asked for
 
 
-def scored(relevances: Sequence[float], ages_days: Sequence[float], pinned: Sequence[bool]) -> list[float]:
+def score_candidates(
+    relevances: Sequence[float], ages_days: Sequence[float], pinned: Sequence[bool]
+) -> list[float]:
     """The score of each candidate, 0..1. Where all fit equally well, or there is but one, only age tells them apart."""
     from vademecum.model.text.ranking import relative  # numpy: no command needs it
 

@@ -28,10 +28,10 @@ class Everything(msgspec.Struct, frozen=True, tag="all", tag_field="kind"):
 
 
 MemoryScope = Pool | InProject | Everything
-Home = Pool | InProject  # where a row can be
+MemoryPartition = Pool | InProject  # where a row can be
 
 
-def home(project_id: str | None) -> Home:
+def home(project_id: str | None) -> MemoryPartition:
     """The scope of a session, memory or summary in this project, or in none."""
     return InProject(project_id) if project_id else Pool()
 

@@ -24,7 +24,7 @@ def entity_id(project_id: str, kind: str, name: str) -> str:
     return _derived(project_id, kind, normal_name(name))
 
 
-def joined_notes(known: str | None, said: str | None, before: str | None = None) -> str | None:
+def join_notes(known: str | None, said: str | None, before: str | None = None) -> str | None:
     """What is known of an entity that was two, each line once. `before`: what `said` was made from; a line of that which
     is not said any more was taken out on purpose."""
     lines = [(text or "").strip().split("\n") for text in (known, said, before)]
@@ -51,7 +51,7 @@ def is_fact_id(row_id: str) -> bool:
     return _FACT_ID.fullmatch(row_id) is not None
 
 
-def told_by(path: str | None, content: str) -> str:
+def dedup_key(path: str | None, content: str) -> str:
     """What a repeat of an observation is known by, beside project, session and kind."""
     return f"path\0{path}" if path else f"content\0{content}"
 

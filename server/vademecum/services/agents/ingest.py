@@ -85,7 +85,7 @@ def take_up(tx: Transaction, events: Sequence[Event], limits: Limits, view: fold
 
 
 def _store(tx: Transaction, event: Event, project_id: str, limits: Limits) -> None:
-    told_by = derived_ids.told_by(event.path, event.content)
+    told_by = derived_ids.dedup_key(event.path, event.content)
     row_id = derived_ids.observation_id(tx.id_key, project_id, event.session, event.kind, told_by)
     lives = tx.row_state(key_of(row_id)) == "live"
     before = tx.row(key_of(row_id)) if lives else None

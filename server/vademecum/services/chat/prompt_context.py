@@ -36,7 +36,7 @@ from vademecum.model.chat.prompt import (
     assemble,
     render,
 )
-from vademecum.model.memory.scope import Home
+from vademecum.model.memory.scope import MemoryPartition
 from vademecum.model.sync.quotas import Limits, Tier
 from vademecum.model.text.ranking import query_terms
 from vademecum.services.chat.prompt_memory import (
@@ -69,7 +69,7 @@ class ContextScope(msgspec.Struct, rename="camel", kw_only=True):
     project_id: str | None
     mode: Mode
     search: SearchScope | None
-    memory: Home | None
+    memory: MemoryPartition | None
     recalled: list[Source]
     notice: str | None = None
 
@@ -114,7 +114,7 @@ class _Known(NamedTuple):
     of the turn that is being answered."""
 
     session: _Session
-    home: Home | None
+    home: MemoryPartition | None
     facts: Sequence[Fact]
     end: TurnPosition | None
     turns: Sequence[Turn]
@@ -233,7 +233,7 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
     return _session.decode(body) if body is not None else _Session()
 
 
-def _home(store: UserStore, session_id: str) -> Home | None:
+def _home(store: UserStore, session_id: str) -> MemoryPartition | None:
     """Where the session is at this moment; nowhere while it is on its way here."""
     rows = store.row_index.rows
     return find_session_home(rows.get, session_id) if f"sessions/{session_id}" in rows else None

@@ -20,7 +20,7 @@ from vademecum.errors import VademecumError
 from vademecum.model import secrets
 from vademecum.model.chat.prompt import Recalled
 from vademecum.model.memory.indexable_text import Kind, kind_of
-from vademecum.model.memory.scope import PROJECTS, SESSIONS, Home, InProject, sees
+from vademecum.model.memory.scope import PROJECTS, SESSIONS, InProject, MemoryPartition, sees
 from vademecum.services.memory.recall import Recall, Recollection
 from vademecum.services.memory.scope import find_project_id
 from vademecum.services.sync.batches import list_live_children
@@ -49,7 +49,7 @@ class MemoryQuery(NamedTuple):
 
     query: str
     session_id: str
-    home: Home
+    home: MemoryPartition
     end: TurnPosition | None
 
 
@@ -104,7 +104,7 @@ class PromptMemory:
         return await asyncio.to_thread(lambda: list(map(_line, found, called)))
 
 
-async def read_summaries(store: UserStore, session_id: str, home: Home) -> list[Recalled]:
+async def read_summaries(store: UserStore, session_id: str, home: MemoryPartition) -> list[Recalled]:
     """Return the newest summary of the session, then the newest overview of its project."""
     places = [SESSIONS + session_id, *([PROJECTS + home.project_id] if isinstance(home, InProject) else [])]
     names = await _names(store, places)
@@ -135,7 +135,7 @@ def _is_to_come(one: Recollection, asking: MemoryQuery) -> bool:
     return (one.created_at, one.id) >= asking.end
 
 
-def _place(store: UserStore, home: Home, one: Recollection) -> str:
+def _place(store: UserStore, home: MemoryPartition, one: Recollection) -> str:
     """Return the key of the row's session, or of its project.
 
     A memory's session may have moved to another project. This scope must not reveal it, so it is skipped.
@@ -148,7 +148,7 @@ def _place(store: UserStore, home: Home, one: Recollection) -> str:
     return said_in[-1] if said_in else PROJECTS + (one.project_id or "")
 
 
-def _is_within(store: UserStore, home: Home, session: str) -> bool:
+def _is_within(store: UserStore, home: MemoryPartition, session: str) -> bool:
     return store.is_live(session) and sees(home, find_project_id(store.row_index.rows[session].references))
 
 

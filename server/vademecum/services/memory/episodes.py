@@ -6,7 +6,7 @@ import asyncio
 
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import Conflict, no_such
-from vademecum.model.memory.scope import Home, InProject, MemoryScope, sees
+from vademecum.model.memory.scope import InProject, MemoryPartition, MemoryScope, sees
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
@@ -43,7 +43,9 @@ async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
     return await write_row.read(store, "episodes", episode_id)
 
 
-async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[Home, Page]:
+async def list_by_session(
+    store: UserStore, session_id: str, asked: PageRequest
+) -> tuple[MemoryPartition, Page]:
     """Return the project or pool of the session, and a page of its turns. Raises NotFound."""
     session = f"sessions/{session_id}"
     home = find_session_home(store.row_index.rows.get, session_id)

@@ -24,7 +24,7 @@ from vademecum.model.chat.answers import enters_prompts
 from vademecum.model.memory import extraction, jobs
 from vademecum.model.memory.extraction import Believed
 from vademecum.model.memory.jobs import Job
-from vademecum.model.memory.scope import Home, InProject
+from vademecum.model.memory.scope import InProject, MemoryPartition
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
@@ -108,7 +108,7 @@ class Extraction:
 
     async def _keep_answer(self, user_id: str, job: Job, found: Believed) -> None:
         """With the job, if that is still under way. A failure here must not take the place of what led to it."""
-        heard = jobs.heard(job, msgspec.json.encode(found).decode())
+        heard = jobs.with_answer(job, msgspec.json.encode(found).decode())
         try:
             async with self.users.open(user_id) as store:
                 await store.write(lambda tx: advance(tx, job, heard))
@@ -158,7 +158,7 @@ class _Keep:
     limits: Limits
     session_id: str
     epoch: str
-    home: Home
+    home: MemoryPartition
     entities: list[_Entity]
     facts: Mapping[str, list[str]]
     memories: list[MemoryLookup]
@@ -168,7 +168,7 @@ class _Keep:
         nothing of it is stored."""
         if tx.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.home:
             return False
-        if not advance(tx, job, jobs.done(job)):
+        if not advance(tx, job, jobs.complete(job)):
             return True
         if isinstance(self.home, InProject):
             self._entities(tx, self.home, found)
@@ -252,7 +252,7 @@ async def _drop(store: UserStore, job: Job) -> None:
     await store.write(lambda tx: advance(tx, job, None))
 
 
-async def _known(store: UserStore, home: Home) -> list[_Entity]:
+async def _known(store: UserStore, home: MemoryPartition) -> list[_Entity]:
     """The latest entities of the project; the pool has none."""
     if not isinstance(home, InProject):
         return []

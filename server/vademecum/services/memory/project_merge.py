@@ -10,7 +10,7 @@ from vademecum.errors import BadRequest, LimitReached
 from vademecum.model.agents.observations import joined
 from vademecum.model.memory.scope import PROJECTS, InProject
 from vademecum.model.schema import derived_ids
-from vademecum.model.schema.derived_ids import joined_notes, normal_name
+from vademecum.model.schema.derived_ids import join_notes, normal_name
 from vademecum.model.schema.timestamps import later
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits, check_storage_quota
@@ -65,7 +65,7 @@ def _a_moment_later(time: str) -> str:
 def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> None:
     """Its id says its project, so it is another row there, or a part of one."""
     row = tx.row(key)
-    told_by = derived_ids.told_by(row.get("path"), row["content"])
+    told_by = derived_ids.dedup_key(row.get("path"), row["content"])
     row_id = derived_ids.observation_id(tx.id_key, into, row["agentSession"], row["kind"], told_by)
     there = ingest.key_of(row_id)
     before = tx.row(there) if tx.row_state(there) == "live" else None
@@ -83,7 +83,7 @@ def _move_entities(tx: Transaction, keys: list[str], into: str, limits: Limits) 
         row = tx.row(key)
         there = f"entities/{derived_ids.entity_id(into, row['type'], row['name'])}"
         known = tx.row(there).get("notes") if tx.row_state(there) == "live" else None
-        fields = {**row, "notes": joined_notes(known, row.get("notes"))}
+        fields = {**row, "notes": join_notes(known, row.get("notes"))}
         if normal_name(row["name"]):
             became[row["id"]] = entities.upsert(tx, InProject(into), fields, limits)[0]["id"]
     for row in ends.values():

@@ -17,8 +17,8 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.model.memory.indexable_text import Kind, Remembered, decode, kind_of, may_be_told, said
-from vademecum.model.memory.recency import CANDIDATES, scored
-from vademecum.model.memory.scope import PROJECTS, SESSIONS, Home, InProject, MemoryScope, sees
+from vademecum.model.memory.recency import CANDIDATES, score_candidates
+from vademecum.model.memory.scope import PROJECTS, SESSIONS, InProject, MemoryPartition, MemoryScope, sees
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.timestamps import age_days
 from vademecum.model.text import dates_in_text
@@ -144,7 +144,7 @@ class Recall:
         return RecallResult(results[:k], read >= seq and whole)
 
     async def nearest(
-        self, user_id: str, home: Home, text: str, kind: Kind, k: int
+        self, user_id: str, home: MemoryPartition, text: str, kind: Kind, k: int
     ) -> list[tuple[str, float]]:
         """Return the ids of the `k` rows nearest in meaning to `text`, with cosine similarities; empty without a model.
 
@@ -261,7 +261,7 @@ def _conversation(store: UserStore, keys: Iterable[str]) -> list[str]:
 def _aged(store: UserStore, standing: Sequence[_Standing], now: str) -> list[Recollection]:
     """Return the results sorted by relevance combined with recency."""
     ages = [age_days(one.row.updated_at, now) for one in standing]
-    scores = scored([one.relevance for one in standing], ages, [one.row.pinned for one in standing])
+    scores = score_candidates([one.relevance for one in standing], ages, [one.row.pinned for one in standing])
     found = [_recollection(store, one, score) for one, score in zip(standing, scores, strict=True)]
     return sorted((one for one in found if one is not None), key=lambda one: (-one.score, one.kind, one.id))
 

@@ -18,8 +18,8 @@ from vademecum.errors import BadRequest
 from vademecum.model import secrets
 from vademecum.model.memory.deduplication import Near, same_form, superseded
 from vademecum.model.memory.extraction import SESSION_MEMORIES_MAX
-from vademecum.model.memory.recency import scored
-from vademecum.model.memory.scope import Everything, Home, InProject, MemoryScope
+from vademecum.model.memory.recency import score_candidates
+from vademecum.model.memory.scope import Everything, InProject, MemoryPartition, MemoryScope
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json, Memory
 from vademecum.model.schema.timestamps import age_days
@@ -54,7 +54,7 @@ class RememberedStatement(msgspec.Struct, frozen=True):
     """`deduplicated`: it was known, to the letter or, then `supersedes` says which, in other words. `redacted`: it held
     a secret, which was not stored."""
 
-    scope: Home
+    scope: MemoryPartition
     memory: Json
     deduplicated: bool
     supersedes: str | None
@@ -71,7 +71,7 @@ class MemoryLookup(msgspec.Struct, frozen=True):
     """What was looked up about a text before the write. `seq`: rows of a later one came or changed meanwhile. `exact`:
     the current memories of `home` with its form; `near`: else the one that says it in other words."""
 
-    home: Home
+    home: MemoryPartition
     text: str
     seq: int
     exact: list[str]
@@ -103,14 +103,14 @@ class Memories:
 
     async def _kept(
         self, user_id: str, said: Statement, text: str, limits: Limits
-    ) -> tuple[Home, Json, str | None] | None:
+    ) -> tuple[MemoryPartition, Json, str | None] | None:
         """Where the memory is, and as `keep`; None, and nothing was stored, if it would not belong there any more."""
         async with self._users.open(user_id) as store:
             epoch, home = store.epoch, await _home(store, said)
         (known,) = await self.look_up(user_id, home, [text])
         moves_with = said.session_id if said.project is msgspec.UNSET else None
 
-        def work(tx: Transaction) -> tuple[Home, Json, str | None] | None:
+        def work(tx: Transaction) -> tuple[MemoryPartition, Json, str | None] | None:
             if tx.epoch != epoch or (moves_with and find_session_home(tx.head, moves_with) != home):
                 return None
             return home, *store_memory(tx, said, known, limits)
@@ -119,7 +119,7 @@ class Memories:
             return await store.write(work)
 
     async def look_up(
-        self, user_id: str, home: Home, texts: Sequence[str], session_id: str | None = None
+        self, user_id: str, home: MemoryPartition, texts: Sequence[str], session_id: str | None = None
     ) -> list[MemoryLookup]:
         """What `home` knows of each of these texts. The file must not be held: the model's answer is waited for.
 
@@ -144,7 +144,7 @@ class Memories:
             for text, ids in zip(texts, exact, strict=True)
         ]
 
-    async def _repeated(self, user_id: str, home: Home, text: str) -> str | None:
+    async def _repeated(self, user_id: str, home: MemoryPartition, text: str) -> str | None:
         """The current memory of this scope that says the same in other words, as far as the model can tell."""
         embedder = await self._recall.indexes.embedder(user_id, OPENING_S)
         if embedder is None or embedder.same_memory is None:
@@ -185,7 +185,7 @@ def normalize_and_redact(text: str) -> tuple[str, str]:
     return spoken, secrets.redact(spoken)
 
 
-async def _home(store: UserStore, said: Statement) -> Home:
+async def _home(store: UserStore, said: Statement) -> MemoryPartition:
     if said.session_id is not None:
         write_row.check_live(store, "sessions", said.session_id)
     scope = await resolve_scope(store, said.session_id, said.project)
@@ -286,7 +286,7 @@ def _is_as_seen(tx: Transaction, key: str, seq: int) -> bool:
     return head is not None and head.seq <= seq
 
 
-def _current(tx: Transaction, home: Home, memory_id: str) -> Json | None:
+def _current(tx: Transaction, home: MemoryPartition, memory_id: str) -> Json | None:
     """The row, if it is still live, in this scope and current."""
     key = key_of(memory_id)
     if tx.row_state(key) != "live" or not is_within(home, tx.head(key)):
@@ -314,7 +314,7 @@ def _ranked(found: list[tuple[Memory, bytes]], wanted: list[str], limit: int, no
         fitting = [(one, 1.0) for one in found]
     ages = [age_days(memory.updated_at, now) for (memory, _), _ in fitting]
     relevances = [relevance for _, relevance in fitting]
-    scored_ones = scored(relevances, ages, [memory.pinned for (memory, _), _ in fitting])
+    scored_ones = score_candidates(relevances, ages, [memory.pinned for (memory, _), _ in fitting])
     hits = [
         (score, memory.id, MemoryHit(body, score, relevance))
         for score, ((memory, body), relevance) in zip(scored_ones, fitting, strict=True)

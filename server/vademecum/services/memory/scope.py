@@ -15,8 +15,8 @@ from vademecum.model.memory.scope import (
     PROJECTS,
     SESSIONS,
     Everything,
-    Home,
     InProject,
+    MemoryPartition,
     MemoryScope,
     home,
     sees,
@@ -70,7 +70,7 @@ def parse_project_parameter(project: str | None) -> ProjectSelector:
     return None if project == "*" else project
 
 
-def find_session_home(head_of: Callable[[str], RowHead | None], session_id: str) -> Home:
+def find_session_home(head_of: Callable[[str], RowHead | None], session_id: str) -> MemoryPartition:
     """Return the project that a session is in now, or the pool. Raises NotFound for a missing session."""
     session = head_of(SESSIONS + session_id)
     if session is None or session.deleted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
-from vademecum.model.memory.scope import Home, InProject, MemoryScope
+from vademecum.model.memory.scope import InProject, MemoryPartition, MemoryScope
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
@@ -45,7 +45,9 @@ def _check_content(fields: Json) -> None:
         raise BadRequest("`content` is empty. Nothing was changed.")
 
 
-async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[Home, Page]:
+async def list_by_session(
+    store: UserStore, session_id: str, asked: PageRequest
+) -> tuple[MemoryPartition, Page]:
     """With where the session is. Raises NotFound."""
     session = f"sessions/{session_id}"
     home = find_session_home(store.row_index.rows.get, session_id)

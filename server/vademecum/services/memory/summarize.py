@@ -104,7 +104,7 @@ class Summaries:
         limits = self.limits(user_id)
 
         def finish(tx: Transaction) -> None:
-            if advance(tx, job, jobs.done(job)):
+            if advance(tx, job, jobs.complete(job)):
                 _keep(tx, job.subject, content, limits)
 
         async with self.users.open(user_id) as store:
@@ -163,7 +163,7 @@ def _asked(tx: Transaction, subject: str) -> Job:
         return earlier
     if tx.row_state(subject) != "live":
         raise NotFound("It was deleted meanwhile.")
-    job = jobs.new(subject, tx.seq, "", tx.now)
+    job = jobs.create(subject, tx.seq, "", tx.now)
     tx.jobs[job.id] = job
     return job
 

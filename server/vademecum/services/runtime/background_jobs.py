@@ -87,7 +87,7 @@ class Backstage:
             self._ask_index("recall_vectors", user_id, changes)
         if embed_blocks.needs_work(changes):
             self.jobs["embed"].ask(user_id)
-        if self._extracts and job_triggers.may_cause(changes):
+        if self._extracts and job_triggers.may_cause_jobs(changes):
             self.jobs["work"].ask(user_id)
         if retention.is_news(changes):
             self.jobs["retain"].ask(user_id, retention.EVERY_S)

@@ -55,7 +55,7 @@ async def retry_one(users: UserStores, user_id: str, job_id: str, now: str) -> J
         if job is None:
             raise NotFound("There is no such job.")
         if job.state in ("failed", "waiting"):
-            job = tx.jobs[job_id] = jobs.again(job, now)
+            job = tx.jobs[job_id] = jobs.reset(job, now)
         return job
 
     async with users.open(user_id) as store:
@@ -67,7 +67,7 @@ async def retry_all(users: UserStores, user_id: str, now: str) -> int:
     """All that have failed. Returns how many."""
 
     def again(tx: Transaction) -> int:
-        failed = {job.id: jobs.again(job, now) for job in tx.open_jobs() if job.state == "failed"}
+        failed = {job.id: jobs.reset(job, now) for job in tx.open_jobs() if job.state == "failed"}
         tx.jobs.update(failed)
         return len(failed)
 

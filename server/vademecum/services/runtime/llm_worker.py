@@ -101,9 +101,9 @@ class Worker:
         job, wait = self._next(tx)
         if job is None:
             return wait
-        after: Job | None = jobs.begun(job, tx.now)
+        after: Job | None = jobs.start(job, tx.now)
         if job.attempts >= jobs.TRIES:
-            after = jobs.put_off(job, tx.now, CUT_OFF)
+            after = jobs.retry_later(job, tx.now, CUT_OFF)
         if tx.row_state(job.subject) != "live":
             after = None
         tx.jobs[job.id] = after
@@ -136,8 +136,8 @@ class Worker:
         def take_back(tx: Transaction) -> None:
             for attempt in begun:
                 current = tx.find_jobs([attempt.id]).get(attempt.id)
-                if current is not None and jobs.same_attempt(current, attempt):
-                    tx.jobs[attempt.id] = jobs.unheard(current, tx.now, current.error, 0)
+                if current is not None and jobs.is_same_attempt(current, attempt):
+                    tx.jobs[attempt.id] = jobs.postpone(current, tx.now, current.error, 0)
                     tx.llm_request_count -= not asked and not attempt.found
 
         try:
@@ -156,21 +156,23 @@ class Worker:
             _log.warning("job waits for the model", kind=job.kind, code=error.code)
             self._outs[user_id] = outs + 1
             pause = max(jobs.backoff_s(outs + 1), error.retry_after_s or 0)
-            how = partial(jobs.unheard if unasked(error) else jobs.put_off, error=error.message, wait_s=pause)
+            how = partial(
+                jobs.postpone if unasked(error) else jobs.retry_later, error=error.message, wait_s=pause
+            )
             await self._put_off(user_id, job, how, unheard=unasked(error))
         except (
             ReplyNotJson
         ) as error:  # a model that fails twice at this most likely fails always, and each try costs
             _log.warning("reply is not JSON", kind=job.kind, attempts=job.attempts)
-            settle = jobs.fail if job.error == error.message else jobs.put_off
+            settle = jobs.fail if job.error == error.message else jobs.retry_later
             await self._put_off(user_id, job, partial(settle, error=error.message))
         except VademecumError as error:
             _log.warning("job put off", kind=job.kind, attempts=job.attempts, code=error.code)
             wait_s = error.retry_after_s or 0
-            await self._put_off(user_id, job, partial(jobs.put_off, error=error.message, wait_s=wait_s))
+            await self._put_off(user_id, job, partial(jobs.retry_later, error=error.message, wait_s=wait_s))
         except Exception as error:
             _log.error("job failed", kind=job.kind, attempts=job.attempts, exc_info=error)
-            await self._put_off(user_id, job, partial(jobs.put_off, error=DEFECT))
+            await self._put_off(user_id, job, partial(jobs.retry_later, error=DEFECT))
         return pause
 
     async def _put_off(
@@ -182,7 +184,7 @@ class Worker:
         def put_off(tx: Transaction) -> None:
             tx.llm_request_count -= unheard
             current = tx.find_jobs([job.id]).get(job.id)
-            if current is not None and jobs.same_attempt(current, job):
+            if current is not None and jobs.is_same_attempt(current, job):
                 tx.jobs[job.id] = how(current, now)
 
         async with self._users.open(user_id) as store:

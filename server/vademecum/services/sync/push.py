@@ -12,7 +12,7 @@ import msgspec
 
 from vademecum.model.memory import job_triggers
 from vademecum.model.schema.collections import Collection, Json, Links, links
-from vademecum.model.schema.derived_ids import entity_id, joined_notes
+from vademecum.model.schema.derived_ids import entity_id, join_notes
 from vademecum.model.sync import cascade
 from vademecum.model.sync.conflict_rules import (
     Decision,
@@ -42,7 +42,7 @@ def push(tx: Transaction, collection: Collection, batch: list[IncomingRow], limi
         batch = [incoming for incoming in batch if not incoming.deletes]
     judge = _Judge(tx, collection, limits)
     answers = [judge.answer(incoming) for incoming in batch]
-    job_triggers.know(tx, imported)
+    job_triggers.mark_imported_done(tx, imported)
     return [answer for answer in answers if answer is not None]
 
 
@@ -123,7 +123,7 @@ class _Judge:
         if not is_forgotten and (stored is None or not stored.deleted):
             known = stored.row if stored is not None else without_sync_error(incoming.row)
             before = (sent.assumed or {}).get("notes")
-            row = {**known, "notes": joined_notes(known.get("notes"), incoming.row.get("notes"), before)}
+            row = {**known, "notes": join_notes(known.get("notes"), incoming.row.get("notes"), before)}
             row = {name: value for name, value in row.items() if value is not None}
             joined = IncomingRow(incoming.key, row, msgspec.json.encode(row), None, None)
             named = links(self._collection, row)

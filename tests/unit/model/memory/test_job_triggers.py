@@ -32,7 +32,7 @@ class File:
         self.stored.read = lambda ids: {i: self.jobs[i] for i in ids if i in self.jobs}
         tx = Transaction(self.row_index, read, Registry(), "epoch", "", NOW, self.stored)
         work(tx)
-        job_triggers.follow(tx)
+        job_triggers.cancel_stale_jobs(tx)
         self.stored.extracted_up_to_seq = tx.extracted_up_to_seq
         self.stored.apply(tx.jobs)
         self.row_index.apply(tx.changes)
@@ -57,7 +57,7 @@ class File:
         self.take_up()
 
     def finish(self):
-        self.jobs = {i: jobs.done(job) for i, job in self.jobs.items()}
+        self.jobs = {i: jobs.complete(job) for i, job in self.jobs.items()}
         self.stored.apply(self.jobs)
 
 
@@ -141,7 +141,7 @@ def test_a_row_that_dies_takes_its_job_along(followed):
     }.items():
         file.put(collection, row)
         key = f"{collection}/x"
-        asked = jobs.new(key, 1, "", NOW)
+        asked = jobs.create(key, 1, "", NOW)
         file.commit(lambda tx, asked=asked: tx.jobs.update({asked.id: asked}))
         assert asked.id in file.jobs
         file.commit(lambda tx, key=key, row=row: tx.put_tombstone(key, row))
@@ -151,7 +151,7 @@ def test_a_row_that_dies_takes_its_job_along(followed):
 def test_what_is_undone_takes_its_jobs_back():
     def work(tx):
         undo = tx.savepoint()
-        tx.jobs[ID] = jobs.new(KEY, 1, "", NOW)
+        tx.jobs[ID] = jobs.create(KEY, 1, "", NOW)
         tx.extracted_up_to_seq = 7
         undo()
 
@@ -160,21 +160,21 @@ def test_what_is_undone_takes_its_jobs_back():
 
 
 def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():
-    job = jobs.new(KEY, 1, "", NOW)
+    job = jobs.create(KEY, 1, "", NOW)
     waits = []
     while job.state == "waiting":
-        job = jobs.put_off(jobs.begun(job, NOW), NOW, "It failed.")
+        job = jobs.retry_later(jobs.start(job, NOW), NOW, "It failed.")
         waits.append(timestamps.seconds_until(job.due, NOW))
     assert waits == [1, 4, 16, 64, 256, 1024, 3600, 3600, 3600, 0]  # a failed job waits for a person only
     assert (job.state, job.attempts, job.error) == ("failed", jobs.TRIES, "It failed.")
-    once_more = jobs.again(job, NOW)
+    once_more = jobs.reset(job, NOW)
     assert (once_more.state, once_more.attempts, once_more.due, once_more.error) == ("waiting", 0, NOW, "")
 
 
 def test_a_model_that_asks_to_wait_is_given_the_time():
-    job = jobs.begun(jobs.new(KEY, 1, "", NOW), NOW)
-    assert timestamps.seconds_until(jobs.put_off(job, NOW, "Busy.", 30).due, NOW) == 30
-    assert timestamps.seconds_until(jobs.put_off(job, NOW, "Busy.", 0.1).due, NOW) == 1
+    job = jobs.start(jobs.create(KEY, 1, "", NOW), NOW)
+    assert timestamps.seconds_until(jobs.retry_later(job, NOW, "Busy.", 30).due, NOW) == 30
+    assert timestamps.seconds_until(jobs.retry_later(job, NOW, "Busy.", 0.1).due, NOW) == 1
 
 
 def test_a_turn_with_another_text_loses_its_job_at_once_and_any_other_edit_keeps_it():
@@ -188,7 +188,10 @@ def test_a_turn_with_another_text_loses_its_job_at_once_and_any_other_edit_keeps
 
 
 def test_what_a_model_has_answered_goes_when_its_job_fails_for_good_and_no_sooner():
-    job = jobs.heard(jobs.begun(jobs.new(KEY, 1, "", NOW), NOW), "an answer")
-    assert jobs.put_off(job, NOW, "Full.").found == "an answer"
+    job = jobs.with_answer(jobs.start(jobs.create(KEY, 1, "", NOW), NOW), "an answer")
+    assert jobs.retry_later(job, NOW, "Full.").found == "an answer"
     last = msgspec.structs.replace(job, attempts=jobs.TRIES)
-    assert (jobs.put_off(last, NOW, "Full.").state, jobs.put_off(last, NOW, "Full.").found) == ("failed", "")
+    assert (jobs.retry_later(last, NOW, "Full.").state, jobs.retry_later(last, NOW, "Full.").found) == (
+        "failed",
+        "",
+    )

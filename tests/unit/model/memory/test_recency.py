@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vademecum.model.memory.recency import HALF_LIFE_DAYS, RECENCY, RELEVANCE, freshness, scored
+from vademecum.model.memory.recency import HALF_LIFE_DAYS, RECENCY, RELEVANCE, freshness, score_candidates
 
 relevance = st.floats(-1, 100)
 days = st.floats(0, 20_000)
@@ -14,24 +14,26 @@ candidates = st.lists(st.tuples(relevance, days, st.booleans()), max_size=30)
 
 
 def test_the_best_fit_said_now_has_1_and_the_worst_of_a_half_life_ago_half_of_what_recency_gives() -> None:
-    assert scored([0.9, 0.7, 0.8], [0, HALF_LIFE_DAYS, HALF_LIFE_DAYS], [False] * 3) == pytest.approx(
-        [1.0, RECENCY / 2, RELEVANCE / 2 + RECENCY / 2]
-    )
+    assert score_candidates(
+        [0.9, 0.7, 0.8], [0, HALF_LIFE_DAYS, HALF_LIFE_DAYS], [False] * 3
+    ) == pytest.approx([1.0, RECENCY / 2, RELEVANCE / 2 + RECENCY / 2])
 
 
 def test_a_narrow_band_of_cosines_is_rescaled_so_that_age_does_not_decide() -> None:
-    fits, newest = scored([0.84, 0.80], [365, 0], [False, False])
+    fits, newest = score_candidates([0.84, 0.80], [365, 0], [False, False])
     assert fits > newest
 
 
 def test_candidates_that_fit_equally_well_are_told_apart_by_age_alone() -> None:
-    assert scored([0.5], [0], [False]) == [1.0]
-    assert scored([0.5, 0.5], [0, HALF_LIFE_DAYS], [False, False]) == pytest.approx([1.0, 1 - RECENCY / 2])
-    assert scored([], [], []) == []
+    assert score_candidates([0.5], [0], [False]) == [1.0]
+    assert score_candidates([0.5, 0.5], [0, HALF_LIFE_DAYS], [False, False]) == pytest.approx(
+        [1.0, 1 - RECENCY / 2]
+    )
+    assert score_candidates([], [], []) == []
 
 
 def test_what_is_pinned_does_not_fade() -> None:
-    assert scored([1.0, 1.0], [10_000, 0], [True, False]) == [1.0, 1.0]
+    assert score_candidates([1.0, 1.0], [10_000, 0], [True, False]) == [1.0, 1.0]
 
 
 def test_a_time_to_come_is_now() -> None:
@@ -40,12 +42,12 @@ def test_a_time_to_come_is_now() -> None:
 
 def test_lists_of_different_lengths_are_a_mistake() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        scored([1.0, 2.0], [0], [False, False])
+        score_candidates([1.0, 2.0], [0], [False, False])
 
 
 @given(candidates)
 def test_every_score_lies_between_0_and_1(some: list[tuple[float, float, bool]]) -> None:
-    scores = scored(*([c[i] for c in some] for i in range(3)))  # type: ignore[misc]
+    scores = score_candidates(*([c[i] for c in some] for i in range(3)))  # type: ignore[misc]
     assert len(scores) == len(some) and all(0 <= score <= 1 + 1e-9 for score in scores)
 
 
@@ -54,10 +56,10 @@ def test_growing_older_never_raises_a_score_nor_changes_anothers(
     some: list[tuple[float, float, bool]], more: float
 ) -> None:
     relevances, ages, pinned = ([c[i] for c in some] for i in range(3))
-    before = scored(relevances, ages, pinned)  # type: ignore[arg-type]
+    before = score_candidates(relevances, ages, pinned)  # type: ignore[arg-type]
     for at in range(len(some)):
         older = [*ages[:at], ages[at] + more, *ages[at + 1 :]]
-        after = scored(relevances, older, pinned)  # type: ignore[arg-type]
+        after = score_candidates(relevances, older, pinned)  # type: ignore[arg-type]
         assert after[at] <= before[at] and (after[at] == before[at] or not pinned[at])
         assert after[:at] + after[at + 1 :] == before[:at] + before[at + 1 :]
 
@@ -68,4 +70,6 @@ def test_the_range_of_the_relevances_does_not_matter(
 ) -> None:
     relevances, ages, pinned = ([round(c[0], 3) for c in some], [c[1] for c in some], [c[2] for c in some])
     moved = [scale * r + shift for r in relevances]
-    assert scored(moved, ages, pinned) == pytest.approx(scored(relevances, ages, pinned), abs=1e-6)
+    assert score_candidates(moved, ages, pinned) == pytest.approx(
+        score_candidates(relevances, ages, pinned), abs=1e-6
+    )

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from vademecum.model.schema.collections import ID_PATTERN
-from vademecum.model.schema.derived_ids import entity_id, joined_notes, normal_name, relationship_id
+from vademecum.model.schema.derived_ids import entity_id, join_notes, normal_name, relationship_id
 
 SPELLINGS = [
     ("Zoë Miller", " ZOE\tMILLER ", True),
@@ -60,4 +60,4 @@ def test_the_ids_are_those_that_devices_have_made_already() -> None:
 def test_notes_of_two_are_joined_line_by_line(
     known: str | None, said: str | None, before: str | None, joined: str | None
 ) -> None:
-    assert joined_notes(known, said, before) == joined
+    assert join_notes(known, said, before) == joined

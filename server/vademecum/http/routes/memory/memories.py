@@ -11,7 +11,7 @@ from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req, Results, Scoped, Windowed
 from vademecum.http.problem_details import problem_specs
 from vademecum.http.responses import Deleted, json_response, page_response, response_spec
-from vademecum.model.memory.scope import Everything, Home, MemoryScope
+from vademecum.model.memory.scope import Everything, MemoryPartition, MemoryScope
 from vademecum.model.schema.collections import Id, Memory, Text
 from vademecum.services.memory import memories
 from vademecum.services.memory.memories import Stats
@@ -28,7 +28,7 @@ class NewMemory(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class RememberedMemory(msgspec.Struct):
-    scope: Home
+    scope: MemoryPartition
     memory: Memory
     deduplicated: bool
     supersedes: str | None
