@@ -1,6 +1,7 @@
-"""A job: what a language model is to do with one row, tried until it succeeds or has failed often enough.
+"""Jobs: one task of the language model about one row, tried until it succeeds or has failed `TRIES` times.
 
-What causes it is in the user's own file, so it is there from that commit on (`job_triggers`), whatever dies after.
+The trigger of a job is stored in the user's own file, so a job exists from that commit on (`job_triggers`), also
+after a crash.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ State = Literal["waiting", "running", "failed", "done"]
 
 KIND_OF: dict[str, Kind] = {"episodes": "extract", "sessions": "summarise", "projects": "summarise"}
 TRIES = 10
-BACKOFF = 4  # each wait is so many times the one before
+BACKOFF = 4  # the factor between two waits
 BACKOFF_MAX_S = 3600.0
 
 
@@ -41,9 +42,12 @@ class Job(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class StoredJobs:
-    """What a user's file has of jobs. `open`: those that are not done, by id; `read`: the others with these ids. `followed`:
-    up to which seq turns have been looked at for the jobs that they cause; None: they cause none. `asked`: the last day,
-    UTC, on which the model was asked anything, and how often then."""
+    """The committed jobs of a user.
+
+    `open`: jobs that are not done, by id. `read`: returns the other jobs with the given ids. `extracted_up_to_seq`: jobs
+    of turns up to this `seq` are written; None if turns start no jobs. `last_llm_requests`: the last day (UTC) with a
+    request to the language model, and the number of requests on it.
+    """
 
     open: dict[str, Job] = field(default_factory=dict)
     read: Callable[[list[str]], Mapping[str, Job]] = lambda ids: {}
@@ -51,11 +55,12 @@ class StoredJobs:
     last_llm_requests: tuple[str, int] = ("", 0)
 
     def llm_requests_on(self, day: str) -> int:
+        """Return the number of requests to the language model on `day` (UTC). Only the last day is stored."""
         last, count = self.last_llm_requests
         return count if last == day else 0
 
     def apply(self, jobs: Mapping[str, Job | None]) -> None:
-        """Take over what became of jobs."""
+        """Apply the job changes of a commit."""
         for job_id, job in jobs.items():
             if job is not None and is_open(job):
                 self.open[job_id] = job
@@ -64,19 +69,19 @@ class StoredJobs:
 
 
 def create(subject: str, seq: int, text: str, now: str) -> Job:
-    """A job about the row `subject`, due at once."""
+    """Return a new job about the row `subject`, due now."""
     return Job(
         id_of(subject), KIND_OF[_collection(subject)], subject, "waiting", 0, now, "", "", seq, text, ""
     )
 
 
 def create_done(subject: str, seq: int, text: str) -> Job:
-    """As if it had been done, without an attempt."""
+    """Return a job that is done without an attempt."""
     return complete(create(subject, seq, text, ""))
 
 
 def id_of(subject: str) -> str:
-    """A row has one job, because a collection has one kind of them."""
+    """Return the id of the job about a row. A row has at most one job, because a collection has one kind."""
     return f"{KIND_OF[_collection(subject)]}.{subject.replace('/', '.')}"
 
 
@@ -85,38 +90,41 @@ def _collection(subject: str) -> str:
 
 
 def start(job: Job, now: str) -> Job:
-    """Counted before it is tried, so that a job that brings the server down is not tried for ever."""
+    """Return the job as running. Counting the attempt now ends the retries of a job that crashes the server."""
     return msgspec.structs.replace(job, state="running", attempts=job.attempts + 1, asked=now)
 
 
 def with_answer(job: Job, found: str) -> Job:
-    """The model has answered: what is left is to store it."""
+    """Return the job with the model's answer, which remains to be stored."""
     return msgspec.structs.replace(job, found=found)
 
 
 def is_same_attempt(one: Job, other: Job) -> bool:
-    """Are they the same but for what the model has answered?"""
+    """Return whether two states of a job differ at most in the model's answer."""
     return with_answer(one, "") == with_answer(other, "")
 
 
 def is_open(job: Job) -> bool:
-    """Is there anything left to do, by the worker or by a person?"""
+    """Return whether the worker or the user has still something to do."""
     return job.state != "done"
 
 
 def first_due(among: Iterable[Job]) -> Job | None:
-    """The one that is to be tried first, now or later. What runs when somebody looks was cut off by a crash."""
+    """Return the job to try first. A job that is `running` here was interrupted by a crash."""
     tried = (job for job in among if job.state in ("waiting", "running"))
     return min(tried, key=lambda job: (job.due, job.seq, job.id), default=None)
 
 
 def complete(job: Job) -> Job:
+    """Return the job as done, without its answer."""
     return msgspec.structs.replace(job, state="done", error="", found="")
 
 
 def retry_later(job: Job, now: str, error: str, wait_s: float = 0) -> Job:
-    """It did not succeed: it waits, longer each time and at least `wait_s`, or has failed if it was tried enough. What the
-    model has answered does not outlive the attempts: a person may take long to look."""
+    """Return the job to retry after the backoff, but at least `wait_s` seconds, or as failed after `TRIES` attempts.
+
+    A failed job loses the model's answer, because it may stay unattended for a long time.
+    """
     if job.attempts >= TRIES:
         return fail(job, now, error)
     due = later(now, max(backoff_s(job.attempts), wait_s))
@@ -124,26 +132,26 @@ def retry_later(job: Job, now: str, error: str, wait_s: float = 0) -> Job:
 
 
 def fail(job: Job, now: str, error: str) -> Job:
-    """Mark the job as failed: only a person starts it again."""
+    """Return the job as failed. Only the user can start it again."""
     return msgspec.structs.replace(job, state="failed", due=now, error=error, found="")
 
 
 def postpone(job: Job, now: str, error: str, wait_s: float) -> Job:
-    """Nobody was there to be asked: it waits, and the attempt does not count."""
+    """Return the job to retry after `wait_s` seconds without counting the attempt. The model was not reachable."""
     due = later(now, min(wait_s, BACKOFF_MAX_S))
     return msgspec.structs.replace(job, state="waiting", attempts=job.attempts - 1, due=due, error=error)
 
 
 def reset(job: Job, now: str) -> Job:
-    """As if it had not been tried; what the model has answered to one that waits is kept."""
+    """Return the job without attempts, due now. An answer of the model is kept."""
     return msgspec.structs.replace(job, state="waiting", attempts=0, due=now, error="")
 
 
 def backoff_s(attempts: int) -> float:
-    """How long to wait after so many attempts: 1, 4, 16 … 3600 s."""
+    """Return the wait after `attempts` attempts, in seconds: 1, 4, 16 … 3600."""
     return min(float(BACKOFF ** (min(attempts, TRIES) - 1)), BACKOFF_MAX_S)
 
 
 def digest(*texts: str) -> str:
-    """By which it is known whether a text was worked on."""
+    """Return a hash of the texts. A job stores it to detect later edits."""
     return hashlib.sha256("\0".join(texts).encode(errors="surrogatepass")).hexdigest()[:32]

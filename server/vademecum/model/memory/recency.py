@@ -1,9 +1,9 @@
-"""How things fade: what is remembered counts by how well it fits and by how long ago it was last said.
+"""Score memories by relevance and recency.
 
-Relevance is rescaled over the candidates first, for a model's cosines may lie in a narrow band (E5's in 0.7..1) and
-age alone would decide then. The candidates are the best fits, not all that was found: the worse the worst of them, the
-closer together are the best, and the more of their order is left to age (bench/recall_locomo.py). What is pinned is
-always as fresh as if it were said now.
+Relevances are rescaled over the candidates first, because the cosines of a model may lie in a narrow band (0.7 to 1 for
+E5) and age alone would then decide. Candidates are only the most relevant results. With more candidates the best ones
+lie closer together after rescaling, and age decides more of their order (bench/recall_locomo.py). Pinned memories
+always have an age of 0.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Sequence
 RELEVANCE = 0.7
 RECENCY = 0.3
 HALF_LIFE_DAYS = 30.0  # so in web/src/core/memory/recency.ts, too
-CANDIDATES = 20  # or as many as are asked for
+CANDIDATES = 20  # or the requested number, if that is higher
 
 
 def score_candidates(
     relevances: Sequence[float], ages_days: Sequence[float], pinned: Sequence[bool]
 ) -> list[float]:
-    """The score of each candidate, 0..1. Where all fit equally well, or there is but one, only age tells them apart."""
-    from vademecum.model.text.ranking import relative  # numpy: no command needs it
+    """Return the score of each candidate, 0 to 1. If all have the same relevance, only age differs."""
+    from vademecum.model.text.ranking import relative  # imports numpy, which no command needs
 
     rescaled = relative(list(enumerate(relevances)))
     return [
@@ -30,5 +30,5 @@ def score_candidates(
 
 
 def freshness(age_days: float) -> float:
-    """1 now, half of it after each half-life. A time to come, by a clock that is ahead, is now."""
+    """Return 1 at age 0, halved with each half-life. A negative age, from a fast clock, counts as 0."""
     return float(0.5 ** (max(age_days, 0.0) / HALF_LIFE_DAYS))

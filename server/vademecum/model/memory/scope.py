@@ -1,8 +1,8 @@
-"""What of a user's memory may be seen: the scope of a question, of a write, of a job.
+"""Memory scopes: which part of a user's memory a question, a write or a job may see.
 
-A session in no project sees the pool: all sessions that are in none. One in a project sees that project alone. There is
-no default and no way to leave a scope out: whatever reads or writes memory takes a `MemoryScope`, and whatever answers
-names the one it used. A session that moves takes its episodes along; what was extracted keeps its project.
+A session without a project sees the pool, which is all sessions without a project. A session in a project sees only
+that project. Every function that reads or writes memory takes a `MemoryScope` without a default, and every response
+names the scope that it used. A session that changes project takes its episodes along; extracted rows keep their project.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ SESSIONS = "sessions/"
 
 
 class Pool(msgspec.Struct, frozen=True, tag="pool", tag_field="kind"):
-    """Sessions that are in no project, together. Entities always belong to a project, so it has none."""
+    """All sessions without a project. The pool has no entities, because an entity always belongs to a project."""
 
 
 class InProject(msgspec.Struct, frozen=True, tag="project", tag_field="kind", rename="camel"):
+    """One project."""
+
     project_id: str
 
 
 class Everything(msgspec.Struct, frozen=True, tag="all", tag_field="kind"):
-    """All of the user's projects and the pool: only if it was asked for by name."""
+    """All projects of the user and the pool. Used only if the caller requests it explicitly."""
 
 
 MemoryScope = Pool | InProject | Everything
-MemoryPartition = Pool | InProject  # where a row can be
+MemoryPartition = Pool | InProject  # the scopes that a row can belong to
 
 
 def home(project_id: str | None) -> MemoryPartition:
-    """The scope of a session, memory or summary in this project, or in none."""
+    """Return the scope of a session, memory or summary with this project, or with none."""
     return InProject(project_id) if project_id else Pool()
 
 
 def sees(scope: MemoryScope, project_id: str | None) -> bool:
-    """Whether a row that is in this project, or in none, is within the scope. An episode is where its session is now."""
+    """Return whether a row of this project, or of none, is in the scope. Episodes have their session's project."""
     match scope:
         case Everything():
             return True

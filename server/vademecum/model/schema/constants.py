@@ -1,6 +1,6 @@
-"""What commands take if nobody says: where the data is, whose it is, in which folder an agent works.
+"""Default folders, the default account and the variable of an agent's folder.
 
-For those that import little, too.
+This module imports almost nothing, so that commands which must start fast can use it.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-# Where an agent was started, in the environment of all that it runs, wherever it has gone since.
+# The environment variable with the folder in which an agent was started. All commands of the agent inherit it.
 AGENT_FOLDER = "CLAUDE_PROJECT_DIR"
 
-# The account that a new data folder begins with.
+# The account that a new data folder starts with.
 OWNER = "owner@localhost"
 
 
 def default_data(environment: Mapping[str, str], home: str) -> str:
+    """Return the default data folder."""
     return posixpath.join(
         environment.get("XDG_DATA_HOME") or posixpath.join(home, ".local", "share"), "vademecum"
     )

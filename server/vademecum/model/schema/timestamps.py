@@ -1,4 +1,4 @@
-"""Moments as rows have them, ISO 8601 in UTC with milliseconds, and how far they are apart."""
+"""Compute with timestamps of rows: ISO 8601 in UTC with milliseconds."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def later(moment: str, seconds: float) -> str:
-    """Raises OverflowError behind the last moment there is, ValueError for what is none."""
-    found = _parsed(moment) + datetime.timedelta(seconds=seconds)
-    return found.isoformat(timespec="milliseconds") + "Z"
+    """Return the timestamp `seconds` later. Raises OverflowError, or ValueError if `moment` is invalid."""
+    result = _parse(moment) + datetime.timedelta(seconds=seconds)
+    return result.isoformat(timespec="milliseconds") + "Z"
 
 
 def seconds_until(due: str, now: str) -> float:
-    """Negative when it is past."""
-    return (_parsed(due) - _parsed(now)).total_seconds()
+    """Return the seconds from `now` to `due`, negative if `due` has passed."""
+    return (_parse(due) - _parse(now)).total_seconds()
 
 
 def age_days(then: str, now: str) -> float:
-    """Negative when it is still to come. What no calendar has, which a device may have pushed, is as old as can be."""
+    """Return the age in days, negative for the future. An invalid date, which a device may push, has infinite age."""
     try:
         passed = datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(then)
     except ValueError:
@@ -30,14 +30,14 @@ def age_days(then: str, now: str) -> float:
 
 
 def day(moment: str) -> str:
-    """In UTC."""
+    """Return the UTC date of a timestamp, as YYYY-MM-DD."""
     return moment[:10]
 
 
 def until_midnight_s(now: str) -> float:
-    """How long this day, UTC, still is."""
+    """Return the seconds until the next midnight, UTC."""
     return DAY_S + seconds_until(f"{day(now)}T00:00:00.000Z", now)
 
 
-def _parsed(moment: str) -> datetime.datetime:
+def _parse(moment: str) -> datetime.datetime:
     return datetime.datetime.strptime(moment, _FORMAT)

@@ -1,10 +1,10 @@
-"""Ids: UUIDv7, so that they sort by the time they were made. Time and randomness come in as arguments."""
+"""Make UUIDv7 ids, which sort by creation time. The caller passes time and randomness."""
 
 from __future__ import annotations
 
 
 def uuid7(unix_ms: int, random: bytes) -> str:
-    """A UUIDv7 (RFC 9562) from milliseconds since 1970 and 10 random bytes, as text."""
+    """Return a UUIDv7 (RFC 9562) as text, from Unix milliseconds and 10 random bytes."""
     value = (unix_ms & (2**48 - 1)) << 80 | int.from_bytes(random[:10], "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
