@@ -402,4 +402,4 @@ def test_backup_and_restore_count_the_same_thing(home, ada, tmp_path):
 
 def test_the_help_of_restore_says_that_removed_accounts_do_not_come_back(home):
     said = " ".join(home.ok("restore", "--help").out.split())
-    assert "missing ones come back, except those that were removed." in said
+    assert "Missing accounts are restored, unless they were removed." in said

@@ -72,7 +72,7 @@ def test_who_waits_is_told_for_what_and_each_document_is_named_when_it_is_ready(
 
 def test_the_help_names_the_wait_and_how_not_to_wait(home):
     said = " ".join(home.ok("import", "--help").out.split())
-    assert "waits" in said and "minutes" in said and "--no-wait does not" in said
+    assert "waits" in said and "minutes" in said and "Use --no-wait to return earlier" in said
 
 
 def test_what_is_left_out_is_named_and_counted(home, tmp_path):

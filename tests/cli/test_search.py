@@ -88,5 +88,5 @@ def test_forget_and_link_say_whom_they_concern(tmp_path):
     forget, link = (
         " ".join(home.ok(*words, "--help").out.split()) for words in (["forget"], ["user", "link"])
     )
-    assert "Whose account is emptied" in forget
-    assert "Print a one-time sign-in link: for a new account" in link
+    assert "Email of the account whose data is erased" in forget
+    assert "Print a one-time sign-in link for a new account" in link

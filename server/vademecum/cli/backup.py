@@ -1,4 +1,4 @@
-"""`vademecum backup` and `restore`: a verified copy of all records, and the way back."""
+"""`vademecum backup` and `vademecum restore`: copy all records, verify the copy, and restore it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from vademecum.cli.options import data_option, json_option, settings_for, settin
 def backup(target: Path, data: Path, as_json: bool) -> None:
     """Write a verified copy of accounts and records into the new folder TARGET, while the server goes on.
 
-    The search index and the models are not in it: they are made again. Accounts whose records are damaged are left out and
-    named, and the exit code is 1.
+    The backup does not contain the search index and the models, because the server can rebuild them. Accounts with damaged
+    records are skipped and listed, and the exit code is 1.
+
+    \b
+    Example: vademecum backup /mnt/usb/vademecum
     """
     body = {"path": os.path.realpath(target)}  # `resolve` fails at a link that leads to itself
     done = run_with_client(
@@ -37,16 +40,20 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--user", metavar="EMAIL", help="Restore this account only; the others are served meanwhile.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option(
+    "--user", metavar="EMAIL", help="Restore only this account. The server keeps serving the others."
+)
 @data_option
 @json_option
 def restore(source: Path, yes: bool, user: str | None, data: Path, as_json: bool) -> None:
-    """Put the backup SOURCE in place of the records that are here.
+    """Replace the current records with the backup SOURCE.
 
-    Devices start again from zero and push what they hold, so nothing that a device has is lost. What was erased
-    since the backup stays erased. Accounts that are here stay as they are; missing ones come back, except those
-    that were removed.
+    Devices then sync from the start and upload their rows, so nothing that a device has is lost. Rows erased since the
+    backup stay erased. Accounts that exist stay as they are. Missing accounts are restored, unless they were removed.
+
+    \b
+    Example: vademecum restore /mnt/usb/vademecum --user ada@example.org
     """
     if not yes:
         whose = f"of {user} " if user else ""

@@ -45,10 +45,13 @@ class Finding(NamedTuple):
 @data_option
 @json_option
 def doctor(data: Path, as_json: bool) -> None:
-    """Look at everything that could be wrong and say what to do.
+    """Check the data folder and the server, and say how to fix each problem.
 
-    Opens every account's file as the server does: a log that a crash has damaged is repaired by that. Then reads it whole
-    and verifies its checksums; requests of that account wait meanwhile. Nothing else is changed.
+    The command opens the file of each account as the server does, which repairs a log that a crash has damaged. Then it
+    reads the whole file and verifies its checksums. Requests of that account wait meanwhile. Nothing else is changed.
+
+    \b
+    Example: vademecum doctor --json
     """
     findings = list(_examine(settings_for_new_folder(data)))
     if as_json:

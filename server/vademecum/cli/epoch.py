@@ -15,14 +15,17 @@ from vademecum.cli.user import find
 
 @click.command()
 @click.argument("email", required=False)
-@click.option("--all", "for_all", is_flag=True, help="Begin a new epoch for every account.")
+@click.option("--all", "for_all", is_flag=True, help="Start a new epoch for every account.")
 @data_option
 @json_option
 def epoch(email: str | None, for_all: bool, data: Path, as_json: bool) -> None:
-    """Begin a new sync epoch for the account EMAIL, as a restore does.
+    """Start a new sync epoch for the account EMAIL, as a restore does.
 
-    Use it when records may be older than what devices have synced, and the server has not noticed. Devices start from zero
-    and send the rows that are missing here. Nothing is deleted.
+    Use it if an old copy of the data folder was put in place and the server did not detect it. Devices then sync from the
+    start and upload the rows that the server lacks. Nothing is deleted.
+
+    \b
+    Example: vademecum epoch ada@example.org
     """
     if (email is None) != for_all:
         raise click.UsageError("Name one account, or use --all.")

@@ -1,4 +1,4 @@
-"""`vademecum erase`: what was deleted leaves the disk now, not in its time."""
+"""`vademecum erase`: remove the bytes of deleted rows from the disk at once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from vademecum.cli.user import find
 
 
 @click.command()
-@click.option("--user", "email", help="Only of this account: its email.")
+@click.option("--user", "email", help="Erase only in the account with this email.")
 @data_option
 @json_option
 def erase(email: str | None, data: Path, as_json: bool) -> None:
-    """Take what was deleted off the disk now, before a disk is copied or given away.
+    """Remove deleted rows from the disk now, for example before you copy the disk or give it away.
 
-    What is deleted is gone for everybody at once, but its bytes stay in the files until these are written anew: a
-    minute after a delete (--erase-delay-s of `serve`), a day after an edit. This does not wait for that, and deletes
-    nothing itself: for that there are the app, `forget` (all that a user has) and `user remove` (the account, too).
-    Backups are not changed.
+    A deleted row disappears for all users at once. Its bytes stay in the files until the server rewrites them: a minute
+    after a delete (--erase-delay-s of `serve`), a day after an edit. This command does not wait. It deletes no rows: use
+    the app, `forget` (everything of a user) or `user remove` (the account, too). Backups are not changed.
+
+    \b
+    Example: vademecum erase --user ada@example.org
     """
 
     async def work(client: ApiClient) -> Any:

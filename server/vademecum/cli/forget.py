@@ -1,4 +1,4 @@
-"""`vademecum forget`: everything of a user is erased, with a receipt."""
+"""`vademecum forget`: erase all data of a user or a project and print a receipt."""
 
 from __future__ import annotations
 
@@ -37,19 +37,23 @@ async def find_project(client: ApiClient, email: str, project: str) -> str:
 
 
 @click.command()
-@click.option("--user", "email", required=True, help="Whose account is emptied: its email.")
-@click.option("--project", help="Only this project: its id, or its name.")
+@click.option("--user", "email", required=True, help="Email of the account whose data is erased.")
+@click.option("--project", help="Erase only this project: its id or its name.")
 @click.option(
-    "--sessions", is_flag=True, help="With --project: its chats, too. Without it they return to the pool."
+    "--sessions",
+    is_flag=True,
+    help="With --project: delete its chats, too. By default they stay, without a project.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @data_option
 @json_option
 def forget(email: str, project: str | None, sessions: bool, yes: bool, data: Path, as_json: bool) -> None:
-    """Forget everything of a user: every document, conversation, fact and memory, here and on all devices.
+    """Erase everything of a user: all documents, chats, facts and memories, on the server and on all devices.
 
-    With --project only that project goes: what was remembered and observed in it, its entities and summaries. Documents
-    stay.
+    With --project, erase only the memories, observations, entities and summaries of that project. Documents stay.
+
+    \b
+    Example: vademecum forget --user ada@example.org --project thesis
     """
     if sessions and project is None:
         raise BadRequest("--sessions goes with --project: without it everything is forgotten.")

@@ -128,23 +128,30 @@ def _count(number: int, noun: str) -> str:
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @user_option
-@click.option("--session", required=True, help="The session that borrows them; made if it is new.")
+@click.option(
+    "--session",
+    required=True,
+    help="The session that may search the documents. It is created if it does not exist.",
+)
 @click.option(
     "--wait/--no-wait",
     default=True,
     show_default=True,
-    help="Wait until all are embedded. The server goes on without you, now or when it runs next.",
+    help="Wait until all documents are embedded. Otherwise the server embeds them in the background.",
 )
 @data_option
 @json_option
 def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data: Path, as_json: bool) -> None:
     """Import files and folders of files.
 
-    A file that cannot be read is named, with the reason, and the others go on. The text is kept, the file is not.
-    Below a folder, what is hidden is left out, and so are links that lead outside; each is named.
+    The server keeps the text of a file, not the file. A file that cannot be read is listed with the reason, and the import
+    continues. In folders, hidden files and links that lead outside are skipped and listed.
 
-    A stored document is found by its words at once, and by its meaning when it is embedded. The command waits for
-    that: seconds for a letter, several minutes for a book. --no-wait does not.
+    Search finds a document by its words at once, and by its meaning after it is embedded. The command waits for that:
+    seconds for a letter, several minutes for a book. Use --no-wait to return earlier.
+
+    \b
+    Example: vademecum import ~/papers --user ada@example.org --session thesis
     """
 
     async def work(client: ApiClient) -> list[dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""The entry of the command `vademecum`. What an agent calls at each of its steps goes past all that takes long to import."""
+"""Entry point of the `vademecum` command.
+
+`vademecum record` runs at each step of a coding agent, so it bypasses the modules that are slow to import.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vademecum models …`: the model that search by meaning uses."""
+"""`vademecum models …`: manage the embedding models for search by meaning."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MODEL = click.argument("name", type=click.Choice(list(pinned_models.PINNED_MODEL
 
 @click.group()
 def models() -> None:
-    """The model that search by meaning uses."""
+    """Manage the embedding models for search by meaning."""
 
 
 @models.command("list")
 @data_option
 @json_option
 def list_models(data: Path, as_json: bool) -> None:
-    """Models that are known, installed, in use; while one replaces another, how far that is."""
+    """List the supported models, whether they are installed or in use, and the progress of a model change."""
     settings = settings_for(data)
     in_use = _in_use(settings)
     plan = using.load_plan(settings)
@@ -69,8 +69,11 @@ def _in_use(settings: Settings) -> str | None:
 def pull(name: str | None, data: Path) -> None:
     """Download a model from the hub (or take it from its package), check it, and build it.
 
-    Without a NAME: e5-small-v2 from the hub, or, where that cannot be reached, all-minilm-l6-v2 from its package, if
-    that is installed.
+    Without a NAME, download e5-small-v2 from the hub. If the hub cannot be reached, use all-minilm-l6-v2 from its package,
+    if that is installed.
+
+    \b
+    Example: vademecum models pull e5-small-v2
     """
     settings = settings_for_new_folder(data)
     try:
@@ -124,8 +127,12 @@ def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
 @MODEL
 @data_option
 def use(name: str, data: Path) -> None:
-    """Use another model. All vectors are made anew in the background while the server runs; until an account's are
-    whole it is searched by the old ones. Naming the old model goes back."""
+    """Change the model. The running server recomputes all vectors in the background. It searches each account with the
+    old vectors until all new ones are ready. To undo the change, name the old model.
+
+    \b
+    Example: vademecum models use e5-small-v2
+    """
     settings = settings_for(data)
     if not download.is_installed(
         pinned_models.find_model(name), settings.model_folder(name).parent, deep=False
@@ -142,7 +149,7 @@ def use(name: str, data: Path) -> None:
 @models.command("pause")
 @data_option
 def pause(data: Path) -> None:
-    """Make no more new vectors for now. What is done is kept."""
+    """Pause a model change. Finished vectors are kept."""
     settings = settings_for(data)
     click.echo(
         _change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/pause")))
@@ -152,7 +159,7 @@ def pause(data: Path) -> None:
 @models.command("resume")
 @data_option
 def resume(data: Path) -> None:
-    """Go on making new vectors."""
+    """Resume a paused model change."""
     settings = settings_for(data)
     click.echo(
         _change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/resume")))

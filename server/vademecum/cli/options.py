@@ -21,7 +21,7 @@ def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
         envvar="VADEMECUM_DATA",
         default=default_data,
         show_default="~/.local/share/vademecum",
-        help="The one folder that holds everything.",
+        help="The folder that holds all data.",
     )(command)
 
 
@@ -29,28 +29,32 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")(command)
 
 
-user_option = click.option("--user", "email", required=True, help="Whose documents: the account's email.")
+user_option = click.option(
+    "--user", "email", required=True, help="Email of the account that owns the documents."
+)
 owner_option = click.option(
-    "--user", "email", default=OWNER, show_default=True, help="Whose memory: the account's email."
+    "--user", "email", default=OWNER, show_default=True, help="Email of the account that owns the memory."
 )
 folder_option = click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     envvar=AGENT_FOLDER,
     default=Path.cwd,
-    show_default="where it is started",
-    help="Where the agent works: this names the project.",
+    show_default="the current folder",
+    help="Folder in which the agent works. It determines the project.",
 )
 
 
 def settings_for(data: Path, **flags: Any) -> Settings:
-    """Settings of a data folder that is there: a mistyped one must not be made. Raises NotFound."""
+    """Return the settings of an existing data folder, so that a mistyped path creates nothing. Raises NotFound."""
     settings = settings_for_new_folder(data, **flags)
     if not any((settings.data / name).exists() for name in ("accounts.duckdb", "users", "models")):
-        raise NotFound(f"There is no data folder {settings.data}. `vademecum serve` begins one.")
+        raise NotFound(
+            f"There is no data folder {settings.data}. Check --data, or create the folder with `vademecum serve`."
+        )
     return settings
 
 
 def settings_for_new_folder(data: Path, **flags: Any) -> Settings:
-    """Settings of a data folder that is made if it is not there."""
+    """Return the settings of a data folder that may not exist yet."""
     return from_environment(os.environ, data=data.expanduser().resolve(), **flags)

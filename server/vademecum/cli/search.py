@@ -20,13 +20,17 @@ from vademecum.model.text.sanitize import visible
 @click.command()
 @click.argument("query")
 @user_option
-@click.option("--session", required=True, help="The session whose documents are searched.")
-@click.option("-k", "--limit", default=5, show_default=True, help="How many passages.")
+@click.option("--session", required=True, help="The session whose documents to search.")
+@click.option("-k", "--limit", default=5, show_default=True, help="Maximum number of passages.")
 @click.option("--mode", type=click.Choice(get_args(SearchMode)), default="hybrid", show_default=True)
 @data_option
 @json_option
 def search(query: str, email: str, session: str, limit: int, mode: str, data: Path, as_json: bool) -> None:
-    """Find the passages that fit a question best, with document and page."""
+    """Find the passages that match a question best, with document and page.
+
+    \b
+    Example: vademecum search "who pays?" --user ada@example.org --session thesis
+    """
     if not query.strip():
         raise BadRequest("The question is empty.")
     body = {"query": query, "sessionId": session, "k": limit, "mode": mode}

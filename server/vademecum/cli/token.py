@@ -1,4 +1,4 @@
-"""`vademecum token …`: with what programs sign in."""
+"""`vademecum token …`: manage the API tokens with which programs sign in."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ def token() -> None:
 
 @token.command("create")
 @click.argument("email")
-@click.option("--name", default="api", show_default=True, help="What it is for.")
+@click.option("--name", default="api", show_default=True, help="A name that says what the token is for.")
 @data_option
 def create(email: str, name: str, data: Path) -> None:
-    """Create a token and print it, alone: it is shown this once."""
+    """Create an API token and print it. It is shown only once.
+
+    \b
+    Example: vademecum token create ada@example.org --name laptop
+    """
     body = {"name": name}
     made = run_with_client(
         settings_for(data), lambda client: client.call("POST", "/v1/tokens", email, json=body)
@@ -49,6 +53,6 @@ def list_tokens(email: str, data: Path, as_json: bool) -> None:
 @click.argument("token_id")
 @data_option
 def revoke(email: str, token_id: str, data: Path) -> None:
-    """Revoke a token; its open streams end at once."""
+    """Revoke a token. Its open streams end at once."""
     run_with_client(settings_for(data), lambda client: client.call("DELETE", f"/v1/tokens/{token_id}", email))
     click.echo("Revoked.")

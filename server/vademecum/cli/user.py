@@ -1,4 +1,4 @@
-"""`vademecum user …`: who may use this server."""
+"""`vademecum user …`: manage the accounts of the server."""
 
 from __future__ import annotations
 
@@ -35,12 +35,16 @@ async def find(client: ApiClient, email: str) -> dict[str, Any]:
 
 @user.command("add")
 @click.argument("email")
-@click.option("--tier", type=TIERS, help="What the account gets; asked for if it is left out.")
+@click.option("--tier", type=TIERS, help="The limits of the account. The command asks if you leave it out.")
 @click.option("--password-stdin", is_flag=True, help="Read a password from standard input.")
 @data_option
 @json_option
 def add(email: str, tier: str | None, password_stdin: bool, data: Path, as_json: bool) -> None:
-    """Add an account. Without a password it signs in by a link (`user link`) or by an API token."""
+    """Add an account. Without a password it signs in by a link (`user link`) or by an API token.
+
+    \b
+    Example: vademecum user add ada@example.org --tier JIGGA
+    """
     settings = settings_for_new_folder(data)
     tier = tier or _asked_tier(settings, can_ask=not password_stdin and sys.stdin.isatty())
     body = {"email": email, "tier": tier.upper()}
@@ -80,7 +84,7 @@ def _gives(limits: Limits) -> str:
 @data_option
 @json_option
 def list_(data: Path, as_json: bool) -> None:
-    """List the accounts and what they hold."""
+    """List the accounts and how much they store."""
     found = run_with_client(settings_for(data), lambda client: client.call("GET", "/v1/accounts"))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
@@ -113,12 +117,15 @@ def tier_(email: str, tier: str, data: Path) -> None:
 
 @user.command("admin")
 @click.argument("email")
-@click.option("--no", is_flag=True, help="It is one no longer.")
+@click.option("--no", is_flag=True, help="Make it an ordinary account again.")
 @data_option
 def admin(email: str, no: bool, data: Path) -> None:
     """Make an account an administrator, who may add, change and remove accounts by the API.
 
-    A server has at least one while it has accounts: make another one before the last goes.
+    The server always has at least one administrator: add another before you demote or remove the last.
+
+    \b
+    Example: vademecum user admin ada@example.org
     """
 
     async def work(client: ApiClient) -> Any:
@@ -134,9 +141,12 @@ def admin(email: str, no: bool, data: Path) -> None:
 @click.argument("email")
 @data_option
 def link(email: str, data: Path) -> None:
-    """Print a one-time sign-in link: for a new account, and for one whose password is lost.
+    """Print a one-time sign-in link for a new account or for a user who lost the password.
 
-    It takes the account's password away, if there is one, and signs it out everywhere.
+    This removes the account's password, if it has one, and signs the account out in all browsers.
+
+    \b
+    Example: vademecum user link ada@example.org
     """
 
     async def work(client: ApiClient) -> Any:
@@ -153,10 +163,14 @@ def link(email: str, data: Path) -> None:
 
 @user.command("remove")
 @click.argument("email")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @data_option
 def remove(email: str, yes: bool, data: Path) -> None:
-    """Remove an account and erase everything of it."""
+    """Remove an account and erase all its data.
+
+    \b
+    Example: vademecum user remove ada@example.org
+    """
     if not yes:
         click.confirm(f"Remove {email} and erase all of its documents and memory?", abort=True)
 

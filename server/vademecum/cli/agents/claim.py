@@ -1,4 +1,4 @@
-"""`vademecum claim`: a person says that a folder is a project which was there before it."""
+"""`vademecum claim`: assign a folder to an existing project."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ Two = tuple[Json, Json]
 @data_option
 @owner_option
 @folder_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) -> None:
-    """Join a folder with a project that was there before: the one it is called as, or PROJECT (a name or an id).
+    """Assign a folder to an existing project: PROJECT (a name or an id), or the project with the folder's name.
 
-    Agents that work in the folder see that project's memory from then on, and what was noted for the folder goes over to
-    it. This cannot be undone.
+    Agents that work in the folder then see that project's memory. What they recorded in the folder before moves to the
+    project. This cannot be undone.
+
+    \b
+    Example: vademecum claim thesis --folder ~/src/thesis
     """
     settings = settings_for(data)
     found = identity_of(folder)

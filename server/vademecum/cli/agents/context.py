@@ -1,4 +1,4 @@
-"""`vademecum context`: what the next session of an agent in a folder should know."""
+"""`vademecum context`: print a briefing for the next session of an agent in a folder."""
 
 from __future__ import annotations
 
@@ -20,13 +20,20 @@ from vademecum.model.text.sanitize import one_line
 @owner_option
 @folder_option
 @click.option(
-    "--tokens", type=click.IntRange(100, 20_000), default=2000, show_default=True, help="At most so long."
+    "--tokens",
+    type=click.IntRange(100, 20_000),
+    default=2000,
+    show_default=True,
+    help="Maximum length in tokens.",
 )
 @json_option
 def context(data: Path, email: str, folder: Path, tokens: int, as_json: bool) -> None:
-    """Print what is known of the project of a folder: decisions, what was done last, what is remembered.
+    """Print a briefing about the project of a folder: its decisions, recent work and memories.
 
-    Of this project alone, pinned and newest first. As a command of an agent's hook SessionStart it begins the session.
+    Pinned entries come first, then the newest. Add the command to an agent's SessionStart hook to start each session with it.
+
+    \b
+    Example: vademecum context --folder ~/src/thesis --tokens 1000
     """
 
     async def work(client: ApiClient) -> Json:
