@@ -30,7 +30,7 @@ class Part(msgspec.Struct):
     section: str | None = None
 
 
-def joined(parts: list[Part]) -> list[Part]:
+def merge_sections(parts: list[Part]) -> list[Part]:
     """Merge adjacent parts of the same section."""
     runs = groupby(parts, lambda part: part.section)
     return [Part("\n\n".join(part.text for part in run), section=section) for section, run in runs]

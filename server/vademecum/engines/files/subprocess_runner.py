@@ -34,10 +34,10 @@ async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Par
     async with _fair_slots().hold(current_user.get()):
         task = msgspec.msgpack.encode(Task(filename, limits, data))
         code, output = await _run(task, limits.seconds + GRACE_S)
-    return meaning(code, output)
+    return interpret_exit(code, output)
 
 
-def meaning(code: int, output: bytes) -> Parsed:
+def interpret_exit(code: int, output: bytes) -> Parsed:
     """Return the result of a process from its exit code and output. Raises Unreadable."""
     if code == -signal.SIGXCPU:
         raise Unreadable("PARSE_TIMEOUT")

@@ -27,7 +27,7 @@ class Row(NamedTuple):
     text: str
 
 
-def table(whole: Part, rows: Iterable[Row], separators: str) -> list[Part]:
+def split_table(whole: Part, rows: Iterable[Row], separators: str) -> list[Part]:
     """Split a table with column names into parts of one chunk each; return `whole` if it fits a chunk or has no names.
     `rows`: the rows of `whole`, whose cells are separated by one of `separators`."""
     if points(whole.text) <= BUDGET:
@@ -94,10 +94,10 @@ def _cells(row: Row, separator: str, most: int) -> list[str]:
     """Return the cells of a row; no cells if the row takes more than `most` points."""
     if points(row.text) > most:
         return []
-    return [cell.strip(_EDGES) for cell in quoted(row.text.split(separator), separator)]
+    return [cell.strip(_EDGES) for cell in join_quoted(row.text.split(separator), separator)]
 
 
-def quoted(pieces: Iterable[str], between: str) -> Iterator[str]:
+def join_quoted(pieces: Iterable[str], between: str) -> Iterator[str]:
     """Yield the pieces, joining those that an open quotation mark spans."""
     held: list[str] = []
     is_open = False

@@ -15,7 +15,7 @@ import msgspec
 
 import vademecum
 from vademecum.engines.files.result import Limits, Parsed, Unreadable
-from vademecum.engines.files.subprocess_runner import GRACE_S, meaning
+from vademecum.engines.files.subprocess_runner import GRACE_S, interpret_exit
 from vademecum.engines.files.worker import Task
 
 HOME = str(Path(vademecum.__file__).parents[1])
@@ -97,4 +97,4 @@ def parsed(data: bytes, filename: str, limits: Limits) -> Parsed:
     said = process.stdout.read(length)
     if ended == LATE:
         raise Unreadable("PARSE_TIMEOUT")
-    return meaning(ended, said)
+    return interpret_exit(ended, said)

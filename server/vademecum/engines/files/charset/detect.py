@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from vademecum.engines.files.charset.letter_frequency import by_letters
-from vademecum.engines.files.charset.utf16 import wide
+from vademecum.engines.files.charset.letter_frequency import detect_by_letters
+from vademecum.engines.files.charset.utf16 import decode_utf16
 from vademecum.engines.files.result import Unreadable
 
 # The UTF-32 BOM begins with that of UTF-16, so it is checked first.
@@ -75,9 +75,9 @@ def _unmarked(data: bytes) -> str:
     with suppress(UnicodeDecodeError):
         text = data.decode()
         many = text.count("\0") > max(1, len(text) * MARKS_SHARE)
-        return (many and wide(data)) or text
+        return (many and decode_utf16(data)) or text
     if b"\0" in data:
-        if (found := wide(data)) is not None:
+        if (found := decode_utf16(data)) is not None:
             return found
         # Statistics would take audio, images and programs for some language.
         raise Unreadable("UNSUPPORTED_TYPE")
@@ -95,7 +95,7 @@ def _guessed(data: bytes) -> str:
         if _nearly(text):
             return text
         sample = data[:SAMPLE]
-        encoding = by_letters(sample, is_plain=not _MARK_BYTE.search(sample))
+        encoding = detect_by_letters(sample, is_plain=not _MARK_BYTE.search(sample))
     if encoding is None:
         best = from_bytes(data[:SAMPLE]).best()
         if best is None:

@@ -53,7 +53,7 @@ _CAPITAL_WITHIN = re.compile("[а-яёіїєґα-ωά-ώ][А-ЯЁІЇЄҐΑ-ΩΆ
 LIKELY = 0.55  # words are above 0.65, and the same bytes in another encoding below 0.4
 
 
-def by_letters(data: bytes, *, is_plain: bool) -> str | None:
+def detect_by_letters(data: bytes, *, is_plain: bool) -> str | None:
     """Return the encoding, or None if none or several match. `is_plain`: the data has no control
     characters; only then are older encodings tried."""
     encoding = _by_alphabet(data, _ALPHABETS, _SIGNS) or _by_script(data)

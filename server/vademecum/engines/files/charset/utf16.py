@@ -23,7 +23,7 @@ _NO_IDEOGRAPH = re.compile("[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]")
 WIDE_MIN = 8  # letters; fewer show nothing
 
 
-def wide(data: bytes) -> str | None:
+def decode_utf16(data: bytes) -> str | None:
     """Return the text if the data is UTF-16, else None. In the right byte order the characters belong to one script
     family; in the wrong order they scatter over Unicode."""
     found: dict[int, str] = {}

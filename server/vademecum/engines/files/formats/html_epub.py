@@ -126,23 +126,25 @@ def _is_hidden(attributes: Mapping[str, str]) -> bool:
 
 def parse_epub(data: bytes, limits: Limits) -> Parsed:
     """Parse the chapters in the order of the spine, without scripts and styles. Raises Unreadable."""
-    zip_container.check(data, limits)
+    zip_container.check_limits(data, limits)
     parts: list[Part] = []
     with zipfile.ZipFile(io.BytesIO(data)) as opened:
         if "META-INF/encryption.xml" in opened.namelist() and b"xmlenc#aes" in opened.read(
             "META-INF/encryption.xml"
         ):
             raise Unreadable("ENCRYPTED")
-        container = zip_container.xml(zip_container.member(opened, "META-INF/container.xml", limits))
+        container = zip_container.parse_xml(
+            zip_container.read_member(opened, "META-INF/container.xml", limits)
+        )
         package = next((n.get("full-path") for n in container.iter("{*}rootfile")), None)
         if not package:
             raise Unreadable("DAMAGED")
-        root = zip_container.xml(zip_container.member(opened, package, limits))
+        root = zip_container.parse_xml(zip_container.read_member(opened, package, limits))
         items = {n.get("id"): n.get("href") or "" for n in root.iter("{*}item")}
-        meant = zip_container.meant(opened)
+        meant = zip_container.member_finder(opened)
         folder = posixpath.dirname(package)
         hrefs = [items.get(reference.get("idref")) for reference in root.iter("{*}itemref")]
         names = [meant(posixpath.normpath(posixpath.join(folder, href))) for href in hrefs if href]
         for name in dict.fromkeys(name for name in names if name is not None):
-            parts += html_parts(decode(zip_container.member(opened, name, limits)))
+            parts += html_parts(decode(zip_container.read_member(opened, name, limits)))
     return Parsed(EPUB, parts)

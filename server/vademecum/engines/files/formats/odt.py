@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from vademecum.engines.files.formats.ooxml import zip_container
-from vademecum.engines.files.result import ODT, Limits, Parsed, Part, Unreadable, joined
+from vademecum.engines.files.result import ODT, Limits, Parsed, Part, Unreadable, merge_sections
 
 _NAMES = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 _TEXT, _TABLE, _OFFICE, _STYLE, _DRAW, _SVG = (
@@ -32,7 +32,7 @@ _FAMILIES = {_HEADING: "paragraph", _PARAGRAPH: "paragraph", f"{_TEXT}span": "te
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
-    zip_container.check(data, limits)
+    zip_container.check_limits(data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as opened:
         if "META-INF/manifest.xml" in opened.namelist() and b"encryption-data" in opened.read(
             "META-INF/manifest.xml"
@@ -43,7 +43,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
             for name in ("styles.xml", "content.xml")
             if name in opened.namelist() or name == "content.xml"
         ]
-        roots = [zip_container.xml(zip_container.member(opened, name, limits)) for name in names]
+        roots = [zip_container.parse_xml(zip_container.read_member(opened, name, limits)) for name in names]
     reader = _Reader(_shows(roots))
     body = roots[-1].find(f".//{_OFFICE}text")
     parts = reader.around(roots, "header")
@@ -53,7 +53,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
         if block.tag == _HEADING and text.strip():
             section = text.strip()
         parts.append(Part("\n".join([text, *below]), section=section))
-    return Parsed(ODT, joined(parts + reader.around(roots, "footer")))
+    return Parsed(ODT, merge_sections(parts + reader.around(roots, "footer")))
 
 
 def _shows(roots: list[Any]) -> dict[tuple[str, str], bool]:

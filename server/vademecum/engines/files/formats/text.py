@@ -13,7 +13,7 @@ from striprtf import striprtf
 
 from vademecum.engines.files.charset.detect import decode
 from vademecum.engines.files.result import Limits, Parsed, Part
-from vademecum.engines.files.tables import Row, quoted, table
+from vademecum.engines.files.tables import Row, join_quoted, split_table
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)")
 _LINE_END = re.compile("\r\n|[\r\n]")
@@ -64,8 +64,8 @@ def _parse_table(data: bytes, mime_type: str, separators: str) -> Parsed:
     text = decode(data)
     if "\f" in text:
         return parse_plain(data, mime_type)
-    rows = (Row(number, row) for number, row in enumerate(quoted(_lines(text), "\n"), start=1) if row)
-    return Parsed(mime_type, table(Part(text), rows, separators))
+    rows = (Row(number, row) for number, row in enumerate(join_quoted(_lines(text), "\n"), start=1) if row)
+    return Parsed(mime_type, split_table(Part(text), rows, separators))
 
 
 def _lines(text: str) -> Iterator[str]:

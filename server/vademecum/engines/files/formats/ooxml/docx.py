@@ -23,7 +23,7 @@ from vademecum.engines.files.formats.ooxml.docx_numbering import Counting, Numbe
 from vademecum.engines.files.formats.ooxml.docx_properties import VALUE, child, switch, value
 from vademecum.engines.files.formats.ooxml.package import Package, Relation, qn
 from vademecum.engines.files.formats.text import parse_rtf
-from vademecum.engines.files.result import DOCX, Limits, Parsed, Part, Unreadable, joined
+from vademecum.engines.files.result import DOCX, Limits, Parsed, Part, Unreadable, merge_sections
 
 _MAIN = "word/document.xml"
 
@@ -72,7 +72,7 @@ def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
     around_pages = story()
     parts = _around(document, "header", around_pages)
     section: str | None = None
-    for block in zip_container.topmost(document.body, {_PARAGRAPH, _TABLE, _CHUNK}, _GONE):
+    for block in zip_container.find_outermost(document.body, {_PARAGRAPH, _TABLE, _CHUNK}, _GONE):
         if block.tag == _CHUNK:
             found = [] if is_chunk else _chunk(document, block, limits)
             parts += [Part(part.text, section=part.section or section) for part in found]
@@ -82,12 +82,12 @@ def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
         said = text.removeprefix(block.findtext(_NUMBER, "")).strip()
         if style is not None and style.get(VALUE) in headings and said:
             section = text.strip()
-        referring = zip_container.topmost(block, set(_NOTES.values()), _GONE)
+        referring = zip_container.find_outermost(block, set(_NOTES.values()), _GONE)
         below = (
             notes.pop((mark.tag, mark.get(_ID)), "") for mark in referring
         )  # each once, however often named
         parts.append(Part("\n".join([text, *filter(None, below)]), section=section))
-    return Parsed(DOCX, joined(parts + _around(document, "footer", around_pages)))
+    return Parsed(DOCX, merge_sections(parts + _around(document, "footer", around_pages)))
 
 
 class _Document:
@@ -183,7 +183,7 @@ def _make_shown(root: Any, hidden: Set[str], counting: Counting | None) -> None:
 def _write_out_numbers(root: Any, counting: Counting, hidden: Set[str]) -> None:
     """Insert Word's generated number into each paragraph. An empty paragraph with a deleted mark is not counted."""
     for paragraph, is_boxed in _paragraphs(root):
-        letters = zip_container.topmost(paragraph, _LETTERS, _OUTSIDE)
+        letters = zip_container.find_outermost(paragraph, _LETTERS, _OUTSIDE)
         is_said = any(_UNBLANK.search(node.text or "") for node in letters)
         if not is_said and _is_end_gone(paragraph, hidden):
             continue
@@ -268,19 +268,21 @@ def _notes(document: _Document, story: Callable[[], Callable[[Any], None]]) -> d
 
 
 def _blocks(node: Any) -> str:
-    return "\n".join(map(_text, zip_container.topmost(node, {_PARAGRAPH, _TABLE}, _GONE)))
+    return "\n".join(map(_text, zip_container.find_outermost(node, {_PARAGRAPH, _TABLE}, _GONE)))
 
 
 def _text(block: Any) -> str:
     """Return the text of a block. A table row is a line, which includes tables nested in its cells."""
     if block.tag == _PARAGRAPH:
         return "".join(_words(block))
-    rows = zip_container.topmost(block, {_ROW}, _GONE)
-    return "\n".join("\t".join(map(_cell, zip_container.topmost(row, {_CELL}, _GONE))) for row in rows)
+    rows = zip_container.find_outermost(block, {_ROW}, _GONE)
+    return "\n".join("\t".join(map(_cell, zip_container.find_outermost(row, {_CELL}, _GONE))) for row in rows)
 
 
 def _cell(cell: Any) -> str:
-    return " ".join(" ".join(map(_text, zip_container.topmost(cell, {_PARAGRAPH, _TABLE}, _GONE))).split())
+    return " ".join(
+        " ".join(map(_text, zip_container.find_outermost(cell, {_PARAGRAPH, _TABLE}, _GONE))).split()
+    )
 
 
 def _words(node: Any) -> Iterator[str]:

@@ -41,10 +41,10 @@ class Relation(NamedTuple):
 
 class Package:
     def __init__(self, data: bytes, limits: Limits) -> None:
-        zip_container.check(data, limits)
+        zip_container.check_limits(data, limits)
         self._limits = limits
         self._zip = zipfile.ZipFile(io.BytesIO(data))
-        self._find = zip_container.meant(self._zip)
+        self._find = zip_container.member_finder(self._zip)
 
     def main(self, default: str) -> str:
         """Return the main part: the one that the package names, or else the default. Raises Unreadable."""
@@ -72,11 +72,11 @@ class Package:
         return (one.place for one in relations.values() if one.kind in kinds and one.place is not None)
 
     def bytes(self, place: str) -> bytes:
-        return zip_container.member(self._zip, place, self._limits)
+        return zip_container.read_member(self._zip, place, self._limits)
 
     def xml(self, place: str) -> Any:
         """Return the root of a part, with the usual names if it was saved as "Strict Open XML". Raises Unreadable."""
-        return zip_container.xml(zip_container.usual(self.bytes(place)))
+        return zip_container.parse_xml(zip_container.use_transitional_names(self.bytes(place)))
 
     def optional_xml(self, place: str | None) -> Any:
         """Return the root of a part; None if there is none or it is damaged."""

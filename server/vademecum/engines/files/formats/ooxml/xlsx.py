@@ -23,7 +23,7 @@ from vademecum.engines.files.formats.ooxml import zip_container
 from vademecum.engines.files.formats.ooxml.date_formats import Look
 from vademecum.engines.files.formats.ooxml.number_formats import looks, spelled, stored
 from vademecum.engines.files.result import XLSX, Limits, Parsed, Part, Unreadable
-from vademecum.engines.files.tables import Row, table
+from vademecum.engines.files.tables import Row, split_table
 
 CELLS_MAX = 2_000_000
 ROWS_MAX = 1_048_576  # Excel has no more
@@ -51,8 +51,8 @@ class _Book(NamedTuple):
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
-    with zipfile.ZipFile(zip_container.office(data, limits)) as opened:
-        main = zip_container.xml(zip_container.member(opened, _MAIN, limits))
+    with zipfile.ZipFile(zip_container.open_office_file(data, limits)) as opened:
+        main = zip_container.parse_xml(zip_container.read_member(opened, _MAIN, limits))
         related = dict(_related(opened, limits))
         book = _book(opened, main, dict(related.values()), limits)
         parts: list[Part] = []
@@ -71,14 +71,16 @@ def parse(data: bytes, limits: Limits) -> Parsed:
                 if line:
                     rows.append(Row(number, line))
             whole = Part("\n".join(row.text for row in rows), section=sheet.get("name"))
-            parts += table(whole, rows, "\t")
+            parts += split_table(whole, rows, "\t")
     return Parsed(XLSX, parts)
 
 
 def _related(opened: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[str, tuple[str, str | None]]]:
     """Yield the id, kind and archive member of each relation of the workbook; the member is None if missing."""
-    meant = zip_container.meant(opened)
-    for relation in zip_container.xml(zip_container.member(opened, _RELATIONS, limits)).iterchildren("*"):
+    meant = zip_container.member_finder(opened)
+    for relation in zip_container.parse_xml(
+        zip_container.read_member(opened, _RELATIONS, limits)
+    ).iterchildren("*"):
         place = posixpath.normpath(posixpath.join("/xl", relation.get("Target", ""))).lstrip("/")
         yield relation.get("Id"), (relation.get("Type", "").rpartition("/")[2], meant(place))
 
@@ -92,7 +94,11 @@ def _there(thing: _Thing | None) -> _Thing:
 
 def _book(opened: zipfile.ZipFile, main: Any, places: dict[str, str | None], limits: Limits) -> _Book:
     strings, place = places.get("sharedStrings"), places.get("styles")
-    styles = zip_container.xml(zip_container.member(opened, place, limits)) if place is not None else None
+    styles = (
+        zip_container.parse_xml(zip_container.read_member(opened, place, limits))
+        if place is not None
+        else None
+    )
     properties = main.find("{*}workbookPr")
     since_1904 = properties is not None and properties.get("date1904") in ("1", "true")
     return _Book(

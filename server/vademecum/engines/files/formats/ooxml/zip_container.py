@@ -22,8 +22,8 @@ _MEDIA = re.compile(
 )
 
 
-def check(data: bytes, limits: Limits) -> None:
-    """Raise Unreadable if the members that are read would unpack to too much. `member` checks the sizes again."""
+def check_limits(data: bytes, limits: Limits) -> None:
+    """Raise Unreadable if the members that are read would unpack to too much. `read_member` checks the sizes again."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
         unpacked = [info for info in infos if not _MEDIA.search(info.filename)]
@@ -36,30 +36,32 @@ def check(data: bytes, limits: Limits) -> None:
             raise Unreadable("TOO_EXPANSIVE")
 
 
-def office(data: bytes, limits: Limits) -> io.BytesIO:
+def open_office_file(data: bytes, limits: Limits) -> io.BytesIO:
     """Return an Office file that was checked. A file with the names of "Strict Open XML", or with backslashes in the names
     of its members, is rewritten with the usual names."""
-    check(data, limits)
+    check_limits(data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
         top = next((name for name in names if name.replace("\\", "/") == "_rels/.rels"), None)
-        is_strict = top is not None and _STRICT.search(member(archive, top, limits))
+        is_strict = top is not None and _STRICT.search(read_member(archive, top, limits))
         if not is_strict and not any("\\" in name for name in names):
             return io.BytesIO(data)
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as rewritten:
             for name in dict.fromkeys(names):
                 if name.endswith((".xml", ".rels")):
-                    rewritten.writestr(name.replace("\\", "/"), usual(member(archive, name, limits)))
+                    rewritten.writestr(
+                        name.replace("\\", "/"), use_transitional_names(read_member(archive, name, limits))
+                    )
     return out
 
 
-def usual(content: bytes) -> bytes:
+def use_transitional_names(content: bytes) -> bytes:
     """Return XML with the usual namespaces in place of those of "Strict Open XML"."""
     return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content)
 
 
-def xml(data: bytes) -> Any:
+def parse_xml(data: bytes) -> Any:
     """Return the root of an XML document, without expanding entities or fetching anything. Raises Unreadable."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
@@ -71,16 +73,16 @@ def xml(data: bytes) -> Any:
     return root
 
 
-def topmost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
+def find_outermost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
     """Yield the outermost elements with the `wanted` names, in order, skipping the subtrees named in `gone`."""
     for child in node.iterchildren("*"):
         if child.tag in wanted:
             yield child
         elif child.tag not in gone:
-            yield from topmost(child, wanted, gone)
+            yield from find_outermost(child, wanted, gone)
 
 
-def meant(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
+def member_finder(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
     """Return a function that finds the member of an address. An exact match wins; otherwise case, backslashes and percent
     escapes are ignored, because programs use them inconsistently."""
 
@@ -96,7 +98,7 @@ def meant(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
     return find
 
 
-def member(archive: zipfile.ZipFile, name: str, limits: Limits) -> bytes:
+def read_member(archive: zipfile.ZipFile, name: str, limits: Limits) -> bytes:
     """Return the content of a member. Raises Unreadable if its real size exceeds the limit, or if it is damaged."""
     try:
         with archive.open(name) as file:

@@ -8,7 +8,7 @@ import pytest
 
 from unit.engines.files.file_reader import read, text_of
 from unit.engines.files.sample_files import KINDS, long_zipped, plain_files, with_link, with_text, zipped
-from vademecum.engines.files.formats.ooxml.zip_container import office
+from vademecum.engines.files.formats.ooxml.zip_container import open_office_file
 from vademecum.engines.files.result import Limits
 
 
@@ -76,7 +76,7 @@ def test_what_a_document_has_many_times_by_one_name_is_written_once_where_it_is_
     with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as archive:
         for content in (*[b"x"] * 500, claimed):
             archive.writestr("word/more.xml", content)
-    with zipfile.ZipFile(office(out.getvalue(), Limits())) as archive:
+    with zipfile.ZipFile(open_office_file(out.getvalue(), Limits())) as archive:
         assert archive.namelist().count("word/more.xml") == 1
         assert archive.read("word/more.xml") == claimed
 
