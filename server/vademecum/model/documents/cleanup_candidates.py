@@ -1,4 +1,4 @@
-"""What to delete when room is short: unborrowed first, then the least recently used, then the least used."""
+"""Suggest documents to delete: first unborrowed, then least recently used, then least used ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """What of a document counts here. `borrowed`: some session has it."""
+    """The usage of a document. `borrowed`: at least one session borrows it."""
 
     id: str
     borrowed: bool
@@ -17,6 +17,6 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def cleanup(documents: Iterable[Candidate], count: int) -> list[str]:
-    """Ids of the `count` documents that would be missed least."""
+    """Return the ids of the first `count` documents to suggest."""
     ordered = sorted(documents, key=lambda d: (d.borrowed, d.last_accessed_at, d.access_count, d.id))
     return [document.id for document in ordered[:count]]

@@ -1,8 +1,7 @@
-"""Which documents does a message name? For the question "Found 'lease.pdf'. Include it?", and for search: who names one
-that is open asks about it.
+"""Find the documents that a message names, for the offer to include them and for search.
 
-A filename matches without regard to case, accents and extension: as a whole, or by all of its words. A bare name
-("lease") also finds the files whose words include all of its own.
+Filenames match without regard to case, accents and extension: as a whole, or by all their words. A message that is only
+a name ("lease") also matches each file whose words include all words of the message.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from vademecum.model.text.unicode14 import blank_unknown
 
 _WORD = re.compile(r"[^\W_]+")
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
-_NOT, _PERHAPS, _SURELY = range(3)  # how surely a document is named
+_NOT, _PERHAPS, _SURELY = range(3)  # how certain it is that a document is named
 
 
 def match(message: str, filenames: Iterable[tuple[str, str]]) -> list[str]:
-    """Ids of the documents that `message` names, best first. `filenames`: (id, filename)."""
+    """Return the ids of the documents that `message` names, best match first. `filenames`: (id, filename)."""
     said = _words(message)
     bare = _words(_EXTENSION.sub("", message))
     ranked = []
@@ -32,15 +31,18 @@ def match(message: str, filenames: Iterable[tuple[str, str]]) -> list[str]:
 
 
 class AskedAbout(NamedTuple):
-    """Ids of documents. `surely`: one of them is named by several words, or with its extension; one word alone may just
-    mean what it says (`test.md` in "how do I test this")."""
+    """The ids of named documents.
+
+    `surely`: one is named by several words or with its extension. A single word may have its ordinary meaning, such as
+    `test.md` in "how do I test this".
+    """
 
     documents: frozenset[str]
     surely: bool
 
 
 def asked_about(message: str, filenames: Mapping[str, str]) -> AskedAbout:
-    """The documents whose name is in `message`, whatever else is. `filenames`: by id."""
+    """Return the documents whose name `message` contains. `filenames`: by id."""
     said = _words(message)
     named = {document_id: _naming(said, filename) for document_id, filename in filenames.items()}
     return AskedAbout(
@@ -49,7 +51,7 @@ def asked_about(message: str, filenames: Mapping[str, str]) -> AskedAbout:
 
 
 def _naming(said: list[str], filename: str) -> int:
-    """`a.txt` is named by nothing shorter: every other message has "a"."""
+    """Return how certainly the words name the file. `a.txt` needs its extension, because many messages contain "a"."""
     name, full = set(_words(_EXTENSION.sub("", filename))), _words(filename)
     if full and _contains(said, full):
         return _SURELY if len(full) > 1 else _PERHAPS
@@ -60,7 +62,7 @@ def _naming(said: list[str], filename: str) -> int:
 
 
 def _rank(said: list[str], bare: list[str], filename: str) -> tuple[int, int] | None:
-    """Lower is better, longer names before shorter; None: not named."""
+    """Return the rank of a match, lower is better and longer names first, or None if there is no match."""
     name = _words(_EXTENSION.sub("", filename))
     if not name or not said:
         return None

@@ -1,7 +1,7 @@
-"""The JSON Schema of a collection, made from its struct, in the form RxDB takes.
+"""Generate the JSON Schema of a collection from its struct, in the form that RxDB expects.
 
-Looser than the struct on purpose: RxDB validates tombstones too, whose required fields are blank, so no `pattern`
-or `minLength` appears here. The server judges live rows by the struct.
+The schema is looser than the struct: RxDB validates tombstones too, whose required fields are blank, so it contains no
+`pattern` or `minLength`. The server validates live rows by the struct.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PRIMITIVES: dict[Any, str] = {str: "string", int: "integer", float: "number", b
 
 
 def json_schema(collection: Collection) -> Json:
-    """An RxDB schema: `_deleted` is RxDB's own and is left out. A collection may bring its own instead."""
+    """Return the RxDB schema of a collection, or the schema that the collection brings. RxDB adds `_deleted` itself."""
     if collection.schema is not None:
         return dict(collection.schema)
     body = object_schema(collection.struct)
@@ -47,7 +47,7 @@ def object_schema(struct: type[msgspec.Struct]) -> Json:
 
 
 def in_javascript(node: Any) -> Any:
-    """A schema whose patterns are JavaScript's, as those of JSON Schema are: the end of a text is `$`, in Python `\\Z`."""
+    """Return the schema with patterns in JavaScript syntax, as JSON Schema requires: `$` instead of Python's `\\Z`."""
     if isinstance(node, dict):
         own = {"pattern": node["pattern"].replace(r"\Z", "$")} if isinstance(node.get("pattern"), str) else {}
         return {key: in_javascript(value) for key, value in node.items()} | own
@@ -80,7 +80,7 @@ def _union(members: list[Any]) -> Json:
 
 
 def _bounds(metas: list[Any], of_array: bool) -> Json:
-    """Bounds that a blank passes too."""
+    """Return the bounds that blank values satisfy, too."""
     found: Json = {}
     for meta in metas:
         assert isinstance(meta, Meta)

@@ -1,4 +1,4 @@
-"""What people and programs say to the letter, to the API and to the commands alike."""
+"""Literal values that the API and the commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How vectors travel: base64 of little-endian float32, one after another. The same bytes on disk and on the wire."""
+"""Encode vectors as base64 of little-endian float32, row by row. Disk and wire use the same bytes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SHORTEST = 1e-15
 
 
 def encode(vectors: NDArray[np.floating]) -> str:
-    """Base64 of n×dims (or dims) numbers, row by row."""
+    """Return an n×dims matrix, or one vector, as base64."""
     return base64.b64encode(np.ascontiguousarray(vectors, dtype="<f4").tobytes()).decode("ascii")
 
 
 def decode(text: str, dims: int) -> Vectors:
-    """The n×dims matrix that `encode` was given. ValueError when it is not one, or holds NaN or infinity."""
+    """Return the encoded n×dims matrix. Raises ValueError if it is malformed or contains NaN or infinity."""
     if dims < 1:
         raise ValueError("A vector has at least one dimension.")
     try:
@@ -36,7 +36,7 @@ def decode(text: str, dims: int) -> Vectors:
 
 
 def unusable(text: str, dims: int, expected: int | None) -> str | None:
-    """Why nothing could ever be found by these vectors. `expected`: the dimensions of their model, if it is known here."""
+    """Return why search cannot use these vectors, or None. `expected`: the dimensions of the model, if known."""
     if expected is not None and dims != expected:
         return f"`dims` is {dims}, and the vectors of this model have {expected}."
     try:
@@ -49,14 +49,16 @@ def unusable(text: str, dims: int, expected: int | None) -> str | None:
 
 
 def lengths(matrix: Vectors) -> NDArray[np.float32]:
-    """Of its rows, as search reckons: in float32, where 1e20 squared is infinite and 1e-30 squared nothing."""
+    """Return the norms of the rows in float32, as search computes them: 1e20 squared is infinite, 1e-30 squared is 0."""
     with np.errstate(over="ignore", under="ignore"):
         found: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     return found
 
 
 def has_direction(length: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Whether a vector of this length can be compared with another by what it points at: the squares of very short ones
-    have lost their digits."""
+    """Return whether vectors of these norms have a usable direction.
+
+    The squares of the numbers of very short vectors lose their precision in float32.
+    """
     usable: NDArray[np.bool_] = np.isfinite(length) & (length > SHORTEST)
     return usable
