@@ -82,7 +82,7 @@ def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, monkeyp
             await h.settle(ada)
             stop_index(h.parts.recall.indexer)  # it reads rows too
             await page(ada, 3)
-            read, bodies = [], UserStore.bodies
+            read, bodies = [], UserStore.read_bodies
 
             async def noted(store, keys):
                 read.extend(keys)

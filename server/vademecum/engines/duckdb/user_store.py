@@ -475,7 +475,7 @@ class UserStore:
             self.idle.set()
 
     def detach_safely(self) -> None:
-        """Detach the file, as `Instance.let_go`; blocks. DETACH removes the log by its path, so the log of a file that has
+        """Detach the file, as `Instance.detach_safely` does; blocks. DETACH removes the log by its path, so the log of a file that has
         replaced this one is moved away in the meantime."""
         path = self.folder / RECORDS_FILE
         log, moved = (path.with_name(f"{RECORDS_FILE}{end}") for end in (".wal", MOVED_LOG))
