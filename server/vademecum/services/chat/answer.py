@@ -1,8 +1,7 @@
-"""Answer: a question of a session, answered by the assistant: a language model behind an endpoint that is set up here.
+"""Answer a question of a session with the assistant, the language model behind the configured endpoint.
 
-What the model is told is the context of the session (`context`), and nothing else. Each answer is written by a task of
-its own into a bounded queue: a reader who is slow holds it up, one who goes away ends it, and so do its longest time
-and the server's stop.
+The model receives the context of the session (`prompt_context`) and nothing else. A task per answer writes events into
+a bounded queue. A slow reader delays the task; a disconnect, the time limit and a server stop end it.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 RETRY_S = 5
-HEAD_START_S = 1.0  # for an endpoint that refuses to say so before our own answer begins
-EVENTS = 64  # wait for a slow reader at most
+HEAD_START_S = 1.0  # so that an early refusal of the endpoint arrives before our response starts
+EVENTS = 64  # queued at most for a slow reader
 _log = structlog.get_logger("vademecum.answer")
 
 
 class CitedPassage(msgspec.Struct, frozen=True, rename="camel"):
-    """A passage that is in the prompt."""
+    """A passage in the prompt."""
 
     document_id: str
     filename: str
@@ -59,7 +58,7 @@ class CitedPassage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What went into the prompt, and which model was asked: null when none was."""
+    """A summary of the prompt, and the model that received it: null if none did."""
 
     citations: list[CitedPassage]
     tokens: Tokens
@@ -74,13 +73,13 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """`finish`: why the answer ends."""
+    """The end of the answer. `finish`: the reason."""
 
     finish: Finish
 
 
 class Restart(msgspec.Struct, frozen=True):
-    """The text so far was the model's reasoning: the answer begins after this."""
+    """The text so far was the model's reasoning; the answer starts after this event."""
 
     discards_text: Literal[True] = msgspec.field(name="discardsText")
 
@@ -90,7 +89,7 @@ Emit = Callable[[Event], Awaitable[None]]
 
 
 class AnswerStream:
-    """An answer under way."""
+    """An answer in progress."""
 
     def __init__(self, write: Callable[[Emit], Awaitable[None]], longest_s: float) -> None:
         self._events: asyncio.Queue[Event | VademecumError] = asyncio.Queue()
@@ -99,7 +98,7 @@ class AnswerStream:
         self.task.add_done_callback(self._ended)
 
     async def next(self) -> Event:
-        """The next event; `Done` is the last. Raises what the answer failed with: then there is none after it."""
+        """Return the next event; `Done` is the last. Raises the error of a failed answer, which ends the stream."""
         event = await self._events.get()
         self._room.release()
         if isinstance(event, VademecumError):
@@ -107,7 +106,7 @@ class AnswerStream:
         return event
 
     def end(self) -> None:
-        """Whoever still reads it is told that the server stops."""
+        """Cancel the answer. A remaining reader gets the error `Stopping`."""
         self.task.cancel()
 
     async def _tell(self, event: Event) -> None:
@@ -115,14 +114,14 @@ class AnswerStream:
         self._events.put_nowait(event)
 
     def _ended(self, task: asyncio.Task[VademecumError | None]) -> None:
-        """A failure needs no room: a reader who has stopped reading holds up no end, and so no place."""
+        """Queue a failure without waiting for room, so a stalled reader cannot delay the release of the slot."""
         failure = _stopping() if task.cancelled() else task.result()
         if failure is not None:
             self._events.put_nowait(failure)
 
 
 async def _failure(write: Callable[[], Awaitable[None]], longest_s: float) -> VademecumError | None:
-    """What the writing of an answer fails with, if it does, for the reader; the log gets no words of others."""
+    """Write an answer and return its error, or None. The log gets error codes only, never content."""
     try:
         async with asyncio.timeout(longest_s):
             await write()
@@ -158,7 +157,7 @@ class Answers:
         self._stopped = False
 
     def begin(self, asker: Requester, question: Question) -> AnswerStream:
-        """Raises NoAssistant, RateLimited, Busy."""
+        """Start an answer. Raises NoAssistant, RateLimited, Busy, Stopping."""
         endpoint = self.endpoint
         if endpoint is None:
             raise NoAssistant(
@@ -178,7 +177,7 @@ class Answers:
         return len(self._running)
 
     def stop(self) -> None:
-        """End all answers with a word, and begin no more."""
+        """Cancel all answers and refuse new ones."""
         self._stopped = True
         for answering in self._running:
             answering.end()
@@ -204,7 +203,7 @@ class Answers:
             await asyncio.wait({opening}, timeout=HEAD_START_S)
             if opening.done():
                 opening.result()
-            # A model that is loaded first takes long: what it is told can be shown meanwhile.
+            # Loading a model takes long; the client shows the prompt summary meanwhile.
             await tell(told)
             silent = True
             async for piece in await opening:
@@ -227,10 +226,13 @@ class Answers:
 
 
 def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
-    """The one that is set up, with this model or the assistant's."""
+    """Return the configured endpoint with this model, or with the assistant's; None if there is none."""
     if not settings.assistant_url:
         return None
-    from vademecum.engines.llm.client import AnswerBounds, Endpoint  # with httpx: only where there is one
+    from vademecum.engines.llm.client import (
+        AnswerBounds,
+        Endpoint,
+    )  # imports httpx, which is needed only with an endpoint
 
     bounds = AnswerBounds(
         settings.assistant_connect_s, settings.assistant_silence_s, settings.assistant_characters

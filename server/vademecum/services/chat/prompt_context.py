@@ -1,8 +1,8 @@
-"""Context: what a model should be told before a question, out of what the session may see.
+"""Build the prompt for a question from the data that the session may see.
 
-Documents come by search, so by what the session has borrowed; turns are the session's own, and memory is that of the
-scope it is at home in (`prompt_memory`). Facts are the person's, and only those that belong to the question. What is too much
-for the tier's budgets is left out and named.
+Passages come from a search of the borrowed documents, turns from the session, and memory from the session's scope
+(`prompt_memory`). Only the user's facts that relate to the question are included. Content beyond the tier's budgets is
+left out and listed in `dropped`.
 """
 
 from __future__ import annotations
@@ -54,16 +54,18 @@ from vademecum.services.models.active_model import Inference
 from vademecum.services.search.document_search import DocumentSearch, Found, Result, SearchScope
 from vademecum.services.sync.batches import list_live_children, list_live_keys, read_batches
 
-PASSAGES = 50  # as many as the largest budget may take of short ones
+PASSAGES = 50  # the largest budget holds at most so many short ones
 TURNS = 200
-FACTS = 200  # as many as the largest budget takes of usual ones
+FACTS = 200  # the largest budget holds about so many of usual length
 FACTS_LENGTHS = 8  # so many times the longest one are counted
 FALLBACK = "This session is in authoritative mode, which belongs to JIGGA accounts: the context was made for analysis."
 
 
 class ContextScope(msgspec.Struct, rename="camel", kw_only=True):
-    """What was looked at. `search` is null when the tier has no document section, `memory` when the session is not here
-    yet. `recalled`: the rows of memory that are in the prompt, in its order; `notice`: a word to the person."""
+    """The sources of a prompt. `search` is null if the tier has no document section, `memory` if the session is unknown.
+
+    `recalled`: the rows of memory in the prompt, in its order. `notice`: a message to the user.
+    """
 
     session_id: str
     project_id: str | None
@@ -89,8 +91,10 @@ class Requester(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """`system`: the client's own part of the prompt. `episode_id`: the turn that is being answered, if it is one: it and
-    those after it are not told."""
+    """A question. `system`: the client's own part of the prompt.
+
+    `episode_id`: the turn that is being answered, if any. It and later turns do not enter the prompt.
+    """
 
     query: str
     session_id: str
@@ -110,8 +114,11 @@ class _Episode(Turn, frozen=True, rename="camel"):
 
 
 class _Known(NamedTuple):
-    """What is told without a search. `home`: where the session is, nowhere while it is on its way here; `end`: the moment
-    of the turn that is being answered."""
+    """The parts of a prompt that need no search.
+
+    `home`: the session's project or pool, None if the session has not arrived yet. `end`: the position of the turn that
+    is being answered.
+    """
 
     session: _Session
     home: MemoryPartition | None
@@ -136,12 +143,15 @@ class ContextBuilder:
         self._inference = inference
 
     async def context(self, asker: Requester, question: Question) -> Context:
-        """Raises NotFound for a deleted session, TooLarge for a system prompt that leaves no room, and Busy."""
+        """Build the context of a question.
+
+        Raises NotFound for a deleted session, TooLarge for a system prompt that leaves no room, and Busy.
+        """
         context, _ = await self.with_passages(asker, question)
         return context
 
     async def with_passages(self, asker: Requester, question: Question) -> tuple[Context, list[Result]]:
-        """As `context`, and the passages that are in the prompt, in its order."""
+        """Return the context, and the passages in the prompt in its order. Raises as `context` does."""
         budget = BUDGETS[asker.tier]
         async with self._users.open(asker.user_id) as store:
             known = await _known(store, question, budget)
@@ -180,7 +190,7 @@ class ContextBuilder:
     async def _looked_up(
         self, asker: Requester, question: Question, budget: Budget, known: _Known
     ) -> tuple[Found | None, PromptMemoryResult]:
-        """Documents and memory, side by side: one slow index is not waited for after the other."""
+        """Search documents and memory concurrently, so that the waits for their indexes do not add up."""
         if known.home is None:
             return await self._found(asker, question, budget), PromptMemoryResult([])
         asking = MemoryQuery(question.query, question.session_id, known.home, known.end)
@@ -200,7 +210,7 @@ class ContextBuilder:
 
 
 async def _known(store: UserStore, question: Question, budget: Budget) -> _Known:
-    """Raises NotFound for a deleted session, BadRequest for what is no id of one."""
+    """Read the parts that need no search. Raises NotFound for a deleted session, BadRequest for an invalid id."""
     session_id = question.session_id
     session = await _session_of(store, session_id)
     home = _home(store, session_id)
@@ -218,12 +228,12 @@ async def _known(store: UserStore, question: Question, budget: Budget) -> _Known
 
 
 def _mode(session: _Session, limits: Limits, found: Found | None) -> Mode:
-    """The session's own, where the tier has it and documents were searched."""
+    """Return the session's mode if the tier includes it and documents were searched, else "analysis"."""
     return session.mode if limits.authoritative and found else "analysis"
 
 
 async def _session_of(store: UserStore, session_id: str) -> _Session:
-    """One that is unknown here may be on its way, as when it borrows: it has nothing to tell yet."""
+    """Return the session, or an empty one if it has not arrived yet. Raises NotFound for a deleted one."""
     check_session_id(session_id)
     key = f"sessions/{session_id}"
     head = store.row_index.rows.get(key)
@@ -234,14 +244,16 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
 
 
 def _home(store: UserStore, session_id: str) -> MemoryPartition | None:
-    """Where the session is at this moment; nowhere while it is on its way here."""
+    """Return the current project or pool of the session, None if it has not arrived yet."""
     rows = store.row_index.rows
     return find_session_home(rows.get, session_id) if f"sessions/{session_id}" in rows else None
 
 
 async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]:
-    """The most useful ones that belong to the question. A user may have a quarter of a gigabyte of them: not much more
-    is kept at a time than may be told, and no more of a fact is looked at."""
+    """Return the most useful facts that relate to the question.
+
+    A user may have 256 MB of facts, so facts are truncated and memory holds few more than the prompt can take.
+    """
     keys = await list_live_keys(store, "facts")
     found: list[tuple[int, Fact]] = []
     longest = CHARACTERS * budget.state
@@ -254,8 +266,10 @@ async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]
 def _more_facts(
     query: str, found: Iterable[tuple[int, Fact]], bodies: Iterable[bytes], longest: int
 ) -> list[tuple[int, Fact]]:
-    """The best of those found by now and of the next ones. What is longer than the whole section may be is cut, yet not
-    so short that it would fit."""
+    """Return the best of the facts found so far and of the next batch.
+
+    A value longer than the whole section is cut to one character more than fits, so it is still left out.
+    """
     decoded = (_fact.decode(body) for body in bodies)
     more = (msgspec.structs.replace(fact, value=fact.value[: longest + 1]) for fact in decoded)
     best = most_useful([*found, *belonging(query, more, query_terms)])[:FACTS]
@@ -266,8 +280,7 @@ def _more_facts(
 async def _turns(
     store: UserStore, session_id: str, budget: Budget, end: TurnPosition | None
 ) -> Sequence[Turn]:
-    """The latest turns that were answered, from old to new, before the moment `end`; hardly more are read than the
-    budget can take."""
+    """Return the latest answered turns before `end`, oldest first, reading few more than the budget can take."""
     keys = _newest(store, list_live_children(store, f"sessions/{session_id}", "episodes"))
     enough = most = CHARACTERS * budget.volatile
     found: list[_Episode] = []
@@ -276,14 +289,14 @@ async def _turns(
         keys = keys[len(some) :]
         async for portion in read_batches(store, some):
             turns = await asyncio.to_thread(_answered, [body for _, body in portion], end)
-            # Of a very long turn no more than half of the room is told, and others come before it.
+            # A very long turn gets at most half of the budget; the rest is for earlier turns.
             enough -= sum(min(len(turn.user_message) + len(turn.ai_response), most // 2) for turn in turns)
             found += turns
     return sorted(found, key=_moment)
 
 
 async def _moment_of(store: UserStore, session_id: str, episode_id: str | None) -> TurnPosition | None:
-    """The place in time of a turn of the session; one that is not here yet bounds nothing."""
+    """Return the position of a turn of the session, None if the turn has not arrived yet."""
     key = f"episodes/{episode_id}"
     body = (await store.read_bodies([key])).get(key)
     if body is None or key not in list_live_children(store, f"sessions/{session_id}", "episodes"):
@@ -305,19 +318,19 @@ def _answered(bodies: Iterable[bytes], end: TurnPosition | None) -> list[_Episod
 
 
 def _told(turn: _Episode) -> _Episode:
-    """Leave out an answer that no prompt may hold. What the user said in this session stays."""
+    """Remove an answer that must not enter a prompt. The user's message stays."""
     if enters_prompts(turn.model, turn.ai_response):
         return turn
     return msgspec.structs.replace(turn, ai_response="")
 
 
 def _newest(store: UserStore, keys: Iterable[str]) -> list[str]:
-    """Keys of live rows, the last written first."""
+    """Sort the keys of live rows by `seq`, the last written first."""
     return sorted(keys, key=lambda key: -store.row_index.rows[key].seq)
 
 
 def _first(store: UserStore, keys: Iterable[str], enough: int) -> list[str]:
-    """The first rows, until they have `enough` bytes: at least one, at most TURNS."""
+    """Return the first keys whose rows exceed `enough` bytes together: at least one, at most TURNS."""
     some: list[str] = []
     size = 0
     for key in islice(keys, TURNS):

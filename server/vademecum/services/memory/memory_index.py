@@ -1,8 +1,8 @@
-"""The recall index: turns, memories, entities and summaries, made findable beside the documents, in `<user>/recall/`.
+"""Index turns, memories, entities and summaries for memory search, in `<user>/recall/`.
 
-Derived, as the document index is: it follows the sequence, late it may be and is rebuilt when it is gone or of another
-model. Words come first, at once; vectors, which are kept nowhere else, follow behind the documents' (`Vectoriser`). A block
-is a row, so who is asked what needs no scope here: a session that moves between projects leaves the index as it is.
+Like the document index it is derived: it may be late, and is rebuilt if it is missing or belongs to another model.
+Words are indexed at once. Vectors, which are stored nowhere else, follow after those of documents (`MemoryVectorizer`).
+Each row is one block, and searches resolve the scope, so moving a session between projects does not change the index.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
 
 FOLDER = "recall"
-TURN = 16  # rows that get vectors before it is the next user's turn
+TURN = 16  # rows that get vectors before the next user's rows
 ATTEMPTS = 3
 
 _log = structlog.get_logger("vademecum.recall")
 
 
 def has_recallable_changes(changes: Iterable[Change]) -> bool:
-    """Has a commit changed what can be recalled? A turn that is being answered is saved every two seconds, and cannot."""
+    """Return whether a commit changed searchable rows. An unfinished turn is saved every two seconds but not indexed."""
     return any(kind_of(change.key) in KINDS and not _is_under_way(change) for change in changes)
 
 
@@ -58,12 +58,12 @@ def _is_under_way(change: Change) -> bool:
 
 
 def list_deleted_blocks(changes: Iterable[Change]) -> set[str]:
-    """Names of the blocks that a commit has buried."""
+    """Return the names of the blocks that a commit deleted."""
     return {c.key for c in changes if kind_of(c.key) in KINDS and (c.head is None or c.head.deleted)}
 
 
 class MemoryBlockSource:
-    """The source of the recall index."""
+    """Reads the rows of the memory index."""
 
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
@@ -86,14 +86,13 @@ class MemoryBlockSource:
         return SourcePage(rows, upto, more)
 
     async def _following(self, store: UserStore, keys: Iterable[str]) -> list[str]:
-        """The turns whose vectors were made with what one of `keys` said before it was edited or died: they are made
-        anew."""
+        """Return the turns whose vectors include the old text of one of `keys`, which changed: they are embedded again."""
         turns = [key for key in keys if kind_of(key) == "episodes"]
         if not turns:
             return []
         try:
             found = await self._indexes.read(store.user_id, lambda index: index.in_sections(turns))
-        except (IndexDamaged, IndexReplaced):  # one that is begun anew holds none of them
+        except (IndexDamaged, IndexReplaced):  # an index that is rebuilt contains none of them
             return []
         return sorted(key for key in set(found).difference(keys) if store.is_live(key))
 
@@ -112,15 +111,19 @@ class MemoryBlockSource:
 def _block(
     key: str, cut_up: list[Piece], day: str, vectors: Vectors | None = None, before: str | None = None
 ) -> Block:
-    """`day`: marks of the row's day. `before`: the turn that it was embedded with; it stands where a document has the
-    heading over a chunk."""
+    """Return the block of a row. `day`: search terms of the row's date.
+
+    `before`: the key of the previous turn, embedded together with this one; it takes the field of a chunk's heading.
+    """
     chunks = [Chunk(number, None, before, piece.text, day) for number, piece in enumerate(cut_up)]
     return Block(key, key, 0, chunks, vectors)
 
 
 class MemoryVectorizer:
-    """Gives the rows of the recall index their vectors. `again`: asks for another turn of this user, behind the users
-    that wait. A stop or a crash costs a turn."""
+    """Computes the vectors of the memory index.
+
+    `again`: queues another run for the user, after waiting users. A stop or crash loses at most one run.
+    """
 
     def __init__(
         self,
@@ -138,17 +141,17 @@ class MemoryVectorizer:
         self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, row, its seq)
 
     async def follow(self, user_id: str) -> None:
-        """Bring the words of the index up to the records, and ask for the vectors."""
+        """Update the words of the index from the records, and queue the computation of vectors."""
         await self._indexer.work(user_id)
         if await self._indexes.read(user_id, lambda index: index.without_vectors()):
             self._again(user_id)
 
     async def work(self, user_id: str) -> None:
-        """A turn. Raises Broken when rows have failed that are worth another attempt."""
+        """Compute vectors of up to TURN rows. Raises Broken if failed rows are worth another attempt."""
         embedder = await self._inference.get()
         if embedder is None:
             return
-        await self._indexer.work(user_id)  # who waits for this job waits for what was committed before
+        await self._indexer.work(user_id)  # callers that wait for this job need all earlier commits
         todo = await self._todo(user_id)
         befores = await self._befores(user_id, todo[:TURN])
         made: list[_Made] = []
@@ -158,7 +161,7 @@ class MemoryVectorizer:
                 made += await self._vectors(user_id, key, befores.get(key), embedder)
             except Exception as error:
                 if self._inference.now() is not embedder:
-                    return  # the model was changed, and that asks for the whole index anew
+                    return  # the model changed, which rebuilds the whole index
                 failed += await self._fail(user_id, key, error)
         await self._indexer.update_vectors(user_id, embedder.model, lambda store: _standing(store, made))
         if len(todo) > TURN:
@@ -167,7 +170,7 @@ class MemoryVectorizer:
             raise Broken(f"{failed} rows of memory could not be embedded.")
 
     async def _todo(self, user_id: str) -> list[str]:
-        """The rows without vectors, but for those given up and those that have changed: the index will hear of these."""
+        """Return the rows without vectors, except abandoned ones and changed ones, which will be indexed again."""
         wanted, (epoch, seq) = await self._indexes.read(
             user_id, lambda index: (index.without_vectors(), index.checkpoint)
         )
@@ -181,7 +184,7 @@ class MemoryVectorizer:
             ]
 
     async def _befores(self, user_id: str, keys: list[str]) -> dict[str, str]:
-        """Of those of `keys` that are turns and not the first: the turn before."""
+        """Return, for each turn among `keys` that is not the first of its session, the previous turn."""
         async with self._users.open(user_id) as store:
             heads = store.row_index
             sessions = {
@@ -201,7 +204,7 @@ class MemoryVectorizer:
         earlier = b"{}" if before is None else bodies.get(before, b"{}")
         cut_up = await asyncio.to_thread(lambda: pieces(said(key, row), turn(decode(earlier))))
         matrices: list[Vectors] = []
-        for at in range(0, len(cut_up), TURN):  # a long turn is no reason to hold up documents
+        for at in range(0, len(cut_up), TURN):  # small batches, so that a long turn does not delay documents
             texts = [piece.embedded for piece in cut_up[at : at + TURN]]
             matrix = await self._inference.passages(embedder, user_id, key, texts)
             if matrix is None:
@@ -212,7 +215,7 @@ class MemoryVectorizer:
         return [_Made(_block(key, cut_up, dated(key, row), np.concatenate(matrices), before), seqs)]
 
     async def _fail(self, user_id: str, key: str, error: Exception) -> bool:
-        """Is another attempt worth while?"""
+        """Count a failure. Return whether another attempt is allowed."""
         async with self._users.open(user_id) as store:
             head = store.row_index.rows.get(key)
         place = user_id, key, head.seq if head is not None else 0
@@ -222,14 +225,14 @@ class MemoryVectorizer:
 
 
 class _Made(NamedTuple):
-    """A block with its vectors, and the `seq` of the rows they were made from."""
+    """A block with its vectors, and the `seq` of the rows that they were computed from."""
 
     block: Block
     seqs: dict[str, int]
 
 
 def _standing(store: UserStore, made: Iterable[_Made]) -> list[Block]:
-    """The blocks whose rows are still what they were made from."""
+    """Return the blocks whose rows have not changed since."""
     rows = store.row_index.rows
     return [
         one.block
@@ -239,9 +242,10 @@ def _standing(store: UserStore, made: Iterable[_Made]) -> list[Block]:
 
 
 def _turns_before(store: UserStore, named: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """Of those of `keys` that are among the turns of a session: the one that was written last before.
+    """Return, for each of `keys` among the turns of a session, the turn written before it.
 
-    By `seq`, not by time: heads tell it, where times would mean reading the whole session for each turn."""
+    Turns are ordered by `seq`, which the row index holds. Times would require reading the whole session for each turn.
+    """
     heads = store.row_index.rows
     turns = sorted(
         (heads[name].seq, name) for name in named if kind_of(name) == "episodes" and store.is_live(name)

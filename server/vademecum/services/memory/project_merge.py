@@ -1,4 +1,4 @@
-"""Merge: one project becomes a part of another, in one transaction, because its owner asks for it."""
+"""Merge one project into another in one transaction, at the request of the user."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ MOVED = ("sessions", "memories", "summaries", "roots", "merged")
 
 
 def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
-    """All that is in the project is in the other, and the project is gone. Returns how many rows went over. Raises
-    NotFound for either, BadRequest for one and the same, LimitReached if more is stored in the end than may be."""
+    """Move everything in the project into the other, delete the project and return the number of moved rows.
+
+    Raises NotFound for a missing project, BadRequest for merging a project into itself, and LimitReached if the result
+    exceeds the storage quota.
+    """
     for each in (project_id, into):
         write_row.require_live_row(tx, "projects", each)
     if project_id == into:
         raise BadRequest("A project cannot become a part of itself. Nothing was changed.")
-    # What is moved is here twice for a while; what counts is what stays.
+    # Moved rows exist twice for a while; the quota applies to the final state.
     before, roomy = tx.usage.bytes, msgspec.structs.replace(limits, storage_bytes=sys.maxsize)
     inside = [key for key in tx.dependents(PROJECTS + project_id) if tx.row_state(key) == "live"]
     tx.prefetch(inside)
@@ -55,15 +58,15 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
 
 
 def _a_moment_later(time: str) -> str:
-    """What is old does not become fresh; but of two devices, the one that knows of the merge knows more."""
+    """Return the next millisecond: old rows gain no recency, but the merged version wins over unmerged ones."""
     try:
         return later(time, 0.001)
-    except (OverflowError, ValueError):  # the last moment there is, or one of an older row that never was
+    except (OverflowError, ValueError):  # the latest possible time, or an invalid one of an older row
         return time
 
 
 def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> None:
-    """Its id says its project, so it is another row there, or a part of one."""
+    """Move an observation under a new id, which contains its project, or join it to the one there."""
     row = tx.row(key)
     told_by = derived_ids.dedup_key(row.get("path"), row["content"])
     row_id = derived_ids.observation_id(tx.id_key, into, row["agentSession"], row["kind"], told_by)
@@ -75,7 +78,7 @@ def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> N
 
 
 def _move_entities(tx: Transaction, keys: list[str], into: str, limits: Limits) -> None:
-    """An entity's project is frozen: it is made anew there, or is the one that is there already."""
+    """Recreate entities and relationships in the other project, since an entity's project is frozen."""
     edges = {edge for key in keys for edge in tx.dependents(key) if tx.row_state(edge) == "live"}
     ends = {edge: tx.row(edge) for edge in sorted(edges)}
     became: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Summaries of sessions, and overviews of projects, which are those that name no session."""
+"""Read and write summaries of sessions, and overviews of projects. An overview names no session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
-    """Raises NotFound for a session or project that is not there, BadRequest for a session that is not in the project."""
+    """Store a summary. Raises NotFound for a missing session or project, BadRequest for a session of another project."""
     _check_content(fields)
     session_id, project_id = fields.get("sessionId"), fields.get("projectId")
     if session_id is None and project_id is None:
@@ -34,7 +34,7 @@ def _check_within(tx: Transaction, session_id: str, home: InProject) -> None:
 
 
 def change(tx: Transaction, scope: MemoryScope, summary_id: str, fields: Json, limits: Limits) -> Json:
-    """Raises NotFound for one that is not within the scope, as for one that is not there."""
+    """Set fields of a summary. Raises NotFound for one outside the scope, as for a missing one."""
     _check_content(fields)
     write_row.check_within(tx, scope, "summaries", summary_id)
     return write_row.change(tx, "summaries", summary_id, fields, limits)
@@ -48,14 +48,14 @@ def _check_content(fields: Json) -> None:
 async def list_by_session(
     store: UserStore, session_id: str, asked: PageRequest
 ) -> tuple[MemoryPartition, Page]:
-    """With where the session is. Raises NotFound."""
+    """Return the project or pool of the session, and a page of its summaries. Raises NotFound."""
     session = f"sessions/{session_id}"
     home = find_session_home(store.row_index.rows.get, session_id)
     return home, await list_newest(store, list_live_children(store, session, "summaries"), asked)
 
 
 async def list_by_project(store: UserStore, project_id: str, asked: PageRequest) -> Page:
-    """Its overviews and the summaries of the sessions that are in it now. Raises NotFound."""
+    """Return a page of the project's overviews and of its current sessions' summaries. Raises NotFound."""
     write_row.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
     named = [project, *list_live_children(store, project, "sessions")]
@@ -69,7 +69,7 @@ async def list_by_project(store: UserStore, project_id: str, asked: PageRequest)
 
 
 async def read_overview(store: UserStore, project_id: str) -> bytes | None:
-    """The project's newest overview. Raises NotFound for a project that is not there."""
+    """Return the project's newest overview, or None. Raises NotFound for a missing project."""
     write_row.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
     keys = [

@@ -1,6 +1,6 @@
-"""Summarise: a session out of its turns, a project out of its sessions' summaries or else their turns.
+"""Summarize a session from its turns, and a project from its sessions' summaries or else their turns.
 
-There is one summary of a session and one overview of a project; a new one takes the place of the old.
+A session has one summary and a project one overview; a new one replaces the old one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _summary = msgspec.json.Decoder(_Summary)
 
 @dataclass(frozen=True)
 class Summaries:
-    """`again`: has a user's jobs looked at, after so many seconds. `longest_s`: of a reply."""
+    """Writes summaries. `again`: schedules a user's jobs, after a delay in seconds. `longest_s`: limit of a reply."""
 
     users: UserStores
     endpoint: Endpoint | None
@@ -71,8 +71,10 @@ class Summaries:
     again: Callable[[str, float], None]
 
     async def summarize_now(self, user_id: str, subject: str) -> Json:
-        """The new summary of a session or project, "sessions/id" or "projects/id". Raises NotFound, NothingToSummarise,
-        NoAssistant, AssistantError, LimitReached, RateLimited, Busy."""
+        """Return a new summary of the `subject`, "sessions/id" or "projects/id".
+
+        Raises NotFound, NothingToSummarise, NoAssistant, AssistantError, LimitReached, RateLimited, Busy.
+        """
         with self.places.held(user_id):
             text = await self._read(user_id, subject)
             return await self._made(self._model(), user_id, subject, text)
@@ -90,7 +92,7 @@ class Summaries:
             return await store.write(lambda tx: _keep(tx, subject, content, limits))
 
     async def schedule(self, user_id: str, subject: str) -> Job:
-        """The same as a job. One that waits already is left as it is."""
+        """Queue the summary as a job, or return the job that is queued already. Raises NotFound, NoAssistant."""
         async with self.users.open(user_id) as store:
             await self._text(store, subject)
             self._model()
@@ -115,7 +117,7 @@ class Summaries:
             return await self._text(store, subject)
 
     async def _count(self, user_id: str, questions: int) -> None:
-        """So many more of the account's questions of the day."""
+        """Add to the account's daily count of LLM requests."""
 
         def count(tx: Transaction) -> None:
             tx.llm_request_count += questions
@@ -153,7 +155,7 @@ class Summaries:
 
 
 def _shown(reply: str) -> str:
-    """What is kept of a reply, which may be long: run it in a thread."""
+    """Return the summary text of a reply. A reply may be long, so call this in a thread."""
     return secrets.redact(summary_input.plain(reply))[: summary_input.CONTENT_MAX]
 
 
@@ -169,7 +171,7 @@ def _asked(tx: Transaction, subject: str) -> Job:
 
 
 async def _parts(store: UserStore, subject: str) -> list[str]:
-    """What is to be summarised, in the order of time: of a project its sessions' summaries or else their turns."""
+    """Return the texts to summarize, in order of time."""
     if subject.startswith("sessions/"):
         return await _turns(store, _named_by(store, [subject], "episodes/"))
     sessions = _named_by(store, [subject], "sessions/")
@@ -191,7 +193,7 @@ async def _turns(store: UserStore, keys: list[str]) -> list[str]:
 
 
 def _named_by(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
-    """Keys of the rows of a collection that name one of `keys`."""
+    """Return the keys of the live rows of a collection that refer to one of `keys`."""
     named = store.row_index.dependents
     return [
         key for name in keys for key in named.get(name, ()) if key.startswith(prefix) and store.is_live(key)
@@ -199,7 +201,7 @@ def _named_by(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
 
 
 async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decoder[Row]) -> list[Row]:
-    """As many of the latest rows as can matter, in the order of time."""
+    """Return as many of the latest rows as the prompt can hold, in order of time."""
     heads = store.row_index.rows
     found: list[Row] = []
     size = 0
@@ -212,7 +214,7 @@ async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decod
 
 
 def _keep(tx: Transaction, subject: str, content: str, limits: Limits) -> Json:
-    """Put the summary in the place of the one there is, and return its row."""
+    """Store the summary, replacing an existing one, and return its row."""
     collection, _, owner_id = subject.partition("/")
     if tx.row_state(subject) != "live":
         raise NotFound("It was deleted while its summary was written. Nothing was kept.")
@@ -225,6 +227,6 @@ def _keep(tx: Transaction, subject: str, content: str, limits: Limits) -> Json:
 
 
 def _names_alone(tx: Transaction, key: str, subject: str) -> bool:
-    """A row that names a session and a project was written by another program, for reasons of its own."""
+    """Return whether the row refers to `subject` only. Rows that name both owners come from other programs."""
     head = tx.head(key)
     return head is not None and head.parents == (subject,)
