@@ -69,11 +69,11 @@ def main() -> None:
 
     \b
     Start:     vademecum serve
-    Somebody:  vademecum user add ada@example.org --tier JIGGA
+    Account:   vademecum user add ada@example.org --tier JIGGA
     Documents: vademecum import ~/papers --user ada@example.org --session thesis
-    Ask:       vademecum search "who pays?" --user ada@example.org --session thesis
+    Search:    vademecum search "who pays?" --user ada@example.org --session thesis
 
-    All data is in one folder (--data, or VADEMECUM_DATA): back up that one. Every command works whether or not the
-    server is running.
+    All data is in one folder (--data, or VADEMECUM_DATA). Back it up with `vademecum backup`. Every command works
+    whether or not the server is running.
     """
     os.umask(0o077)  # whatever a command makes is its owner's to read

@@ -341,7 +341,7 @@ def _port(context: click.Context, option: click.Parameter, port: int | None) -> 
     "--tls-certificate", type=click.Path(path_type=Path), help="PEM file: speak HTTPS (phones need it)."
 )
 @click.option("--tls-key", type=click.Path(path_type=Path), help="PEM file of the private key.")
-@click.option("--trusted-proxies", help="Addresses whose X-Forwarded-* headers are believed.")
+@click.option("--trusted-proxies", help="Addresses of proxies whose X-Forwarded-* headers the server trusts.")
 @click.option("--origin", help="Public URL behind a proxy, such as https://docs.example.org.")
 @click.option(
     "--erase-delay-s", type=float, help="Seconds from a delete to its erasure from the disk.  [default: 60]"
@@ -349,8 +349,11 @@ def _port(context: click.Context, option: click.Parameter, port: int | None) -> 
 def serve(data: Path, **flags: object) -> None:
     """Serve the app and its API.
 
-    On a new data folder this makes a local owner account and prints a link that signs a browser in, once. Every
-    setting is also an environment variable: VADEMECUM_PORT, VADEMECUM_TIERS (JSON), VADEMECUM_RATES (JSON) …
+    In a new data folder the command creates a local owner account and prints a one-time sign-in link. Every setting is
+    also an environment variable, such as VADEMECUM_PORT, VADEMECUM_TIERS (JSON) or VADEMECUM_RATES (JSON).
+
+    \b
+    Example: vademecum serve --port 8080
     """
     settings = settings_for_new_folder(data, **flags)
     warning = tls.check(settings)
