@@ -41,7 +41,7 @@ def test_a_rewrite_may_begin_while_memories_are_searched(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path, model=True) as h:
             ada = await known(h)
-            rewrites = rewritten_meanwhile(monkeypatch, h, "seek")
+            rewrites = rewritten_meanwhile(monkeypatch, h, "search_hybrid")
             asked = {"query": "green tea", "sessionId": "s1"}
             async with asyncio.timeout(60):
                 found = await ada.call("POST", "/v1/memories/search", json=asked)
@@ -56,7 +56,7 @@ def test_a_rewrite_may_begin_while_it_is_looked_up_what_a_statement_repeats(tmp_
         async with house(tmp_path, model=True) as h:
             ada = await known(h)
             monkeypatch.setattr(Embedder, "same_memory", -1.0)
-            rewrites = rewritten_meanwhile(monkeypatch, h, "alike")
+            rewrites = rewritten_meanwhile(monkeypatch, h, "nearest_texts")
             said = {"text": "Ada likes green tea, always.", "sessionId": "s1"}
             async with asyncio.timeout(60):
                 assert (await ada.call("POST", "/v1/memories", json=said)).status_code == 201
@@ -70,7 +70,7 @@ def test_a_rewrite_may_begin_while_what_was_extracted_is_looked_up(tmp_path, mon
         async with extracting(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
             ada = await h.person()
             monkeypatch.setattr(Embedder, "same_memory", -1.0)
-            rewrites = rewritten_meanwhile(monkeypatch, h, "alike")
+            rewrites = rewritten_meanwhile(monkeypatch, h, "nearest_texts")
             await ada.push("projects", project("p1"))
             assert await ada.push("memories", memory("m1", text=SAID, projectId="p1")) == []
             async with asyncio.timeout(60):
