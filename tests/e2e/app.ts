@@ -157,7 +157,7 @@ export class Device {
   }
 
   async state(): Promise<AppState> {
-    return this.page.evaluate(() => (window as any).vademecum.state());
+    return this.page.evaluate(() => (window as any).vademecum.getState());
   }
 
   async until(holds: () => Promise<boolean>): Promise<void> {
