@@ -16,7 +16,7 @@ from typing import Any
 
 from vademecum import services
 
-ASKING = {"sees", "is_within", "in_scope", "_is_within", "keys_within", "keys_in", "check_within", "_check_within", "_row_within", "_ids"}  # fmt: skip
+ASKING = {"sees", "is_within", "is_row_in_scope", "_is_within", "list_keys_in_scope", "list_scoped_keys", "check_within", "_check_within", "_row_within", "_ids"}  # fmt: skip
 MAKING = {"InProject", "home"}
 MAKERS = ("scope", "agent_scope")  # the modules in which scopes are made
 ALL = ast.parse(

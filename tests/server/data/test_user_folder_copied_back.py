@@ -65,7 +65,7 @@ def test_erased_rows_stay_erased(tmp_path):
         # A device that edited the kept row after the copy goes on from what it has.
         edited = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
         assert await send(ada, "facts", (edited, None)) == []
-        user_ledger(tmp_path / "data", ada.id).drop()
+        user_ledger(tmp_path / "data", ada.id).delete()
         assert _examine_rollbacks(tmp_path / "data").ok
 
     rows = ("facts", fact("erased", value="secret")), ("facts", fact("kept"))

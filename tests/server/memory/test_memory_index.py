@@ -177,7 +177,7 @@ def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
                 async with h.parts.users.open(user_id) as store:
                     amended.append(choose(store))
 
-            monkeypatch.setattr(h.parts.recall.indexer, "amend", noted)
+            monkeypatch.setattr(h.parts.recall.indexer, "update_vectors", noted)
             go_on.set()
             await soon(lambda: bool(amended))
             assert amended[0] == []

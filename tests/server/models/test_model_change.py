@@ -92,7 +92,7 @@ def test_what_comes_in_meanwhile_has_vectors_of_both(tmp_path, installed, monkey
             await h.parts.backstage.jobs["embed"].settle(ada.id)
             await h.parts.backstage.jobs["index"].settle(ada.id)
             assert len(await used_by(ada)) == 1
-            vector = await (await h.parts.inference.for_user(ada.id)).query("chimney sweep")
+            vector = await (await h.parts.inference.for_user(ada.id)).embed_query("chimney sweep")
             found = await h.parts.indexes.read(ada.id, lambda index: index.vector_search(vector, [added], 1))
             assert len(found) == 1, "it is found by its meaning at once"
             gate.open.set()

@@ -170,7 +170,7 @@ def test_a_job_whose_model_always_falls_silent_fails_and_is_tried_again_by_hand(
         found = await until(ada, lambda found: found["counts"]["failed"])
         (job,) = found["jobs"]
         assert job["attempts"] == len(model.asked) == found["extraction"]["today"] == 2
-        assert "said nothing" in job["error"]
+        assert "sent nothing" in job["error"]
         model.rules = [Rule(say=[REPLY])]
         await ada.call("POST", f"/v1/jobs/{job['id']}/retry")
         assert (await finished(ada))["counts"]["done"] == 1
