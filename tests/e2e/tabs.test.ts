@@ -104,8 +104,7 @@ test("a tab that does not sync itself: the assistant knows the documents of what
   const sessionId = await second.evaluate(async (documentId) => {
     const { vademecum } = window as any;
     const id = crypto.randomUUID();
-    while ((await vademecum.getState()).sync.kind !== "live")
-      await new Promise((wait) => setTimeout(wait, 50));
+    while ((await vademecum.getState()).sync.kind !== "live") await new Promise((wait) => setTimeout(wait, 50));
     await vademecum.borrowIntoNewSession(documentId, id);
     await vademecum.ask(id, "How much is the rent?");
     return id;
@@ -124,8 +123,7 @@ test("what waits for the assistant is asked by one tab, once", async () => {
   const questions = Array.from({ length: WAITING }, (_, n) => `What about ${n}?`);
   await device.page.evaluate(async (questions) => {
     const { vademecum } = window as any;
-    while ((await vademecum.getState()).sync.kind === "live")
-      await new Promise((wait) => setTimeout(wait, 50));
+    while ((await vademecum.getState()).sync.kind === "live") await new Promise((wait) => setTimeout(wait, 50));
     const ids = await Promise.all(questions.map((question) => vademecum.ask("one-session", question)));
     for (;;) {
       const turns = await vademecum.rows("episodes", { selector: { sessionId: "one-session" } });
