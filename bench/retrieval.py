@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from vademecum.engines.onnx.embedder import QUERY_CAPACITY, Embedder
+from vademecum.engines.onnx.embedder import QUESTIONS, Embedder
 from vademecum.model.documents.chunking import chunk
 from vademecum.model.text import ranking
 from vademecum.model.text.ranking import Postings, best, bm25, lift, query_terms
@@ -135,7 +135,7 @@ async def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool) -> 
     if not queries:
         return await embedder.embed_passages(texts)
     # More of them at once than wait in the questions' lane are refused.
-    parts = [texts[begin : begin + QUERY_CAPACITY] for begin in range(0, len(texts), QUERY_CAPACITY)]
+    parts = [texts[begin : begin + QUESTIONS] for begin in range(0, len(texts), QUESTIONS)]
     return [vector for part in parts for vector in await asyncio.gather(*map(embedder.embed_query, part))]
 
 

@@ -102,7 +102,7 @@ test("all is taken out without a network, the device is wiped, and another accou
     headers: { authorization: `Bearer ${ada.token}` },
   });
   const again = await visit.bringIn(new Uint8Array(await answer.arrayBuffer())); // the server's own, of the same rows
-  expect(again).toEqual({ added: 0, existing: before.flat().length, skipped: 0 });
+  expect(again).toEqual({ added: 0, existing: before.flat().length, leftOut: 0 });
 });
 
 test("a file that is no export, or not all of it, changes nothing that it should not", async () => {
@@ -117,7 +117,7 @@ test("a file that is no export, or not all of it, changes nothing that it should
   const told = await visit.bringIn(
     zipSync({ "facts.jsonl": strToU8(lines.join("\n")), "../evil.jsonl": strToU8("{}") }),
   );
-  expect(told).toEqual({ added: 0, existing: 0, skipped: lines.length });
+  expect(told).toEqual({ added: 0, existing: 0, leftOut: lines.length });
   expect((await visit.device.rows("facts")).length).toBe(held);
   await visit.ask("deleteRow", "facts", "f1");
   const back = await visit.bringIn(

@@ -157,7 +157,7 @@ export class Device {
   }
 
   async state(): Promise<AppState> {
-    return this.page.evaluate(() => (window as any).vademecum.getState());
+    return this.page.evaluate(() => (window as any).vademecum.state());
   }
 
   async until(holds: () => Promise<boolean>): Promise<void> {

@@ -40,7 +40,7 @@ test("imported turns and quotations cost no model call until they are asked agai
   await device.until(async () => (await device.state()).sync.kind === "live");
   await device.offline(true);
   await device.page.evaluate(
-    (bytes) => (window as any).vademecum.importAccount(new Blob([new Uint8Array(bytes)])),
+    (bytes) => (window as any).vademecum.bringIn(new Blob([new Uint8Array(bytes)])),
     zip,
   );
   await verb("answerAgain", "e2", "And now in Thun.");

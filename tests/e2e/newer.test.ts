@@ -72,7 +72,7 @@ test("a tab that takes everything out, or in, does not make way before it has", 
     await route.fallback();
   });
   const taken = await page.evaluate(async (name) => {
-    const taking = (window as any).vademecum.exportAccount();
+    const taking = (window as any).vademecum.takeOut();
     (window as any).asking = setInterval(() => new BroadcastChannel(name).postMessage(null), 500);
     return (await taking).size;
   }, `vademecum-asked-${user.userId}`);

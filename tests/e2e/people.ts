@@ -121,9 +121,9 @@ export class Visit {
     ] as const);
   }
 
-  bringIn(zip: Uint8Array): Promise<{ added: number; existing: number; skipped: number }> {
+  bringIn(zip: Uint8Array): Promise<{ added: number; existing: number; leftOut: number }> {
     return this.page.evaluate(
-      (bytes) => (window as any).vademecum.importAccount(new Blob([new Uint8Array(bytes)])),
+      (bytes) => (window as any).vademecum.bringIn(new Blob([new Uint8Array(bytes)])),
       [...zip],
     );
   }

@@ -124,7 +124,7 @@ async function closed(sheet: Locator, opener: Locator): Promise<void> {
 
 test("the text that lost a conflict is kept, shown and can be used after all", async () => {
   await visit.device.offline(true);
-  await visit.ask("updateFact", "f2", { value: "the laptop's words" });
+  await visit.ask("changeFact", "f2", { value: "the laptop's words" });
   await push(ada, "facts", fact("f3", "another"));
   const stored = await onServer(ada, "facts", "f2");
   const body = JSON.stringify([
@@ -136,7 +136,7 @@ test("the text that lost a conflict is kept, shown and can be used after all", a
   await visit.said("lost");
   expect(await visit.values()).toContain("the phone's words");
   const zip = await visit.page.evaluate(async () => {
-    const taken: Blob = await (window as any).vademecum.exportAccount();
+    const taken: Blob = await (window as any).vademecum.takeOut();
     return [...new Uint8Array(await taken.arrayBuffer())];
   });
   expect(strFromU8(unzipSync(new Uint8Array(zip))["lost.jsonl"]!)).toContain("the laptop's words");

@@ -104,8 +104,8 @@ test("a tab that does not sync itself: the assistant knows the documents of what
   const sessionId = await second.evaluate(async (documentId) => {
     const { vademecum } = window as any;
     const id = crypto.randomUUID();
-    while ((await vademecum.getState()).sync.kind !== "live") await new Promise((wait) => setTimeout(wait, 50));
-    await vademecum.borrowIntoNewSession(documentId, id);
+    while ((await vademecum.state()).sync.kind !== "live") await new Promise((wait) => setTimeout(wait, 50));
+    await vademecum.borrowInto(documentId, id);
     await vademecum.ask(id, "How much is the rent?");
     return id;
   }, lease!.id);
@@ -123,14 +123,14 @@ test("what waits for the assistant is asked by one tab, once", async () => {
   const questions = Array.from({ length: WAITING }, (_, n) => `What about ${n}?`);
   await device.page.evaluate(async (questions) => {
     const { vademecum } = window as any;
-    while ((await vademecum.getState()).sync.kind === "live") await new Promise((wait) => setTimeout(wait, 50));
+    while ((await vademecum.state()).sync.kind === "live") await new Promise((wait) => setTimeout(wait, 50));
     const ids = await Promise.all(questions.map((question) => vademecum.ask("one-session", question)));
     for (;;) {
       const turns = await vademecum.rows("episodes", { selector: { sessionId: "one-session" } });
       if (turns.every(({ status }: { status: string }) => status === "done")) break;
       await new Promise((wait) => setTimeout(wait, 50));
     }
-    for (const id of ids) await vademecum.deferQuestion(id, true);
+    for (const id of ids) await vademecum.askLater(id, true);
   }, questions);
   await harness.ask("up");
   await device.page.evaluate(() => (window as any).vademecum.syncNow());
