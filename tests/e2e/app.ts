@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
-import type { AppState } from "../../web/src/backend/api/accountApi.ts";
+import type { State } from "../../web/src/backend/api/accountApi.ts";
 import type { Collections, VectorEmbeddingDoc } from "../../web/src/core/schema/rows.ts";
 import { Harness, type NewUser, type Settings } from "../sync/harness.ts";
 import { Browser, SMALL_MODEL, type Ways } from "./browser.ts";
@@ -156,7 +156,7 @@ export class Device {
     await session.detach();
   }
 
-  async state(): Promise<AppState> {
+  async state(): Promise<State> {
     return this.page.evaluate(() => (window as any).vademecum.state());
   }
 

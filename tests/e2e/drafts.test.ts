@@ -99,7 +99,7 @@ test("a fact that is being written is there after a look elsewhere, until it is 
   await button("Edit: rent").click();
   await value.fill("960 euros");
   const { id } = (await device.rows("facts"))[0]!;
-  await page.evaluate((id) => window.vademecum.updateFact(id, { value: "970 euros" }), id);
+  await page.evaluate((id) => window.vademecum.changeFact(id, { value: "970 euros" }), id);
   await page.getByText("It now reads: rent: 970 euros").waitFor();
   await page.evaluate((id) => window.vademecum.deleteRow("facts", id), id);
   await value.waitFor({ state: "detached" });

@@ -4,7 +4,7 @@ import { Device, harness } from "./app.ts";
 import { push, session } from "./people.ts";
 import { turn } from "./remembered.ts";
 import { withAssistant } from "./scripted.ts";
-import type { JobList } from "../../web/src/backend/memory/jobs.ts";
+import type { Jobs } from "../../web/src/backend/memory/jobs.ts";
 import type { NewUser } from "../sync/harness.ts";
 
 const CITY = { key: "user.city", value: "Bern", confidence: 0.8 };
@@ -15,7 +15,7 @@ withAssistant(
 
 const made = async (user: NewUser) =>
   (await Promise.all(["facts", "memories"].map((name) => harness.live(user, name)))).flat();
-const jobs = (user: NewUser) => harness.call<JobList>(user, "/v1/jobs");
+const jobs = (user: NewUser) => harness.call<Jobs>(user, "/v1/jobs");
 const done = async (user: NewUser) => (await jobs(user)).counts.done;
 const texts = async (user: NewUser) => new Set((await made(user)).map(({ value, text }) => value ?? text));
 const said = (id: string, words: string) => turn(id, "s1", 1, words, `An answer to: ${words}`);
@@ -50,12 +50,12 @@ test("imported turns and quotations cost no model call until they are asked agai
   await expect.poll(there).toEqual(["And now in Thun.", "I live in Bern."]);
   await push(bob, "episodes", said("e3", "A turn of today."));
   const finished = async () =>
-    (await jobs(bob)).fetchJobs.filter(({ state }) => state === "done").map(({ subject }) => subject);
+    (await jobs(bob)).jobs.filter(({ state }) => state === "done").map(({ subject }) => subject);
   await expect.poll(finished).toContain("episodes/e3");
   // Quotations may have answered e2 while there was no network, and those are not read.
   await verb("answerAgain", "e2", "And now in Thun.");
   await expect.poll(() => done(bob)).toBe(2);
-  const { extraction, fetchJobs: told } = await jobs(bob);
+  const { extraction, jobs: told } = await jobs(bob);
   expect(told.map(({ subject }) => subject).sort()).toEqual(["episodes/e2", "episodes/e3"]);
   expect(extraction.today).toBeLessThanOrEqual(3); // e2 once or twice, e3 once, e1 never
   // Not more rows either, but that what is said anew may be read before what was brought in is there.

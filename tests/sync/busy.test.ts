@@ -2,7 +2,7 @@
 
 import { filter, firstValueFrom } from "rxjs";
 import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
-import { SyncEngine, type ServerStateStore } from "../../web/src/backend/sync/replication.ts";
+import { Sync, type KnownStore } from "../../web/src/backend/sync/replication.ts";
 import { block, Device, document, fact, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { Gate, type Refused } from "./gate.ts";
@@ -22,11 +22,11 @@ beforeEach(async () => {
   device.sync = syncing(memory());
 });
 
-function syncing(known: ServerStateStore, retryMs = 100, of = device): SyncEngine {
-  return new SyncEngine({
-    server: { base: gate.url, headers: { authorization: `Bearer ${user.token}` } },
+function syncing(known: KnownStore, retryMs = 100, of = device): Sync {
+  return new Sync({
+    wire: { base: gate.url, headers: { authorization: `Bearer ${user.token}` } },
     collections: of.db.collections,
-    stateStore: known,
+    known,
     retryMs,
     waitForLeadership: false,
   });
@@ -127,10 +127,7 @@ test.each<[string, Refused]>([
     const { checkpoint } = await harness.call<any>(user, "/v1/sync/documents/0/pull?lwt=0&id=&limit=1000");
     gate.refuses = () => undefined;
     await eventually("it is there", async () => (await harness.rows(user, "vectorEmbeddings")).length === 1);
-    await eventually(
-      "nothing waits",
-      async () => !("vectorEmbeddings" in (await own.sync!.countWaiting(10))),
-    );
+    await eventually("nothing waits", async () => !("vectorEmbeddings" in (await own.sync!.waiting(10))));
     const [row] = await harness.rows(user, "vectorEmbeddings");
     expect(row!["embedding"]).toBe(embedding);
     const end = await harness.call<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");

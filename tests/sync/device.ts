@@ -12,12 +12,7 @@ import {
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
 import { conflictHandler } from "../../web/src/backend/sync/conflictHandler.ts";
-import {
-  SyncEngine,
-  type ServerState,
-  type ServerStateStore,
-  type SyncTimeouts,
-} from "../../web/src/backend/sync/replication.ts";
+import { Sync, type Known, type KnownStore, type Patience } from "../../web/src/backend/sync/replication.ts";
 import type { Harness, User } from "./harness.ts";
 import { replicatePlain, type Plain } from "./plain.ts";
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
@@ -36,7 +31,7 @@ export class Device {
   readonly pushes: { rows: any[]; answer: any[] }[] = [];
   /** Failures of the unmodified client: RxDB's code and the server's answer. */
   readonly failures: string[] = [];
-  sync: SyncEngine | undefined;
+  sync: Sync | undefined;
 
   /** `own`: with the app's conflict handler, or another one for each collection. */
   static async make(
@@ -100,18 +95,18 @@ export class Device {
   /** The app's own adapter. */
   async own(
     known = memory(),
-    patience?: SyncTimeouts,
+    patience?: Patience,
     base = this.harness.url,
     isImported: (turn: Row) => Promise<boolean> = async () => false,
-  ): Promise<SyncEngine> {
-    this.sync = new SyncEngine({
-      server: { base, headers: { authorization: `Bearer ${this.user.token}` } },
+  ): Promise<Sync> {
+    this.sync = new Sync({
+      wire: { base, headers: { authorization: `Bearer ${this.user.token}` } },
       collections: this.db.collections,
-      stateStore: known,
+      known,
       isImported,
       retryMs: 100,
       waitForLeadership: false,
-      ...(patience ? { timeouts: patience } : {}),
+      ...(patience ? { patience } : {}),
     });
     await this.sync.start();
     await this.sync.awaitInSync();
@@ -151,8 +146,8 @@ export class Device {
   }
 }
 
-export function memory(): ServerStateStore {
-  let known: ServerState = {};
+export function memory(): KnownStore {
+  let known: Known = {};
   return { load: async () => known, save: async (changed) => void (known = { ...known, ...changed }) };
 }
 

@@ -2,7 +2,7 @@
 
 import { REPLICATION_STATE_BY_COLLECTION } from "rxdb/plugins/replication";
 import { filter, firstValueFrom } from "rxjs";
-import { SyncEngine } from "../../web/src/backend/sync/replication.ts";
+import { Sync } from "../../web/src/backend/sync/replication.ts";
 import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
 import { Device, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -33,16 +33,10 @@ async function live(): Promise<void> {
 }
 
 /** What failed waits until somebody wakes it. */
-function patient(known = memory()): SyncEngine {
+function patient(known = memory()): Sync {
   const wire = { base: gate.url, headers: { authorization: `Bearer ${user.token}` } };
   const { collections } = device.db;
-  return new SyncEngine({
-    server: wire,
-    collections,
-    stateStore: known,
-    retryMs: 60_000,
-    waitForLeadership: false,
-  });
+  return new Sync({ wire, collections, known, retryMs: 60_000, waitForLeadership: false });
 }
 
 test("a row that speaks of a full disk is no full disk, when its push fails", async () => {
@@ -185,7 +179,7 @@ test("how much waits is known on a full device, and of a sync that was stopped",
   await harness.call(user, "/v1/sync/sessions/0/push", { method: "POST", body });
   await eventually("it is full", () => kind() === "full");
   await device.insert("sessions", session("ours"));
-  expect(await device.sync!.countWaiting(10)).toEqual({ sessions: 1 });
+  expect(await device.sync!.waiting(10)).toEqual({ sessions: 1 });
   await device.sync!.stop();
-  expect(await device.sync!.countWaiting(10)).toEqual({ sessions: 1 });
+  expect(await device.sync!.waiting(10)).toEqual({ sessions: 1 });
 });

@@ -1,8 +1,8 @@
 /** What a person wrote without a network, and another device deleted meanwhile: it stays deleted, its words are kept. */
 
 import type { Device as Known, KnownAccount, LostText } from "../../web/src/storage/deviceDatabase.ts";
-import type { AccountContext } from "../../web/src/backend/account/accountContext.ts";
-import { createConflictHandler, watchReplacedRows } from "../../web/src/backend/sync/conflictLosers.ts";
+import type { House } from "../../web/src/backend/account/accountContext.ts";
+import { keeping, watchReplaced } from "../../web/src/backend/sync/conflictLosers.ts";
 import type { Collections } from "../../web/src/core/schema/rows.ts";
 import { Device, episode, fact, memory, now, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -29,9 +29,9 @@ beforeEach(async () => {
   } as unknown as Known;
   const { userId } = user;
   const of = (name: string) =>
-    createConflictHandler(known, userId, name as keyof Collections, () => laptop.db.collections[name]!);
+    keeping(known, userId, name as keyof Collections, () => laptop.db.collections[name]!);
   laptop = await Device.make(harness, user, [...NAMES], of);
-  watchReplacedRows({ device: known, account: { userId }, database: laptop.db } as unknown as AccountContext);
+  watchReplaced({ device: known, account: { userId }, records: laptop.db } as unknown as House);
   await laptop.insert("sessions", session("s"));
   await laptop.insert("facts", fact("f"));
   await goOnline();

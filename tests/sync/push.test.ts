@@ -1,7 +1,7 @@
 /** Pushes that cannot go as one, or not at all: the app's own client, and the real server behind the gate. */
 
-import { pushInParts } from "../../web/src/backend/sync/push.ts";
-import type { ServerStateStore } from "../../web/src/backend/sync/replication.ts";
+import { push } from "../../web/src/backend/sync/push.ts";
+import type { KnownStore } from "../../web/src/backend/sync/replication.ts";
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
 import { Refusal } from "../../web/src/lib/http.ts";
 import { written } from "../../web/src/core/chat/storedSentences.ts";
@@ -19,7 +19,7 @@ const MIB = 2 ** 20;
 
 let gate: Gate;
 let device: Device;
-let known: ServerStateStore;
+let known: KnownStore;
 let isImported: ((turn: Row) => Promise<boolean>) | undefined;
 
 beforeEach(async () => {
@@ -48,7 +48,7 @@ function online(): void {
 
 async function nothingWaits(): Promise<void> {
   await eventually("nothing waits", async () => {
-    const waiting = await device.sync!.countWaiting(1000);
+    const waiting = await device.sync!.waiting(1000);
     return device.sync!.hasCounted && Object.keys(waiting).length === 0;
   });
   await device.sync!.awaitInSync();
@@ -216,14 +216,11 @@ test("a row beside one that was marked before is sent as it is", async () => {
   const state = { ...session("bad", { title: BAD, syncError: { at: T } }), _deleted: false };
   const good = { newDocumentState: { ...session("good"), _deleted: false } };
   const sent: string[] = [];
-  const answers = await pushInParts(
-    [{ newDocumentState: state, assumedMasterState: state }, good],
-    async (body) => {
-      sent.push(body);
-      if (body.includes(BAD)) throw new Refusal(400, "BAD_REQUEST", "");
-      return [];
-    },
-  );
+  const answers = await push([{ newDocumentState: state, assumedMasterState: state }, good], async (body) => {
+    sent.push(body);
+    if (body.includes(BAD)) throw new Refusal(400, "BAD_REQUEST", "");
+    return [];
+  });
   expect(answers).toEqual([]);
   expect(sent.slice(1).map((body) => JSON.parse(body))).toEqual([[good]]);
 });
@@ -260,7 +257,7 @@ test("a delete is not marked when it is refused: it waits", async () => {
   await device.remove("sessions", "s");
   await eventually("it is tried again", () => pushes().length > 3);
   await eventually("it says so", () => kind() === "denied");
-  expect(await device.sync!.countWaiting(10)).toEqual({ sessions: 1 });
+  expect(await device.sync!.waiting(10)).toEqual({ sessions: 1 });
   gate.refuses = () => undefined;
   await nothingWaits();
   expect(await idsThere("sessions")).toEqual([]);

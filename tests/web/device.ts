@@ -8,7 +8,7 @@ import { open, type Records } from "../../web/src/storage/accountDatabase.ts";
 import { schemas } from "../../web/src/storage/schemas.ts";
 import { conflictHandler } from "../../web/src/backend/sync/conflictHandler.ts";
 import type { Collections } from "../../web/src/core/schema/rows.ts";
-import { AccountContext } from "../../web/src/backend/account/accountContext.ts";
+import { House } from "../../web/src/backend/account/accountContext.ts";
 
 export const T = "2026-01-01T00:00:00.000Z";
 type Name = keyof Collections;
@@ -68,11 +68,9 @@ export async function stored(records: Records, name: string, id: string): Promis
 export function houseOf(
   records: Records,
   known: () => Partial<KnownAccount> | undefined = () => undefined,
-): AccountContext {
+): House {
   const accounts = { get: async () => known(), update: async () => 0 };
-  return new AccountContext({ userId: "u" } as KnownAccount, records, { accounts } as unknown as Device, {
-    base: "",
-  });
+  return new House({ userId: "u" } as KnownAccount, records, { accounts } as unknown as Device, { base: "" });
 }
 
 export interface Counted {

@@ -10,11 +10,11 @@ import type { Message } from "../../web/src/parsers/workerMessages.ts";
 import type { Records } from "../../web/src/storage/accountDatabase.ts";
 import type { Manifest } from "../../web/src/core/schema/modelManifest.ts";
 import type { Task } from "../../web/src/core/documents/uploadTask.ts";
-import { EmbeddingModel } from "../../web/src/backend/library/embeddingModel.ts";
-import { AccountContext } from "../../web/src/backend/account/accountContext.ts";
-import { ensureSession } from "../../web/src/backend/chat/sessions.ts";
-import { SyncCoordinator, type SyncSummary } from "../../web/src/backend/sync/syncCoordinator.ts";
-import { UploadQueue } from "../../web/src/backend/uploads/uploadQueue.ts";
+import { Embedding } from "../../web/src/backend/library/embeddingModel.ts";
+import { House } from "../../web/src/backend/account/accountContext.ts";
+import { beginSession } from "../../web/src/backend/chat/sessions.ts";
+import { Syncing, type SyncSummary } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { Uploads } from "../../web/src/backend/uploads/uploadQueue.ts";
 import { insert, openRows, T } from "./device.ts";
 import { soon } from "../soon.ts";
 
@@ -52,10 +52,10 @@ export class Files {
 }
 
 export interface Desk {
-  house: AccountContext;
+  house: House;
   files: Files;
-  syncing: SyncCoordinator;
-  uploads: UploadQueue;
+  syncing: Syncing;
+  uploads: Uploads;
   /** As the sync would tell it. */
   hear(kind: SyncSummary["kind"]): void;
   task(id: string): Task | undefined;
@@ -77,12 +77,12 @@ export function openUploads(records: Records, { base = "http://127.0.0.1:1", mod
   const later = { where: () => ({ first: async () => undefined, toArray: async () => [] }) };
   const asked = { put: async () => {}, delete: async () => {} };
   const device = { accounts, files, later, asked, watchFiles } as unknown as Device;
-  const house = new AccountContext(account, records, device, { base });
-  const syncing = new SyncCoordinator(house);
+  const house = new House(account, records, device, { base });
+  const syncing = new Syncing(house);
   onTestFinished(() => syncing.stop());
   onTestFinished(() => locks.clear());
-  const begin = (id: string) => ensureSession(house, id, "");
-  const uploads = new UploadQueue(house, syncing, new EmbeddingModel(house), begin);
+  const begin = (id: string) => beginSession(house, id, "");
+  const uploads = new Uploads(house, syncing, new Embedding(house), begin);
   const hear = (kind: SyncSummary["kind"]) => syncing.summary$.next({ ...syncing.summary$.value, kind });
   return {
     house,

@@ -1,7 +1,7 @@
 /** An edit that comes after a delete, with the real database: a tombstone stays without content. */
 
 import { edit } from "../../../web/src/storage/editRow.ts";
-import { updateFact } from "../../../web/src/backend/memory/facts.ts";
+import { changeFact } from "../../../web/src/backend/memory/facts.ts";
 import { deleteDocuments, deleteRow } from "../../../web/src/backend/library/deletion.ts";
 import { houseOf, insert, openRows, stored } from "../device.ts";
 
@@ -21,7 +21,7 @@ test("an edit and a delete at the same moment: it is deleted, and empty", async 
   const records = await openRows();
   await insert(records, "facts", { id: "f" });
   const house = houseOf(records);
-  await Promise.all([deleteRow(house, "facts", "f"), updateFact(house, "f", { value: "a secret" })]);
+  await Promise.all([deleteRow(house, "facts", "f"), changeFact(house, "f", { value: "a secret" })]);
   const tombstone = await stored(records, "facts", "f");
   expect(tombstone["_deleted"]).toBe(true);
   expect(JSON.stringify(tombstone)).not.toContain("secret");

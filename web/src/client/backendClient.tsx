@@ -2,23 +2,23 @@
 
 import { proxy, wrap, type ProxyMarked, type Remote } from "comlink";
 import { createContext, useContext, useEffect, useState } from "react";
-import type { AccountApi } from "../backend/api/accountApi.ts";
-import type { SignInApi } from "../backend/api/signInApi.ts";
+import type { Desk } from "../backend/api/accountApi.ts";
+import type { Door } from "../backend/api/signInApi.ts";
 import type { KnownAccount, LostText } from "../storage/deviceDatabase.ts";
 import type { Progress } from "../core/documents/documentList.ts";
 import type { Collections, VectorEmbeddingDoc } from "../core/schema/rows.ts";
-import type { AssistantState, StreamingAnswer } from "../backend/chat/answerQuestion.ts";
+import type { AssistantState, Writing } from "../backend/chat/answerQuestion.ts";
 import type { ModelState } from "../backend/library/embeddingModel.ts";
-import type { RejectedRow } from "../backend/sync/rejectedRows.ts";
+import type { RefusedRow } from "../backend/sync/rejectedRows.ts";
 import type { SyncSummary } from "../backend/sync/syncCoordinator.ts";
 import type { Task } from "../core/documents/uploadTask.ts";
 import { useIsForgotten } from "../ui/leaveAccount.ts";
 
-export type RemoteDesk = Remote<AccountApi>;
+export type RemoteDesk = Remote<Desk>;
 
 const worker = new Worker(new URL("../worker.ts", import.meta.url), { type: "module" });
 
-export const door: Remote<SignInApi> = wrap<SignInApi>(worker);
+export const door: Remote<Door> = wrap<Door>(worker);
 
 /** Rejects when the worker cannot be loaded or begun: whatever is asked of it would never be answered. */
 export const unopened = new Promise<never>((_, reject) => {
@@ -69,7 +69,7 @@ export function useRows<Name extends keyof Collections>(
 ): Collections[Name][] | undefined {
   const { desk } = useDesk();
   const rows = useWatched<Collections[Name][]>(
-    (listener) => desk.watchRows(name, query, listener as never),
+    (listener) => desk.watch(name, query, listener as never),
     `${name} ${JSON.stringify(query)}`,
   );
   return useIsForgotten() ? NONE : rows;
@@ -87,21 +87,21 @@ export function useSync(): SyncSummary | undefined {
 }
 
 /** Rows that the server refused, newest first. */
-export function useRefused(): RejectedRow[] | undefined {
+export function useRefused(): RefusedRow[] | undefined {
   const { desk } = useDesk();
-  return useWatched((listener) => desk.watchRejectedRows(listener), "refused");
+  return useWatched((listener) => desk.watchRefused(listener), "refused");
 }
 
 /** Words that gave way in a conflict, newest first. */
 export function useLost(): LostText[] | undefined {
   const { desk } = useDesk();
-  return useWatched((listener) => desk.watchConflictLosers(listener), "lost");
+  return useWatched((listener) => desk.watchLost(listener), "lost");
 }
 
 /** The ids of files that wait on this device alone. */
 export function useFiles(): string[] | undefined {
   const { desk } = useDesk();
-  return useWatched((listener) => desk.watchWaitingFiles(listener), "files");
+  return useWatched((listener) => desk.watchFiles(listener), "files");
 }
 
 export function useUploads(): Task[] | undefined {
@@ -126,9 +126,9 @@ export function useModel(): ModelState | undefined {
   return useWatched((listener) => desk.watchModel(listener), "model");
 }
 
-export function useWriting(): Record<string, StreamingAnswer> | undefined {
+export function useWriting(): Record<string, Writing> | undefined {
   const { desk } = useDesk();
-  return useWatched((listener) => desk.watchStreamingAnswers(listener), "writing");
+  return useWatched((listener) => desk.watchWriting(listener), "writing");
 }
 
 export function useAssistant(): AssistantState | undefined {

@@ -12,8 +12,8 @@ import {
   type RemoteDesk,
 } from "../client/backendClient.tsx";
 import { isCoded } from "../core/errors.ts";
-import type { OpeningListener } from "../backend/account/accountLocks.ts";
-import type { StorageLoss } from "../backend/account/storageLoss.ts";
+import type { Tell } from "../backend/account/accountLocks.ts";
+import type { Loss } from "../backend/account/storageLoss.ts";
 import { forgetDraft, forgetDrafts } from "./drafts.ts";
 import { draftOf } from "./memory/useFactForm.ts";
 import { Shell } from "./Shell.tsx";
@@ -40,13 +40,13 @@ type Entered =
   | { kind: "failedToOpen" }
   | { kind: "noSpace" } // to finish an interrupted rewrite
   | { kind: "notCarriedOver" } // to the form that this version gives rows
-  | { kind: StorageLoss } // of what was on the device, while the app was open
+  | { kind: Loss } // of what was on the device, while the app was open
   | ({ kind: "open" } & AtDesk);
 
 export function App() {
   const [entered, setEntered] = useState<Entered>({ kind: "opening" });
   useEffect(() => {
-    const tell: OpeningListener = (kind) =>
+    const tell: Tell = (kind) =>
       setEntered((entered) => (entered.kind === "opening" || entered.kind === "waits" ? { kind } : entered));
     Promise.race([enter(tell), unopened]).then(setEntered, (error: unknown) => {
       if (isCoded(error, "NEWER_FORM")) return setEntered({ kind: "outdated" });
@@ -56,7 +56,7 @@ export function App() {
     });
   }, []);
   const desk = entered.kind === "open" ? entered.desk : undefined;
-  useEffect(() => void desk?.watchStorageLoss(proxy((kind) => setEntered({ kind }))), [desk]);
+  useEffect(() => void desk?.watchTaken(proxy((kind) => setEntered({ kind }))), [desk]);
   if (entered.kind === "open") return <Opened {...entered} />;
   if (entered.kind === "nobody") {
     return (
@@ -104,15 +104,15 @@ function Opened(entered: AtDesk) {
   );
 }
 
-async function enter(tell: OpeningListener): Promise<Entered> {
+async function enter(tell: Tell): Promise<Entered> {
   if (location.pathname === "/sign-in") return { kind: "nobody" }; // whoever is here wants to be somebody else
-  const desk = await door.openAccount(proxy(tell));
+  const desk = await door.enter(proxy(tell));
   if (!desk) return { kind: "nobody" };
   window.vademecum = desk;
   const account = await desk.account();
-  void desk.watchDeletedIds(
+  void desk.watchDeleted(
     proxy((id) => [id, draftOf(id)].forEach((draft) => forgetDraft(account.userId, draft))),
   );
-  void desk.watchLoadFailures(proxy(() => tellUnloaded()));
+  void desk.watchUnloaded(proxy(() => tellUnloaded()));
   return { kind: "open", desk, account };
 }

@@ -76,11 +76,11 @@ export default function SignIn() {
 /** Accounts with rows on this device: they open without the server. */
 function Kept() {
   const [accounts, setAccounts] = useState<KnownAccount[]>([]);
-  useEffect(() => void door.listStoredAccounts().then(setAccounts), []);
+  useEffect(() => void door.keptAccounts().then(setAccounts), []);
   if (accounts.length === 0) return null;
 
   async function open(userId: string) {
-    await door.selectStoredAccount(userId);
+    await door.openKept(userId);
     location.assign("/");
   }
 

@@ -35,7 +35,7 @@ export async function newConversation(desk: RemoteDesk, userId: string): Promise
   const prefix = prefixOf(userId);
   const drafts = Object.keys(localStorage).filter((key) => key.startsWith(prefix));
   const ids = drafts.map((key) => key.slice(prefix.length));
-  const known = new Map(ids[0] ? await desk.findSessionStates(ids) : []);
+  const known = new Map(ids[0] ? await desk.knownSessions(ids) : []);
   const kept = await (own ??= ownNew()); // from here on nobody else is at it
   for (const [id, isDeleted] of known) {
     const draft = isDeleted && localStorage.getItem(prefix + id);

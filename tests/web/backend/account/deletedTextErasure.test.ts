@@ -2,9 +2,9 @@
 
 import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { ERASE_NOW } from "../../../../web/src/core/schema/storedSchemaVersion.ts";
-import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
-import { DeletedTextTracker } from "../../../../web/src/backend/account/deletedTextErasure.ts";
-import type { SyncCoordinator } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { Leftovers } from "../../../../web/src/backend/account/deletedTextErasure.ts";
+import type { Syncing } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { openRows } from "../../device.ts";
 
 const HOUR_MS = 3_600_000;
@@ -17,16 +17,13 @@ test("pages reload less and less often while an erasure fails", async () => {
     get: async () => structuredClone(row),
     where: () => ({ modify: async (change: (row: KnownAccount) => void) => change(row) }),
   };
-  const house = new AccountContext(
+  const house = new House(
     { userId: "u" } as KnownAccount,
     await openRows(),
     { accounts } as unknown as Device,
     { base: "" },
   );
-  const syncing = {
-    engine: {},
-    summary$: { value: { kind: "live", waiting: 0 } },
-  } as unknown as SyncCoordinator;
+  const syncing = { running: {}, summary$: { value: { kind: "live", waiting: 0 } } } as unknown as Syncing;
   const asked = vi.spyOn(BroadcastChannel.prototype, "postMessage");
   const timesAsked = () => asked.mock.calls.filter(([message]) => message === ERASE_NOW).length;
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
@@ -36,7 +33,7 @@ test("pages reload less and less often while an erasure fails", async () => {
     vi.unstubAllGlobals();
     asked.mockRestore();
   });
-  const leftovers = new DeletedTextTracker(house, syncing);
+  const leftovers = new Leftovers(house, syncing);
   onTestFinished(() => leftovers.stop());
 
   await vi.advanceTimersByTimeAsync(HOUR_MS / 30);

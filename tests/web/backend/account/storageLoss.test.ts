@@ -1,7 +1,7 @@
 /** What the browser took from under the app is told as what it is, although it may look otherwise for a moment. */
 
-import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
-import { watchStorageLoss, type StorageLoss } from "../../../../web/src/backend/account/storageLoss.ts";
+import type { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { watchTaken, type Loss } from "../../../../web/src/backend/account/storageLoss.ts";
 
 /**
  * What a device shows at each look: whether it knows the account, and whether its rows can be read; and whether it can be
@@ -17,7 +17,7 @@ type Look = {
   there?: boolean;
 };
 
-let told: StorageLoss[];
+let told: Loss[];
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
@@ -41,7 +41,7 @@ async function closed(...looks: Look[]): Promise<void> {
         isShut = !!shown.breaks;
       },
     },
-    database: {
+    records: {
       closed: false,
       documents: {
         storageInstance: {
@@ -57,7 +57,7 @@ async function closed(...looks: Look[]): Promise<void> {
     isShut ||= shown.opens === false;
     return shown.there ?? true;
   };
-  watchStorageLoss(house as unknown as AccountContext, (loss) => told.push(loss), isThere);
+  watchTaken(house as unknown as House, (loss) => told.push(loss), isThere);
   close();
   await vi.advanceTimersByTimeAsync(60_000);
 }

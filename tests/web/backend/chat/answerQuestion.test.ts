@@ -7,16 +7,16 @@ import type { Device, KnownAccount, LaterQuestion } from "../../../../web/src/st
 import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
 import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
 import type { Task } from "../../../../web/src/core/documents/uploadTask.ts";
-import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
-import { borrow, includeDocument } from "../../../../web/src/backend/library/documents.ts";
-import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
-import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
-import type { SyncCoordinator, SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import { Asking } from "../../../../web/src/backend/chat/answerQuestion.ts";
+import { borrow, include } from "../../../../web/src/backend/library/documents.ts";
+import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
+import type { Syncing, SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { insert, openRows, T } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
-const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), whenQueued: async () => {} };
+const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), chosen: async () => {} };
 const ACCOUNT = { userId: "u", limits: { searchesDocuments: true } } as KnownAccount;
 
 let server: Server;
@@ -30,7 +30,7 @@ let asked: number;
 let records: Records;
 let wishes: Map<string, LaterQuestion>;
 let summary$: BehaviorSubject<SyncSummary>;
-let asking: AnswerService;
+let asking: Asking;
 let says: string;
 
 const refusal = (code: string) => JSON.stringify({ code, detail: "It does not answer." });
@@ -72,11 +72,11 @@ beforeEach(async () => {
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0, chunks });
   wishes = new Map();
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const house = new AccountContext(ACCOUNT, records, deviceOf(wishes), { base });
+  const house = new House(ACCOUNT, records, deviceOf(wishes), { base });
   summary$ = new BehaviorSubject(summary("offline"));
-  const syncing = { summary$, waitUntilPushed: async () => true } as unknown as SyncCoordinator;
-  const searcher = new DocumentSearch(house, new EmbeddingModel(house));
-  asking = new AnswerService(house, syncing, async () => searcher, NO_FILES);
+  const syncing = { summary$, sent: async () => true } as unknown as Syncing;
+  const searcher = new Searcher(house, new Embedding(house));
+  asking = new Asking(house, syncing, async () => searcher, NO_FILES);
 });
 
 afterEach(() => {
@@ -116,7 +116,7 @@ test("who wished for the assistant gets it, at the second time that the server i
   await soon(() => expect(asked).toBeGreaterThan(0)); // once, or twice: the wish itself asks, too
   await soon(async () => expect(await turn(first)).toMatchObject({ status: "done", model: QUOTES }));
   expect(wished()).toEqual([first, second]);
-  expect(asking.assistant$.value.deferred).toEqual([first, second]);
+  expect(asking.assistant$.value.later).toEqual([first, second]);
 
   summary$.next(summary("offline"));
   refuses = () => undefined;
@@ -168,22 +168,22 @@ test.each([
   const before = await turn(id);
   refuses = () => status;
   if (!status) summary$.next(summary("offline"));
-  await asking.answerAgain(id);
-  await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({ [id]: why }));
+  await asking.again(id);
+  await soon(() => expect(asking.assistant$.value.kept).toEqual({ [id]: why }));
   expect(await turn(id)).toEqual(before);
 
   refuses = () => undefined;
   summary$.next(summary("live"));
-  await asking.answerAgain(id);
+  await asking.again(id);
   await soon(async () => expect((await turn(id)).updatedAt).not.toBe(before.updatedAt));
-  await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({}));
+  await soon(() => expect(asking.assistant$.value.kept).toEqual({}));
 });
 
 test("a question is answered here from its first moment, and Stop is heard whatever is waited for", async () => {
   summary$.next(summary("live"));
   let goOn = () => {};
   whenLooked = whenAsked = () => new Promise((resolve) => (goOn = resolve));
-  const writes = () => Object.keys(asking.streaming$.value);
+  const writes = () => Object.keys(asking.writing$.value);
   const id = await asking.ask("s", "When is the rent due?");
   expect(writes()).toEqual([id]);
   asking.stop(id);
@@ -191,7 +191,7 @@ test("a question is answered here from its first moment, and Stop is heard whate
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 
   whenLooked = async () => goOn();
-  await asking.answerAgain(id, "Which rent?");
+  await asking.again(id, "Which rent?");
   await soon(() => expect(asked).toBe(1));
   expect(await turn(id)).toMatchObject({ status: "queued", userMessage: "Which rent?" });
   asking.stop(id);
@@ -200,8 +200,8 @@ test("a question is answered here from its first moment, and Stop is heard whate
 
   whenAsked = async () => {};
   says = ["It ", "goes on."].map((text) => `event: delta\ndata: ${JSON.stringify({ text })}\n\n`).join("");
-  const stopping = asking.streaming$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
-  await asking.answerAgain(id);
+  const stopping = asking.writing$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
+  await asking.again(id);
   await soon(() => expect(writes()).toEqual([]));
   stopping.unsubscribe();
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
@@ -212,12 +212,12 @@ test("who waits for an assistant that takes no question now sees it, and Stop is
   let times = 0;
   refuses = () => (times++, 429);
   const id = await asking.ask("s", "When is the rent due?");
-  await soon(() => expect(asking.streaming$.value[id]?.retryInS).toBe(5));
+  await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
   await vi.waitFor(() => expect(times).toBeGreaterThan(1), 20_000);
-  await soon(() => expect(asking.streaming$.value[id]?.retryInS).toBe(5));
+  await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
   expect((await turn(id)).status).toBe("queued"); // were the app closed now, it would be asked again
   asking.stop(id);
-  await soon(() => expect(asking.streaming$.value).toEqual({}));
+  await soon(() => expect(asking.writing$.value).toEqual({}));
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 });
 
@@ -227,14 +227,14 @@ test("a model's answer outlives one that is stopped, and one that breaks off", a
   await soon(async () => expect((await turn(id)).status).toBe("done"));
   const before = await turn(id);
   whenAsked = async () => asking.stop(id);
-  await asking.answerAgain(id);
-  await soon(() => expect(asking.streaming$.value).toEqual({}));
+  await asking.again(id);
+  await soon(() => expect(asking.writing$.value).toEqual({}));
   expect(await turn(id)).toEqual(before);
-  expect(asking.assistant$.value.keptAnswers).toEqual({}); // who stopped it knows
+  expect(asking.assistant$.value.kept).toEqual({}); // who stopped it knows
   says = 'event: delta\ndata: {"text":"No, "}\n\n';
   whenAsked = async () => {};
-  await asking.answerAgain(id);
-  await soon(() => expect(asking.assistant$.value.keptAnswers).toHaveProperty(id));
+  await asking.again(id);
+  await soon(() => expect(asking.assistant$.value.kept).toHaveProperty(id));
   expect(await turn(id)).toEqual(before);
 });
 
@@ -252,7 +252,7 @@ test("what is remembered stands beside the quotations, and is said to be no docu
 
 test("a document that is quoted counts as used, once a turn, and one that is borrowed does not", async () => {
   await insert(records, "documents", { id: "other" });
-  const house = new AccountContext(ACCOUNT, records, deviceOf(wishes), { base: "" });
+  const house = new House(ACCOUNT, records, deviceOf(wishes), { base: "" });
   await borrow(house, "other", "s");
   const uses = async (id: string) => {
     const { accessCount, lastAccessedAt } = (await records.documents.findOne(id).exec())!;
@@ -261,7 +261,7 @@ test("a document that is quoted counts as used, once a turn, and one that is bor
   const done = async (id: string) =>
     soon(async () => {
       const turn = (await records.episodes.findOne(id).exec())!;
-      expect([turn.status, asking.streaming$.value]).toEqual(["done", {}]);
+      expect([turn.status, asking.writing$.value]).toEqual(["done", {}]);
       return turn;
     });
   const first = await asking.ask("s", "When is the rent due?");
@@ -270,11 +270,11 @@ test("a document that is quoted counts as used, once a turn, and one that is bor
     [1, true],
     [0, false],
   ]);
-  await asking.answerAgain(first);
+  await asking.again(first);
   await done(first);
   expect(await uses("d")).toEqual([1, true]);
   await done(await asking.ask("s", "And what of the rent in May?"));
   expect(await uses("d")).toEqual([2, true]);
-  await includeDocument(house, "other", "s");
+  await include(house, "other", "s");
   expect(await uses("other")).toEqual([0, true]);
 });

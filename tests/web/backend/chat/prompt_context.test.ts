@@ -5,19 +5,17 @@ import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
 import { NOT_FOUND } from "../../../../web/src/core/chat/notFoundAnswer.ts";
 import type { Found } from "../../../../web/src/core/documents/passageIndex.ts";
 import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
-import type { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { buildPromptContext } from "../../../../web/src/backend/chat/prompt_context.ts";
-import type { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
+import type { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { context } from "../../../../web/src/backend/chat/prompt_context.ts";
+import type { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
 import { houseOf, insert, openRows } from "../../device.ts";
 
 const countTokens = async (texts: readonly string[]) => texts.map((text) => text.length / 4);
-const embedding = {
-  embedderIfDownloaded: async () => ({ countTokens }) as unknown as Embedder,
-} as EmbeddingModel;
+const embedding = { ifHere: async () => ({ countTokens }) as unknown as Embedder } as Embedding;
 const place = { documentId: "d", block: 0, chunkIndex: 0, page: 3, section: null };
 const passage = { ...place, filename: "canaries.pdf", text: "Canaries sing at dawn.", score: 1, also: [] };
 const search = async (): Promise<Found> => ({ results: [passage], searched: [], byMeaning: true });
-const searcher = { search } as unknown as DocumentSearch;
+const searcher = { search } as unknown as Searcher;
 
 let records: Records;
 beforeEach(async () => {
@@ -50,7 +48,7 @@ function house(searchesDocuments: boolean) {
 }
 
 test("facts on the topic, what was said before, what is remembered, and passages, within the tier's room", async () => {
-  const { prompt, budget, dropped } = (await buildPromptContext(house(true), embedding, searcher, "b"))!;
+  const { prompt, budget, dropped } = (await context(house(true), embedding, searcher, "b"))!;
   expect(prompt).toContain("- canary.name: Piet\n");
   expect(prompt).not.toContain("940");
   expect(prompt).toContain("[CONVERSATION CONTEXT]\nUser: Is it yellow?\nAssistant: Yes.\n");
@@ -73,18 +71,18 @@ test("quotation and not-found answers enter no prompt", async () => {
     ...untold.map((turn, n) => ({ ...asked, ...turn, id: `a${n}`, sessionId: "s" })),
     ...untold.map((turn, n) => ({ ...asked, ...turn, id: `o${n}`, sessionId: "other" })),
   );
-  const { prompt } = (await buildPromptContext(house(true), embedding, searcher, "b"))!;
+  const { prompt } = (await context(house(true), embedding, searcher, "b"))!;
   expect(prompt).not.toContain("quokka");
   expect(prompt).toContain("User: Does the canary sing?\nUser: Does the canary sing?\n"); // said in this chat
   expect(prompt).toContain("A canary elsewhere? Yes.");
 });
 
 test("a FREE account's has no document section; without what counts there is none at all", async () => {
-  const made = await buildPromptContext(house(false), embedding, searcher, "b");
+  const made = await context(house(false), embedding, searcher, "b");
   expect(made!.prompt).not.toContain("DOCUMENT CONTEXT");
-  const none = { embedderIfDownloaded: async () => null } as unknown as EmbeddingModel;
-  expect(await buildPromptContext(house(true), none, searcher, "b")).toBeNull();
-  expect(await buildPromptContext(house(true), embedding, searcher, "gone")).toBeNull();
+  const none = { ifHere: async () => null } as unknown as Embedding;
+  expect(await context(house(true), none, searcher, "b")).toBeNull();
+  expect(await context(house(true), embedding, searcher, "gone")).toBeNull();
 });
 
 test("a model that is gone when it is to count is started anew by who asks next", async () => {
@@ -92,12 +90,10 @@ test("a model that is gone when it is to count is started anew by who asks next"
   const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
   let lost: unknown[] = [];
   const losing = {
-    embedderIfDownloaded: async () => (lost.length ? { countTokens } : dead),
-    reportLost: (...given: unknown[]) => ((lost = given), null),
-  } as unknown as EmbeddingModel;
-  expect(await buildPromptContext(house(true), losing, searcher, "b")).toBeNull();
+    ifHere: async () => (lost.length ? { countTokens } : dead),
+    lost: (...given: unknown[]) => ((lost = given), null),
+  } as unknown as Embedding;
+  expect(await context(house(true), losing, searcher, "b")).toBeNull();
   expect(lost).toEqual([dead, gone]);
-  expect((await buildPromptContext(house(true), losing, searcher, "b"))!.prompt).toContain(
-    "Canaries sing at dawn.",
-  );
+  expect((await context(house(true), losing, searcher, "b"))!.prompt).toContain("Canaries sing at dawn.");
 });

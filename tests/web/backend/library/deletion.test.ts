@@ -2,9 +2,9 @@
 
 import type { RxCollection } from "rxdb/plugins/core";
 import cases from "../../../conformance/cascade.json";
-import { deleteWithDependents } from "../../../../web/src/backend/library/cascade.ts";
+import { kill } from "../../../../web/src/backend/library/cascade.ts";
 import { deleteDocuments, deleteProject } from "../../../../web/src/backend/library/deletion.ts";
-import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
+import type { House } from "../../../../web/src/backend/account/accountContext.ts";
 import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
 import { insert, openRows, row, stored, T } from "../../device.ts";
 
@@ -38,7 +38,7 @@ test.each(cases.cases)("$name", async (one) => {
     const [name, id] = key.split("/") as [string, string];
     (keys[name] ??= []).push(id);
   }
-  await deleteWithDependents(records, keys);
+  await kill(records, keys);
   await expectDone(records, one);
 });
 
@@ -47,7 +47,7 @@ test.each([
   ["delete a project with its sessions", true],
 ])("%s, as the app asks for it", async (name, withSessions) => {
   const records = await world();
-  await deleteProject({ database: records } as AccountContext, "p", withSessions);
+  await deleteProject({ records } as House, "p", withSessions);
   await expectDone(
     records,
     cases.cases.find((one) => one.name === name)!,
@@ -57,7 +57,7 @@ test.each([
 test("text whose document was never stored goes, too", async () => {
   const records = await openRows();
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
-  await deleteDocuments({ database: records } as AccountContext, ["d"]);
+  await deleteDocuments({ records } as House, ["d"]);
   const tombstone = await stored(records, "vectorEmbeddings", "d.0");
   expect(tombstone).toMatchObject({ _deleted: true, documentId: "d", createdAt: T });
   expect(JSON.stringify(tombstone)).not.toContain("secret");
@@ -69,6 +69,6 @@ test("a page closed in the middle of a delete leaves no text without its documen
   for (const { name, $ } of [records.vectorEmbeddings, records.documents] as RxCollection[]) {
     $.subscribe(({ operation, documentId }) => operation === "DELETE" && gone.push(`${name}/${documentId}`));
   }
-  await deleteDocuments({ database: records } as AccountContext, ["d"]);
+  await deleteDocuments({ records } as House, ["d"]);
   expect(gone).toEqual(["vectorEmbeddings/d.0", "vectorEmbeddings/d.1", "documents/d"]);
 });

@@ -5,8 +5,8 @@ import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
 import { deleteDocuments } from "../../../../web/src/backend/library/deletion.ts";
 import { borrow } from "../../../../web/src/backend/library/documents.ts";
 import { edit } from "../../../../web/src/storage/editRow.ts";
-import { EmbeddingModel, type ServerModel } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
+import { Embedding, type Listed } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
 import { counting, houseOf, insert, openRows, type Counted } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
@@ -14,7 +14,7 @@ const MOST = 5; // chunks: two documents of two each
 
 let records: Records;
 let counted: Counted;
-let searcher: DocumentSearch;
+let searcher: Searcher;
 let model: { hash: string; dims: number } | undefined;
 
 beforeEach(async () => {
@@ -26,8 +26,8 @@ beforeEach(async () => {
     await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0, chunks });
   }
   model = undefined;
-  const house = houseOf(records, () => ({ model: model as ServerModel }));
-  searcher = new DocumentSearch(house, new EmbeddingModel(house), MOST);
+  const house = houseOf(records, () => ({ model: model as Listed }));
+  searcher = new Searcher(house, new Embedding(house), MOST);
 });
 
 /** What was set free has gone as far as it can. */
@@ -112,7 +112,7 @@ test("a question whose reading another one began anew is answered from what that
   const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
   await edit(block, (row) => ({ ...row, chunks: [{ index: 0, start: 0, text: "a fox", tokens: 1 }] }));
   const endSecond = held();
-  const prepared = searcher.preload("only-a");
+  const prepared = searcher.prepare("only-a");
   await turns();
   endFirst();
   await turns();
@@ -127,7 +127,7 @@ test("a model that changes during a question takes nothing from its answer", asy
   const asked = ask("only-a");
   await turns();
   model = { hash: "other", dims: 3 };
-  await searcher.preload("only-b");
+  await searcher.prepare("only-b");
   end();
   expect((await asked).in).toEqual(["a"]);
 });

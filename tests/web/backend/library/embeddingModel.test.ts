@@ -6,15 +6,15 @@ import type { AddressInfo } from "node:net";
 import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { filesOf, folderOf, keysOf } from "../../../../web/src/embedder/modelFiles.ts";
 import type { Request } from "../../../../web/src/embedder/workerMessages.ts";
-import { EmbeddingModel, type ServerModel } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { Embedding, type Listed } from "../../../../web/src/backend/library/embeddingModel.ts";
 import type { SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
-import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
+import { House } from "../../../../web/src/backend/account/accountContext.ts";
 import { openRows } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
 const files = ["model.onnx", "tokenizer.json"].map((path) => ({ path, bytes: 1, sha256: "" }));
 const model = (id: string) =>
-  ({ id, hash: id, dims: 2, prefixes: { query: "", passage: "" }, files }) as unknown as ServerModel;
+  ({ id, hash: id, dims: 2, prefixes: { query: "", passage: "" }, files }) as unknown as Listed;
 
 /** Node has no workers of the browser's kind: this one has started its model when the test says so. */
 class Starting {
@@ -44,7 +44,7 @@ class Starting {
   }
 }
 
-let current: ServerModel;
+let current: Listed;
 let server: Server;
 
 beforeEach(async () => {
@@ -63,12 +63,12 @@ afterEach(() => {
 });
 
 /** `known`: the server's model when it was last asked. */
-async function opened(known?: ServerModel) {
+async function opened(known?: Listed) {
   const account = { userId: "u", ...(known ? { model: known } : {}) } as KnownAccount;
   const accounts = { get: async () => account, update: async () => 0 };
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const house = new AccountContext(account, await openRows(), { accounts } as unknown as Device, { base });
-  return { account, house, base, embedding: new EmbeddingModel(house) };
+  const house = new House(account, await openRows(), { accounts } as unknown as Device, { base });
+  return { account, house, base, embedding: new Embedding(house) };
 }
 
 const worker = (n: number) => soon(() => (expect(Starting.all).toHaveLength(n), Starting.all[n - 1]!));
@@ -80,7 +80,7 @@ const tick = () => fetch(`http://127.0.0.1:${(server.address() as AddressInfo).p
 async function goneOver() {
   const { account, house, embedding } = await opened();
   current = model("one");
-  const before = embedding.startEmbedder();
+  const before = embedding.embedder();
   await soon(() => expect(Starting.all).toHaveLength(1));
   current = model("two");
   house.account$.next({ ...account, model: current });
@@ -92,7 +92,7 @@ async function goneOver() {
 test("the one before is not started to its end, and says nothing more", async () => {
   const { embedding, before, first, second } = await goneOver();
   second.answer({ kind: "answer" });
-  expect((await embedding.startEmbedder())?.manifest.hash).toBe("two");
+  expect((await embedding.embedder())?.manifest.hash).toBe("two");
   first.answer({ kind: "answer" });
   expect(await before).toBeNull();
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "two" });
@@ -104,7 +104,7 @@ test("that the one before could not be started takes nothing from the one there 
   first.answer({ kind: "error", message: "No room." });
   await before;
   second.answer({ kind: "answer" });
-  expect((await embedding.startEmbedder())?.manifest.hash).toBe("two");
+  expect((await embedding.embedder())?.manifest.hash).toBe("two");
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "two" });
   expect(Starting.all).toHaveLength(2);
 });
@@ -113,18 +113,18 @@ test("a storage that cannot be looked at once costs neither a search nor the mod
   current = model("one");
   const { embedding } = await opened(current);
   vi.stubGlobal("caches", { open: () => Promise.reject(new Error("The storage is busy.")) });
-  expect(await embedding.embedderIfDownloaded()).toBeNull();
-  await embedding.ensureDownloaded();
-  expect(await embedding.startEmbedder()).toBeNull();
+  expect(await embedding.ifHere()).toBeNull();
+  await embedding.fetch();
+  expect(await embedding.embedder()).toBeNull();
   expect(embedding.state$.value).toEqual({ kind: "failed", message: "The storage is busy." });
   vi.stubGlobal("caches", undefined);
-  const embedder = embedding.startEmbedder();
+  const embedder = embedding.embedder();
   (await worker(1)).answer({ kind: "answer" });
   expect((await embedder)?.manifest.hash).toBe("one");
 });
 
 /** All of the model is on this device. */
-function keepHere(kept: ServerModel, base: string): void {
+function keepHere(kept: Listed, base: string): void {
   vi.stubGlobal("location", { origin: base });
   const urls = filesOf(kept).flatMap((file) => keysOf(folderOf(kept, base) + file.path, file));
   vi.stubGlobal("caches", { open: async () => ({ keys: async () => urls.map((url) => ({ url })) }) });
@@ -134,18 +134,18 @@ test("a model that was lost is ended, started anew by who asks next, and lost on
   const { embedding, base } = await opened(model("one"));
   keepHere(model("one"), base);
   server.close(); // offline
-  const first = embedding.embedderIfDownloaded();
+  const first = embedding.ifHere();
   (await worker(1)).answer({ kind: "answer" });
   const lost = (await first)!;
-  embedding.reportLost(lost, new Error("Out of memory."));
+  embedding.lost(lost, new Error("Out of memory."));
   expect(Starting.all[0]!.terminated).toBe(true);
   expect(embedding.state$.value).toEqual({ kind: "failed", message: "Out of memory." });
-  const second = embedding.embedderIfDownloaded();
+  const second = embedding.ifHere();
   (await worker(2)).answer({ kind: "answer" });
   const next = await second;
-  embedding.reportLost(lost, new Error("The embedder is closed.")); // who waited for it as well
+  embedding.lost(lost, new Error("The embedder is closed.")); // who waited for it as well
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "one" });
-  expect(await embedding.startEmbedder()).toBe(next);
+  expect(await embedding.embedder()).toBe(next);
   expect(Starting.all[1]!.terminated).toBe(false);
 });
 
@@ -162,7 +162,7 @@ test("a download that failed is tried again: later each time, when the server is
     (await worker(n)).answer({ kind: "error", message: "It broke off." });
     await soon(() => expect(embedding.state$.value).not.toBe(before));
   };
-  embedding.start({ summary$, isAway$: NEVER, reconnected$: back$ });
+  embedding.start({ summary$, isAway$: NEVER, back$ });
   await worker(1);
   vi.advanceTimersByTime(2_500); // the sync has settled
   await fail(1);

@@ -1,9 +1,9 @@
 /** What is found as one types, with the real database: each row is read once, not once a letter. */
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
-import { updateSession } from "../../../../web/src/backend/chat/sessions.ts";
+import { changeSession } from "../../../../web/src/backend/chat/sessions.ts";
 import { deleteDocuments } from "../../../../web/src/backend/library/deletion.ts";
-import { QuickSearch } from "../../../../web/src/backend/library/quickSearch.ts";
+import { Finder } from "../../../../web/src/backend/library/quickSearch.ts";
 import { counting, houseOf, insert, openRows } from "../../device.ts";
 
 const [DOCUMENTS, SESSIONS, EPISODES] = [100, 200, 5_000];
@@ -19,37 +19,37 @@ test("all of a large account is found, read once", async () => {
   await insert(records, "sessions", ...sessions);
   await insert(records, "episodes", ...times(EPISODES, (n) => ({ id: `e${n}`, sessionId: `s${n % 200}` })));
   await insert(records, "facts", { id: "f", key: "home", value: "Harbour Street" });
-  const finder = new QuickSearch(records);
+  const finder = new Finder(records);
   const before = read();
   const since = () => read().map((count, at) => count - before[at]!);
 
-  for (const typed of ["", "t", "tr", "tri", "trip", "trip 1", "trip 19"]) await finder.search(typed);
+  for (const typed of ["", "t", "tr", "tri", "trip", "trip 1", "trip 19"]) await finder.find(typed);
   expect(since()).toEqual([DOCUMENTS, SESSIONS, 1, 0]);
-  const titles = (await finder.search("TRIP 19")).map(({ title }) => title);
+  const titles = (await finder.find("TRIP 19")).map(({ title }) => title);
   expect(titles).toEqual([199, 198, 197, 196, 195, 194].map((n) => `Trip number ${n}`)); // newest first
-  expect((await finder.search("ete 42")).map(({ id }) => id)).toEqual(["d42"]);
-  expect(await finder.search("street")).toEqual([
+  expect((await finder.find("ete 42")).map(({ id }) => id)).toEqual(["d42"]);
+  expect(await finder.find("street")).toEqual([
     { kind: "fact", id: "f", title: "home", detail: "Harbour Street" },
   ]);
   expect(since()).toEqual([DOCUMENTS, SESSIONS, 1, 0]);
 
   const house = houseOf(records);
-  await updateSession(house, "s3", { title: "Renamed" });
+  await changeSession(house, "s3", { title: "Renamed" });
   await deleteDocuments(house, ["d42"]);
-  expect((await finder.search("renamed")).map(({ id }) => id)).toEqual(["s3"]);
-  expect(await finder.search("ete 42")).toEqual([]);
+  expect((await finder.find("renamed")).map(({ id }) => id)).toEqual(["s3"]);
+  expect(await finder.find("ete 42")).toEqual([]);
   expect(since()[3]).toBe(0);
 });
 
 test("rows that could not be read are read when they are wanted again", async () => {
   const records = await openRows();
   await insert(records, "facts", { id: "f", key: "home", value: "Harbour Street" });
-  const finder = new QuickSearch(records);
+  const finder = new Finder(records);
   const { find } = records.facts;
   records.facts.find = () => {
     throw new Error("The disk does not answer.");
   };
-  await expect(finder.search("home")).rejects.toThrow("The disk does not answer.");
+  await expect(finder.find("home")).rejects.toThrow("The disk does not answer.");
   records.facts.find = find;
-  expect((await finder.search("home")).map(({ id }) => id)).toEqual(["f"]);
+  expect((await finder.find("home")).map(({ id }) => id)).toEqual(["f"]);
 });

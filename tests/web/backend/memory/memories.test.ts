@@ -1,19 +1,19 @@
 /** Projects and memories as a device writes them, with the real database and no server. */
 
-import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
+import type { House } from "../../../../web/src/backend/account/accountContext.ts";
 import {
   addMemory,
-  restoreVersion,
+  chooseEarlier,
   deleteMemory,
   pinMemory,
 } from "../../../../web/src/backend/memory/memories.ts";
-import { updateProject, moveSession } from "../../../../web/src/backend/memory/projects.ts";
-import { ensureSession } from "../../../../web/src/backend/chat/sessions.ts";
+import { changeProject, moveSession } from "../../../../web/src/backend/memory/projects.ts";
+import { beginSession } from "../../../../web/src/backend/chat/sessions.ts";
 import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
 import { houseOf, insert, openRows, stored, T } from "../../device.ts";
 
 let records: Records;
-let house: AccountContext;
+let house: House;
 beforeEach(async () => {
   records = await openRows();
   house = Object.assign(houseOf(records), { madeAt: () => new Date().toISOString() });
@@ -30,8 +30,8 @@ const chain = () =>
 
 test("a conversation that begins in a project is in it from its first row on; in one that is gone, in none", async () => {
   await insert(records, "projects", { id: "p" });
-  await ensureSession(house, "s", "When is the rent due?", "p");
-  await ensureSession(house, "t", "And the other?", "gone");
+  await beginSession(house, "s", "When is the rent due?", "p");
+  await beginSession(house, "t", "And the other?", "gone");
   expect(await at("sessions", "s")).toMatchObject({ projectId: "p", title: "When is the rent due?" });
   expect(await at("sessions", "t")).not.toHaveProperty("projectId");
 });
@@ -46,7 +46,7 @@ test("a conversation goes into a project and back", async () => {
 
 test("a description that is taken away is gone", async () => {
   await insert(records, "projects", { id: "p", description: "secret" });
-  await updateProject(house, "p", { name: "Flat", description: "" });
+  await changeProject(house, "p", { name: "Flat", description: "" });
   const row = await at("projects", "p");
   expect(row).toMatchObject({ name: "Flat" });
   expect(row).not.toHaveProperty("description");
@@ -67,7 +67,7 @@ test("pinning is not saying it again", async () => {
 
 test("the earlier one is used again, and the later one is history", async () => {
   await chain();
-  await restoreVersion(house, "old");
+  await chooseEarlier(house, "old");
   const [old, later] = [await at("memories", "old"), await at("memories", "new")];
   expect(old).toMatchObject({ supersedes: "new" });
   expect(old).not.toHaveProperty("supersededBy");

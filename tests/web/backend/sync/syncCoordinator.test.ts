@@ -3,8 +3,8 @@
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { RxStorage } from "rxdb/plugins/core";
 import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
-import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
-import { SyncCoordinator, type SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { Syncing, type SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { collectionOf, insert, openRows, row } from "../../device.ts";
 import { answering } from "../../uploads.ts";
 import { soon } from "../../../soon.ts";
@@ -45,7 +45,7 @@ async function begun(base: string, storage?: RxStorage<any, any>) {
   const records = await openRows(storage);
   const account = { userId: crypto.randomUUID(), epoch: "epoch" } as KnownAccount;
   const device = { accounts: { get: async () => account, update: async () => 0 } } as unknown as Device;
-  const syncing = new SyncCoordinator(new AccountContext(account, records, device, { base }));
+  const syncing = new Syncing(new House(account, records, device, { base }));
   onTestFinished(() => syncing.stop());
   const said: SyncSummary[] = [];
   syncing.summary$.subscribe((summary) => said.push(summary));
@@ -127,5 +127,5 @@ test("who waits for what was written to be sent waits no longer when the clock i
     .mockReturnValue(noon - 3_600_000);
   onTestFinished(() => clock.mockRestore());
   const late = new Promise((resolve) => setTimeout(resolve, 2_000, "late"));
-  expect(await Promise.race([syncing.waitUntilPushed(100), late])).toBe(false);
+  expect(await Promise.race([syncing.sent(100), late])).toBe(false);
 });

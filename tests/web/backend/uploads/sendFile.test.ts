@@ -138,7 +138,7 @@ test("what the server embeds is over when everything is forgotten", async () => 
 
 test("what the server embeds is done when its row says so", async () => {
   const desk = await followed();
-  desk.syncing.embeddingProgress$.next({ f: { done: 2, of: 3 } });
+  desk.syncing.embedding$.next({ f: { done: 2, of: 3 } });
   expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });
   await insert(records, "documents", { id: "f", status: "ready" });
   await until(desk, "f", "done");

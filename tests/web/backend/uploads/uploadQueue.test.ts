@@ -2,7 +2,7 @@
 
 import { deleteDocuments, deleteSession } from "../../../../web/src/backend/library/deletion.ts";
 import { isWorthAnotherTry } from "../../../../web/src/core/documents/uploadTask.ts";
-import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { stageLabel } from "../../../../web/src/ui/documents/uploadText.ts";
 import { insert, stored, T } from "../../device.ts";
 import {
@@ -63,7 +63,7 @@ test("a half document for whose text there is no room keeps its file, says so, a
   expect(isWorthAnotherTry(desk.task("f")!)).toBe(true);
   expect(stageLabel(desk.task("f")!)).toContain("is kept on this device");
   expect([...desk.files.rows.keys()]).toEqual(["f"]);
-  await desk.uploads.retry("f");
+  await desk.uploads.again("f");
   await until(desk, "f", "done");
   expect(await texts("f")).toBe(TEXT);
 });
@@ -111,8 +111,8 @@ test("what another tab works at is not waited for by the documents behind it", a
   await insertBrokenOff("a", "b");
   void navigator.locks.request("vademecum-file-a", () => new Promise(() => {}));
   const desk = openUploads(records);
-  desk.uploads.retryEmbedding("a");
-  desk.uploads.retryEmbedding("b");
+  desk.uploads.embedAgain("a");
+  desk.uploads.embedAgain("b");
   await until(desk, "b", "done");
   expect(desk.task("a")).toBeUndefined();
 });
@@ -126,7 +126,7 @@ test("what failed before everything was forgotten is not tried again after it", 
   desk.house.account$.next({ ...desk.house.account, forgottenAt: FAR });
   await until(desk, id, "cancelled");
   desk.files.put = async (file) => void desk.files.rows.set(file.id, file);
-  await desk.uploads.retry(id);
+  await desk.uploads.again(id);
   expect(desk.files.rows.size).toBe(0);
 });
 
@@ -139,7 +139,7 @@ test("who cancels embedding that was resumed keeps the document", async () => {
   await until(desk, "a", "embedding");
   await desk.uploads.cancel("a");
   expect(desk.task("a")).toMatchObject({ stage: "cancelled", documentId: "a" });
-  desk.uploads.retryEmbedding("a");
+  desk.uploads.embedAgain("a");
   release();
   await until(desk, "a", "done"); // after whatever the cancelling began
   expect(await documents()).toEqual(["a"]);
@@ -201,7 +201,7 @@ test("all that failed and may not the next time is tried again with one press", 
   await desk.uploads.add([new File([""], "empty.txt")], null);
   const [a, b, empty] = desk.uploads.tasks$.value.map(({ id }) => id) as [string, string, string];
   await until(desk, empty, "failed");
-  await desk.uploads.retryAll();
+  await desk.uploads.allAgain();
   await soon(async () => expect(await documents()).toEqual([a, b].sort()));
   expect(desk.task(empty)).toMatchObject({ stage: "failed", code: "EMPTY" });
 });
@@ -209,9 +209,7 @@ test("all that failed and may not the next time is tried again with one press", 
 test("who cancels while the words of a file are counted, or written, keeps none of them", async () => {
   let count = (_: number[]) => {};
   const countTokens = () => new Promise<number[]>((resolve) => (count = resolve));
-  const ifHere = vi
-    .spyOn(EmbeddingModel.prototype, "embedderIfDownloaded")
-    .mockResolvedValue({ countTokens } as any);
+  const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue({ countTokens } as any);
   onTestFinished(() => ifHere.mockRestore());
   const desk = openUploads(records);
   const [counted, written] = ["counted", "written"] as const;
@@ -277,7 +275,7 @@ test("what is still to be looked at when the app is left is not looked for in cl
   const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
   onTestFinished(() => complaints.mockRestore());
   await records.close();
-  desk.uploads.retryEmbedding("d");
+  desk.uploads.embedAgain("d");
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(complaints).not.toHaveBeenCalled();
 });

@@ -2,10 +2,10 @@
 
 import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
 import { written } from "../../../../web/src/core/chat/storedSentences.ts";
-import { waitForUploads } from "../../../../web/src/backend/uploads/waitForUploads.ts";
-import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
-import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
+import { arrived } from "../../../../web/src/backend/uploads/waitForUploads.ts";
+import { Asking } from "../../../../web/src/backend/chat/answerQuestion.ts";
+import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
 import { insert, openRows, row } from "../../device.ts";
 import { answering, openUploads, withBrowserParts, type Desk } from "../../uploads.ts";
 import { soon } from "../../../soon.ts";
@@ -19,13 +19,13 @@ beforeAll(withBrowserParts);
 beforeEach(async () => void (records = await openRows()));
 
 interface Conversation extends Desk {
-  asking: AnswerService;
+  asking: Asking;
 }
 
 function begin(base?: string): Conversation {
   const desk = openUploads(records, base === undefined ? {} : { base });
-  const searcher = new DocumentSearch(desk.house, new EmbeddingModel(desk.house));
-  const asking = new AnswerService(desk.house, desk.syncing, async () => searcher, desk.uploads);
+  const searcher = new Searcher(desk.house, new Embedding(desk.house));
+  const asking = new Asking(desk.house, desk.syncing, async () => searcher, desk.uploads);
   desk.hear(base === undefined ? "offline" : "live");
   return { ...desk, asking };
 }
@@ -40,7 +40,7 @@ const answered = (id: string) =>
 /** What is under way would go on in rows that are closed. */
 const cancelAll = ({ uploads }: Desk) =>
   Promise.all(uploads.tasks$.value.map(({ id }) => uploads.cancel(id)));
-const awaited = ({ asking }: Conversation, id: string) => asking.streaming$.value[id]?.awaitedFiles;
+const awaited = ({ asking }: Conversation, id: string) => asking.writing$.value[id]?.awaits;
 
 /** A server that takes files and says nothing more of them; the assistant is none. */
 const silent = () =>
@@ -97,9 +97,9 @@ test("Stop ends the waiting: nothing of it is left", async () => {
   await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
   asking.stop(id);
   expect((await answered(id)).status).toBe("stopped");
-  await soon(() => expect(asking.streaming$.value).toEqual({}));
+  await soon(() => expect(asking.writing$.value).toEqual({}));
   await cancelAll(conversation);
-  await soon(() => expect(asking.streaming$.value).toEqual({}));
+  await soon(() => expect(asking.writing$.value).toEqual({}));
 });
 
 test("what the server has read is waited for until it is here", async () => {
@@ -125,7 +125,7 @@ test("a file of which nothing is heard any more is not waited for", async () => 
   const conversation = begin(await silent());
   const { house, uploads } = conversation;
   await uploads.add([LEASE], "s");
-  const missing = await waitForUploads(house, uploads, "s", () => {}, new AbortController().signal, 300);
+  const missing = await arrived(house, uploads, "s", () => {}, new AbortController().signal, 300);
   expect(missing).toMatchObject([{ name: "lease.txt" }]);
   await cancelAll(conversation);
 });

@@ -2,14 +2,14 @@
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { streamAnswer, type AnswerEnd } from "../../../../web/src/backend/chat/assistantClient.ts";
+import { answer, type Ending } from "../../../../web/src/backend/chat/assistantClient.ts";
 import { isForNow, patiently } from "../../../../web/src/lib/backoff/retryWhileBusy.ts";
 
 type Refused = [status: number, code: string, retryAfter?: string];
 
 let server: Server;
 let asked: number[] = [];
-let ending: AnswerEnd;
+let ending: Ending;
 let finish = "stop";
 let waits: number[] = [];
 
@@ -40,7 +40,7 @@ async function asking(refusals: Refused[], patienceS: number, signal = new Abort
     restart: () => void told.splice(0),
   };
   const wait = (seconds: number) => void waits.push(seconds);
-  ending = await patiently(() => streamAnswer(wire, question, listener, signal), signal, wait, patienceS);
+  ending = await patiently(() => answer(wire, question, listener, signal), signal, wait, patienceS);
   return told.join("");
 }
 

@@ -7,16 +7,16 @@ import type { Wire } from "../../lib/http.ts";
 import { newId } from "../../core/schema/uuid7.ts";
 import { nowAfter } from "../../core/schema/timestamps.ts";
 
-export class AccountContext {
+export class House {
   /** What is known of the account at this moment, whichever tab has learnt it. */
   readonly account$: BehaviorSubject<KnownAccount>;
 
   constructor(
     account: KnownAccount,
-    readonly database: Records,
+    readonly records: Records,
     readonly device: Device,
-    readonly server: Wire,
-    readonly releaseLock: () => void = () => {},
+    readonly wire: Wire,
+    readonly leave: () => void = () => {},
   ) {
     this.account$ = new BehaviorSubject(account);
   }
@@ -38,14 +38,14 @@ export class AccountContext {
   /** Its rows are closed, and another tab may take the account from the device. */
   async close(): Promise<void> {
     try {
-      await this.database.close();
+      await this.records.close();
     } finally {
-      this.releaseLock();
+      this.leave();
     }
   }
 
   /** When what is made now was made. */
-  newRowTime(): string {
+  madeAt(): string {
     return nowAfter(this.account.forgottenAt);
   }
 }
@@ -53,8 +53,8 @@ export class AccountContext {
 export const now = (): string => new Date().toISOString();
 
 /** The fields that every new row begins with. */
-export function newRowFields(context: AccountContext, id = newId()) {
-  const at = context.newRowTime();
+export function begun(house: House, id = newId()) {
+  const at = house.madeAt();
   return { id, createdAt: at, updatedAt: at };
 }
 

@@ -9,66 +9,62 @@ import { askedOn } from "../../core/schema/storedSchemaVersion.ts";
 
 /** Tabs that were told to leave need a moment; one that the system has frozen never answers. */
 const TIMEOUT_MS = 10_000;
-const REQUEST_INTERVAL_MS = 500;
+const ASK_MS = 500;
 
 /** How far it is with opening: it waits for other tabs, or need not wait any longer. */
-export type OpeningListener = (kind: "waits" | "opening") => void;
+export type Tell = (kind: "waits" | "opening") => void;
 
-const lockNameOf = (userId: string) => `vademecum-account-${userId}`;
+const nameOf = (userId: string) => `vademecum-account-${userId}`;
 
 /** Resolves when the account is not being removed or changed, with what ends the presence of this tab. */
-export function acquireSharedLock(userId: string, onState: OpeningListener): Promise<() => void> {
-  const waitingTimer = setTimeout(() => onState("waits"), TIMEOUT_MS);
-  return new Promise((resolve, reject) => {
-    const holdLock = () => {
-      clearTimeout(waitingTimer);
-      onState("opening");
-      return new Promise<void>((release) => resolve(release));
+export function enter(userId: string, tell: Tell): Promise<() => void> {
+  const late = setTimeout(() => tell("waits"), TIMEOUT_MS);
+  return new Promise((entered, failed) => {
+    const stay = () => {
+      clearTimeout(late);
+      tell("opening");
+      return new Promise<void>((leave) => entered(leave));
     };
-    navigator.locks.request(lockNameOf(userId), { mode: "shared" }, holdLock).catch(reject);
+    navigator.locks.request(nameOf(userId), { mode: "shared" }, stay).catch(failed);
   });
 }
 
 /** Does `work` while no tab has the account open. Throws `OPEN_ELSEWHERE`, and nothing was done, if one stays. */
-export async function withExclusiveLock(userId: string, work: () => Promise<void>): Promise<void> {
+export async function alone(userId: string, work: () => Promise<void>): Promise<void> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  let hasLock = false;
+  let begun = false;
   try {
-    await navigator.locks.request(lockNameOf(userId), { signal }, () => {
-      hasLock = true;
+    await navigator.locks.request(nameOf(userId), { signal }, () => {
+      begun = true;
       return work();
     });
   } catch (error) {
-    throw signal.aborted && !hasLock ? new Coded("OPEN_ELSEWHERE") : error;
+    throw signal.aborted && !begun ? new Coded("OPEN_ELSEWHERE") : error;
   }
 }
 
 /** The same if no tab has it open at this moment; else nothing is done. */
-export async function withExclusiveLockIfFree(userId: string, work: () => Promise<void>): Promise<void> {
-  await navigator.locks.request(lockNameOf(userId), { ifAvailable: true }, async (lock) => {
+export async function ifAlone(userId: string, work: () => Promise<void>): Promise<void> {
+  await navigator.locks.request(nameOf(userId), { ifAvailable: true }, async (lock) => {
     if (lock) await work();
   });
 }
 
 /** The same, however long it takes: those who have it open are asked, again and again, and this tab says that it waits. */
-export async function waitForExclusiveLock(
-  userId: string,
-  work: () => Promise<void>,
-  onState: OpeningListener,
-): Promise<void> {
+export async function aloneAtLast(userId: string, work: () => Promise<void>, tell: Tell): Promise<void> {
   const others = new BroadcastChannel(askedOn(userId));
-  const requestTimer = setInterval(() => {
-    onState("waits");
+  const asking = setInterval(() => {
+    tell("waits");
     others.postMessage(null);
-  }, REQUEST_INTERVAL_MS);
+  }, ASK_MS);
   try {
-    await navigator.locks.request(lockNameOf(userId), () => {
-      clearInterval(requestTimer);
-      onState("opening");
+    await navigator.locks.request(nameOf(userId), () => {
+      clearInterval(asking);
+      tell("opening");
       return work();
     });
   } finally {
-    clearInterval(requestTimer);
+    clearInterval(asking);
     others.close();
   }
 }

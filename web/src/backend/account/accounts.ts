@@ -4,10 +4,10 @@ import type { Device, KnownAccount, Limits, Usage } from "../../storage/deviceDa
 import { compact, remove as removeRecords } from "../../storage/accountDatabase.ts";
 import { Refusal, request, send, type Wire } from "../../lib/http.ts";
 import { Coded } from "../../core/errors.ts";
-import { now, type AccountContext } from "./accountContext.ts";
-import { withExclusiveLock } from "./accountLocks.ts";
+import { now, type House } from "./accountContext.ts";
+import { alone } from "./accountLocks.ts";
 
-const PROFILE_TIMEOUT_MS = 2_000;
+const TIMEOUT_MS = 2_000;
 
 /** `GET /v1/me`. */
 export interface Profile {
@@ -16,7 +16,7 @@ export interface Profile {
   tier: KnownAccount["tier"];
   limits: Limits;
   /** Null: the server cannot open the account's file at the moment. */
-  readUsage: { documents: number; bytes: number } | null;
+  usage: { documents: number; bytes: number } | null;
   /** While the server changes its model: how many blocks the new one has embedded. */
   reembedding: { done: number; of: number } | null;
 }
@@ -25,7 +25,7 @@ export interface Profile {
  * For requests of one account alone. All tabs of a browser share one cookie: while it is somebody else's, the server
  * refuses these as it does those of a browser that is signed out, and the rows of two accounts never mix.
  */
-export function withAccountHeader(wire: Wire, { userId }: Pick<KnownAccount, "userId">): Wire {
+export function wireOf(wire: Wire, { userId }: Pick<KnownAccount, "userId">): Wire {
   return { ...wire, headers: { ...wire.headers, "x-vademecum-account": userId } };
 }
 
@@ -33,34 +33,34 @@ export function withAccountHeader(wire: Wire, { userId }: Pick<KnownAccount, "us
  * The account to open: the one that was just chosen, else whom the server knows this browser as, else, when the server
  * is away or has signed it out, who used this device last. Undefined: nobody, so one has to sign in.
  */
-export async function findCurrentAccount(device: Device, wire: Wire): Promise<KnownAccount | undefined> {
+export async function whoIsHere(device: Device, wire: Wire): Promise<KnownAccount | undefined> {
   const last = await device.lastAccount();
   if (last?.isWanted) return last;
   // Who has used this device need not wait for a network that takes and gives nothing.
-  const init = last ? { signal: AbortSignal.timeout(PROFILE_TIMEOUT_MS) } : {};
+  const init = last ? { signal: AbortSignal.timeout(TIMEOUT_MS) } : {};
   try {
-    return await saveProfile(device, await request<Profile>(wire, "/v1/me", init));
+    return await welcome(device, await request<Profile>(wire, "/v1/me", init));
   } catch {
     return last;
   }
 }
 
 /** It is open: that it was chosen counts once, however often it took to open it. */
-export async function markOpened(device: Device, { userId, isWanted }: KnownAccount): Promise<void> {
+export async function opened(device: Device, { userId, isWanted }: KnownAccount): Promise<void> {
   if (!isWanted) return;
   await device.accounts.update(userId, { isWanted: false }).catch(console.error); // no room is no reason
 }
 
 /** Tier, limits and usage as the server has them now. While it is away, what it said last is as good as anything. */
-export async function refreshAccount({ account, device, server: wire }: AccountContext): Promise<void> {
-  const profile = await fetchProfile(wire).catch(() => undefined);
-  if (profile?.userId === account.userId) await saveProfile(device, profile);
+export async function refresh({ account, device, wire }: House): Promise<void> {
+  const found = await profile(wire).catch(() => undefined);
+  if (found?.userId === account.userId) await welcome(device, found);
 }
 
 /** What of the limits is taken: as the server counts it now or, when it is away, as it last did. */
-export async function usage(context: AccountContext): Promise<Usage | null> {
-  await refreshAccount(context);
-  return (await context.device.accounts.get(context.account.userId))?.usage ?? null;
+export async function usage(house: House): Promise<Usage | null> {
+  await refresh(house);
+  return (await house.device.accounts.get(house.account.userId))?.usage ?? null;
 }
 
 export async function signIn(
@@ -68,27 +68,21 @@ export async function signIn(
   wire: Wire,
   email: string,
   password: string,
-  expectedUserId?: string,
+  expected?: string,
 ): Promise<KnownAccount> {
   await send(wire, "/v1/sign-in", { method: "POST", body: JSON.stringify({ email, password }) });
-  const profile = await fetchProfile(wire);
-  return expectedUserId && profile.userId !== expectedUserId
-    ? toStoredAccount(profile)
-    : saveProfile(device, profile);
+  const found = await profile(wire);
+  return expected && found.userId !== expected ? asKnown(found) : welcome(device, found);
 }
 
 /**
  * Signs this browser in again, as the same account: nothing on the device changes. Who turns out to be somebody else is
  * signed out at once, so that two accounts never mix.
  */
-export async function signInAgain(
-  { account, device }: AccountContext,
-  wire: Wire,
-  password: string,
-): Promise<void> {
+export async function signInAgain({ account, device }: House, wire: Wire, password: string): Promise<void> {
   const { userId, email } = account;
-  const signedIn = await signIn(device, wire, email, password, userId);
-  if (signedIn.userId === userId) return;
+  const found = await signIn(device, wire, email, password, userId);
+  if (found.userId === userId) return;
   await signOut(wire);
   throw new Coded("OTHER_ACCOUNT");
 }
@@ -109,23 +103,23 @@ export async function changePassword(wire: Wire, current: string, password: stri
 }
 
 /** As the server knows the account now. */
-export function fetchProfile(wire: Wire): Promise<Profile> {
+export function profile(wire: Wire): Promise<Profile> {
   return request<Profile>(wire, "/v1/me");
 }
 
 /** The accounts that have rows on this device, whoever used it last first. */
-export async function listStoredAccounts(device: Device): Promise<KnownAccount[]> {
+export async function keptAccounts(device: Device): Promise<KnownAccount[]> {
   return device.accounts.orderBy("usedAt").reverse().toArray();
 }
 
 /** Opens this account, of those kept here, the next time: also when the server says that somebody else is here. */
-export async function selectStoredAccount(device: Device, userId: string): Promise<void> {
+export async function openKept(device: Device, userId: string): Promise<void> {
   await device.accounts.update(userId, { usedAt: now(), isWanted: true });
 }
 
 /** Takes an account from this device, when no tab has it open. The server keeps what it has. */
-export function wipeAccount(device: Device, userId: string): Promise<void> {
-  return withExclusiveLock(userId, async () => {
+export function wipe(device: Device, userId: string): Promise<void> {
+  return alone(userId, async () => {
     // If only some rows are removed, the next sync starts from zero and restores the rest.
     await device.accounts.update(userId, { round: crypto.randomUUID() }).catch(console.error); // the disk may be full
     await removeRecords(userId);
@@ -135,18 +129,15 @@ export function wipeAccount(device: Device, userId: string): Promise<void> {
 }
 
 /** What the server says takes its place beside what this device knows, which may change at the same moment. */
-function saveProfile(device: Device, profile: Profile): Promise<KnownAccount> {
+function welcome(device: Device, found: Profile): Promise<KnownAccount> {
   return device.transaction("rw", device.accounts, async () => {
-    const account: KnownAccount = {
-      ...(await device.accounts.get(profile.userId)),
-      ...toStoredAccount(profile),
-    };
+    const account: KnownAccount = { ...(await device.accounts.get(found.userId)), ...asKnown(found) };
     await device.accounts.put(account);
     return account;
   });
 }
 
-function toStoredAccount({ userId, email, tier, limits, readUsage: usage }: Profile): KnownAccount {
+function asKnown({ userId, email, tier, limits, usage }: Profile): KnownAccount {
   const at = now();
   return { userId, email, tier, limits, usedAt: at, ...(usage ? { usage: { ...usage, at } } : {}) };
 }

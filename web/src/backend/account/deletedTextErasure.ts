@@ -8,26 +8,26 @@
 import type { Device, Leftover } from "../../storage/deviceDatabase.ts";
 import { ALL, recover, rewriteStorages } from "../../storage/accountDatabase.ts";
 import { askedOn, ERASE, ERASE_NOW, forgettingLockOf } from "../../core/schema/storedSchemaVersion.ts";
-import { now, type AccountContext } from "./accountContext.ts";
-import { withExclusiveLockIfFree } from "./accountLocks.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
+import { now, type House } from "./accountContext.ts";
+import { ifAlone } from "./accountLocks.ts";
+import type { Syncing } from "../sync/syncCoordinator.ts";
 
-const MAX_AGE_MS = 24 * 3_600_000;
-const MAX_DELETES = 200;
-const CHECK_INTERVAL_MS = 60_000;
+const DUE_MS = 24 * 3_600_000;
+const DUE_DELETES = 200;
+const LOOK_MS = 60_000;
 /** Another page that stays open, or a rewrite that fails, must not make the pages reload every minute. */
-const MAX_BACKOFF_MS = 24 * 3_600_000;
+const MOST_BACKOFF_MS = 24 * 3_600_000;
 
 export function isDue({ since, deletes, atOnce }: Leftover, at = Date.now()): boolean {
-  return atOnce === true || deletes >= MAX_DELETES || at - Date.parse(since) >= MAX_AGE_MS;
+  return atOnce === true || deletes >= DUE_DELETES || at - Date.parse(since) >= DUE_MS;
 }
 
 /**
  * Rewrite what is due, before an account is opened. What fails is tried again the next time. Throws if a complete copy
  * cannot be copied back, for instance because the disk is full: the copy stays, and the account must not be opened.
  */
-export async function eraseDeletedText(device: Device, userId: string): Promise<void> {
-  await withExclusiveLockIfFree(userId, async () => {
+export async function eraseLeftover(device: Device, userId: string): Promise<void> {
+  await ifAlone(userId, async () => {
     await recover(userId);
     const leftover = (await device.accounts.get(userId))?.leftover;
     if (!leftover || !isDue(leftover) || !(await hasRoom())) return;
@@ -48,40 +48,40 @@ export async function hasRoom(): Promise<boolean> {
 }
 
 /** Notes deletes in the tab that syncs, which hears of all of them, and asks the pages to make way when they are due. */
-export class DeletedTextTracker {
-  readonly #context: AccountContext;
-  readonly #syncing: SyncCoordinator;
+export class Leftovers {
+  readonly #house: House;
+  readonly #syncing: Syncing;
   readonly #pages: BroadcastChannel;
-  readonly #timer: ReturnType<typeof setInterval>;
-  #recording: Promise<unknown> = Promise.resolve();
+  readonly #looking: ReturnType<typeof setInterval>;
+  #noting: Promise<unknown> = Promise.resolve();
 
-  constructor(context: AccountContext, syncing: SyncCoordinator) {
-    this.#context = context;
+  constructor(house: House, syncing: Syncing) {
+    this.#house = house;
     this.#syncing = syncing;
-    this.#pages = new BroadcastChannel(askedOn(context.account.userId));
-    for (const [name, collection] of Object.entries(context.database.collections)) {
+    this.#pages = new BroadcastChannel(askedOn(house.account.userId));
+    for (const [name, collection] of Object.entries(house.records.collections)) {
       collection.eventBulks$.subscribe(({ events }) => {
         const deletes = events.filter(({ documentData }) => documentData._deleted).length;
-        if (deletes > 0 && this.#syncing.engine) void this.#recordDeletes(this.#storagesOf(name), deletes);
+        if (deletes > 0 && this.#syncing.running) void this.#note(this.#storagesOf(name), deletes);
       });
     }
-    context.forgotten$.subscribe(() => void this.#onForgotten());
-    this.#timer = setInterval(() => void this.#requestReload(), CHECK_INTERVAL_MS);
+    house.forgotten$.subscribe(() => void this.#forgotten());
+    this.#looking = setInterval(() => void this.#ask(), LOOK_MS);
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    clearInterval(this.#looking);
     this.#pages.close();
   }
 
   #storagesOf(name: string): string[] {
-    const meta = this.#syncing.engine?.metaStorageOf(name);
+    const meta = this.#syncing.running?.metaStorageOf(name);
     return meta ? [name, meta] : [ALL];
   }
 
-  #recordDeletes(storages: readonly string[], deletes: number, atOnce = false): Promise<unknown> {
-    const { account, device } = this.#context;
-    return (this.#recording = this.#recording
+  #note(storages: readonly string[], deletes: number, atOnce = false): Promise<unknown> {
+    const { account, device } = this.#house;
+    return (this.#noting = this.#noting
       .then(() =>
         device.accounts.where({ userId: account.userId }).modify((row) => {
           const before = row.leftover ?? { since: now(), deletes: 0, storages: [] };
@@ -97,33 +97,33 @@ export class DeletedTextTracker {
   }
 
   /** Wait until the deletes are here: the news of them can be quicker. */
-  async #onForgotten(): Promise<void> {
-    const { engine: running } = this.#syncing;
+  async #forgotten(): Promise<void> {
+    const { running } = this.#syncing;
     if (!running) return;
     await running.awaitInSync();
-    await this.#recordDeletes([ALL], 0, true);
-    await this.#requestReload();
+    await this.#note([ALL], 0, true);
+    await this.#ask();
   }
 
-  async #requestReload(): Promise<void> {
-    const { account, device } = this.#context;
+  async #ask(): Promise<void> {
+    const { account, device } = this.#house;
     const leftover = (await device.accounts.get(account.userId))?.leftover;
     const { kind, waiting } = this.#syncing.summary$.value;
-    if (!this.#syncing.engine || !leftover || !isDue(leftover) || !(await hasRoom())) return;
+    if (!this.#syncing.running || !leftover || !isDue(leftover) || !(await hasRoom())) return;
     if (leftover.asked && Date.now() < Date.parse(leftover.asked.nextAt)) return;
     if (!leftover.atOnce && (kind !== "live" || waiting > 0)) return;
     const { held = [] } = await navigator.locks.query();
     if (held.some(({ name }) => name === forgettingLockOf(account.userId))) return;
-    await this.#recordRequest();
+    await this.#backOff();
     this.#pages.postMessage(leftover.atOnce ? ERASE_NOW : ERASE);
   }
 
-  async #recordRequest(): Promise<void> {
-    const { account, device } = this.#context;
+  async #backOff(): Promise<void> {
+    const { account, device } = this.#house;
     await device.accounts.where({ userId: account.userId }).modify(({ leftover }) => {
       if (!leftover) return;
       const times = (leftover.asked?.times ?? 0) + 1;
-      const delay = Math.min(CHECK_INTERVAL_MS * 2 ** times, MAX_BACKOFF_MS);
+      const delay = Math.min(LOOK_MS * 2 ** times, MOST_BACKOFF_MS);
       leftover.asked = { times, nextAt: new Date(Date.now() + delay).toISOString() };
     });
   }

@@ -1,12 +1,12 @@
 /** Forgets everything, on the server first: the devices follow it. */
 
 import { request } from "../../lib/http.ts";
-import type { AccountContext } from "./accountContext.ts";
+import type { House } from "./accountContext.ts";
 
 /** The server is silent while it erases. */
-const ERASE_TIMEOUT_MS = 600_000;
+const ERASING_MS = 600_000;
 
-export interface ErasureReceipt {
+export interface Receipt {
   rows: number;
   files: number;
   bytes: number;
@@ -16,7 +16,7 @@ export interface ErasureReceipt {
 }
 
 /** Answers when the server has erased and checked. */
-export function forgetEverything({ server: wire }: AccountContext): Promise<ErasureReceipt> {
+export function forgetEverything({ wire }: House): Promise<Receipt> {
   const init = { method: "POST", body: JSON.stringify({ confirm: "forget everything" }) };
-  return request<ErasureReceipt>(wire, "/v1/forget", init, ERASE_TIMEOUT_MS);
+  return request<Receipt>(wire, "/v1/forget", init, ERASING_MS);
 }

@@ -7,60 +7,54 @@
 import type { Device } from "../../storage/deviceDatabase.ts";
 import { formOnDevice, needsRecovery, open, recover, type Records } from "../../storage/accountDatabase.ts";
 import { Coded } from "../../core/errors.ts";
-import { eraseDeletedText } from "./deletedTextErasure.ts";
-import { createConflictHandler } from "../sync/conflictLosers.ts";
-import { waitForExclusiveLock, acquireSharedLock, type OpeningListener } from "./accountLocks.ts";
+import { eraseLeftover } from "./deletedTextErasure.ts";
+import { keeping } from "../sync/conflictLosers.ts";
+import { aloneAtLast, enter, type Tell } from "./accountLocks.ts";
 
-interface OpenedAccount {
-  database: Records;
+interface Opened {
+  records: Records;
   /** Ends the presence of this tab. */
-  releaseLock: () => void;
+  leave: () => void;
 }
 
 /** Null: the account was removed meanwhile. Throws `NEWER_FORM`: only a newer version of the app opens these rows. */
-export async function openAccount(
-  device: Device,
-  userId: string,
-  onState: OpeningListener,
-): Promise<OpenedAccount | null> {
-  const openDatabase = async () => {
+export async function openRows(device: Device, userId: string, tell: Tell): Promise<Opened | null> {
+  const openHere = async () => {
     const records: Records = await open(userId, (name) =>
-      createConflictHandler(device, userId, name, () => records.collections[name]),
+      keeping(device, userId, name, () => records.collections[name]),
     );
     return records;
   };
-  await eraseDeletedText(device, userId);
+  await eraseLeftover(device, userId);
   while (true) {
-    const releaseLock = await acquireSharedLock(userId, onState);
+    const leave = await enter(userId, tell);
     try {
-      if (!(await device.accounts.get(userId))) return (releaseLock(), null);
+      if (!(await device.accounts.get(userId))) return (leave(), null);
       // No page starts a rewrite while this one is present, but the page before may have been closed in the middle of one.
       if (!(await needsRecovery(userId))) {
-        const records = await withOpeningLock(userId, async () =>
-          (await needsMigration(userId)) ? null : openDatabase(),
-        );
-        if (records) return { database: records, releaseLock };
+        const records = await oneByOne(userId, async () => ((await isOlder(userId)) ? null : openHere()));
+        if (records) return { records, leave };
       }
     } catch (error) {
-      releaseLock();
+      leave();
       throw error;
     }
-    releaseLock();
-    const migrate = async () => {
+    leave();
+    const carryOver = async () => {
       await recover(userId);
-      if (await needsMigration(userId)) await (await openDatabase()).close();
+      if (await isOlder(userId)) await (await openHere()).close();
     };
-    await waitForExclusiveLock(userId, migrate, onState);
+    await aloneAtLast(userId, carryOver, tell);
   }
 }
 
-async function needsMigration(userId: string): Promise<boolean> {
+async function isOlder(userId: string): Promise<boolean> {
   const form = await formOnDevice(userId);
   if (form === "newer") throw new Coded("NEWER_FORM");
   return form === "older";
 }
 
 /** Of two versions that both find nothing yet, the second one sees what the first has begun. */
-function withOpeningLock<T>(userId: string, work: () => Promise<T>): Promise<T> {
+function oneByOne<T>(userId: string, work: () => Promise<T>): Promise<T> {
   return navigator.locks.request(`vademecum-opening-${userId}`, work) as Promise<T>;
 }

@@ -9,102 +9,91 @@ import { proxy, type ProxyMarked } from "comlink";
 import { distinctUntilChanged } from "rxjs";
 import type { KnownAccount, LostText } from "../../storage/deviceDatabase.ts";
 import { WHOEVER } from "../../lib/http.ts";
-import { subscribeProxied, type Unsubscribe } from "./proxySubscription.ts";
+import { follow, type Stop } from "./proxySubscription.ts";
 import { lazily } from "../../lib/lazy.ts";
 import type { Progress } from "../../core/documents/documentList.ts";
 import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import * as accounts from "../account/accounts.ts";
-import { AnswerService, type AssistantState, type StreamingAnswer } from "../chat/answerQuestion.ts";
+import { Asking, type AssistantState, type Writing } from "../chat/answerQuestion.ts";
 import * as deletion from "../library/deletion.ts";
-import {
-  borrow,
-  watchChunks,
-  returnDocument,
-  includeDocument,
-  findMentionedDocuments,
-} from "../library/documents.ts";
-import { EmbeddingModel, type ModelState } from "../library/embeddingModel.ts";
-import { addFact, updateFact } from "../memory/facts.ts";
-import type { ErasureReceipt } from "../account/forgetEverything.ts";
-import type { AccountContext } from "../account/accountContext.ts";
-import { hasRoom, DeletedTextTracker } from "../account/deletedTextErasure.ts";
-import { loadModule, loadFailures$ } from "../loadModule.ts";
-import {
-  dismissConflictLoser,
-  restoreConflictLoser,
-  watchConflictLosers,
-  watchReplacedRows,
-} from "../sync/conflictLosers.ts";
-import { RejectedRows, type RejectedRow } from "../sync/rejectedRows.ts";
-import { ensureSession, updateSession, deletedIds$, findSessionStates } from "../chat/sessions.ts";
-import { SyncCoordinator, type SyncSummary } from "../sync/syncCoordinator.ts";
-import { watchStorageLoss, type StorageLoss } from "../account/storageLoss.ts";
+import { borrow, chunks$, giveBack, include, offered } from "../library/documents.ts";
+import { Embedding, type ModelState } from "../library/embeddingModel.ts";
+import { addFact, changeFact } from "../memory/facts.ts";
+import type { Receipt } from "../account/forgetEverything.ts";
+import type { House } from "../account/accountContext.ts";
+import { hasRoom, Leftovers } from "../account/deletedTextErasure.ts";
+import { loaded, unloaded$ } from "../loadModule.ts";
+import { dismissLost, restoreLost, watchLost, watchReplaced } from "../sync/conflictLosers.ts";
+import { Refused, type RefusedRow } from "../sync/rejectedRows.ts";
+import { beginSession, changeSession, deleted$, known } from "../chat/sessions.ts";
+import { Syncing, type SyncSummary } from "../sync/syncCoordinator.ts";
+import { watchTaken, type Loss } from "../account/storageLoss.ts";
 import type { Task } from "../../core/documents/uploadTask.ts";
-import { UploadQueue } from "../uploads/uploadQueue.ts";
+import { Uploads } from "../uploads/uploadQueue.ts";
 
 /** What the app knows of itself at this moment. */
-export interface AppState {
+export interface State {
   sync: SyncSummary;
   model: ModelState;
   uploads: Task[];
 }
 
 /** Everything that can be done with one account on this device. A method is a verb of services/. */
-export class AccountApi {
-  readonly #context: AccountContext;
-  readonly #syncing: SyncCoordinator;
-  readonly #embedding: EmbeddingModel;
-  readonly #answers: AnswerService;
-  readonly #uploads: UploadQueue;
-  readonly #rejected: RejectedRows;
-  readonly #deletedText: DeletedTextTracker;
-  readonly #unsubscribe: Unsubscribe;
-  readonly #documentSearch = lazily(async () => {
-    const { DocumentSearch } = await loadModule(import("../library/documentSearch.ts"));
-    return new DocumentSearch(this.#context, this.#embedding);
+export class Desk {
+  readonly #house: House;
+  readonly #syncing: Syncing;
+  readonly #embedding: Embedding;
+  readonly #asking: Asking;
+  readonly #uploads: Uploads;
+  readonly #refused: Refused;
+  readonly #leftovers: Leftovers;
+  readonly #unwatch: Stop;
+  readonly #searcher = lazily(async () => {
+    const { Searcher } = await loaded(import("../library/documentSearch.ts"));
+    return new Searcher(this.#house, this.#embedding);
   });
-  readonly #quickSearch = lazily(async () => {
-    const { QuickSearch } = await loadModule(import("../library/quickSearch.ts"));
-    return new QuickSearch(this.#context.database);
+  readonly #finder = lazily(async () => {
+    const { Finder } = await loaded(import("../library/quickSearch.ts"));
+    return new Finder(this.#house.records);
   });
   /** The rest of what is remembered, and projects. */
-  readonly getMemoryApi = lazily(async () => {
-    const { MemoryApi } = await loadModule(import("./memoryApi.ts"));
-    return proxy(new MemoryApi(this.#context));
+  readonly memory = lazily(async () => {
+    const { MemoryDesk } = await loaded(import("./memoryApi.ts"));
+    return proxy(new MemoryDesk(this.#house));
   });
   /** The projects of sessions that are no rows yet. */
-  readonly #projectOfNewSession = new Map<string, string>();
+  readonly #projects = new Map<string, string>();
   /** How many exports and imports are under way. */
-  #runningTransfers = 0;
+  #carrying = 0;
 
-  constructor(context: AccountContext) {
-    this.#context = context;
-    this.#syncing = new SyncCoordinator(context);
-    this.#embedding = new EmbeddingModel(context);
-    this.#uploads = new UploadQueue(context, this.#syncing, this.#embedding, (id) => this.#ensureSession(id));
-    this.#answers = new AnswerService(context, this.#syncing, this.#documentSearch, this.#uploads);
-    this.#rejected = new RejectedRows(context);
-    this.#deletedText = new DeletedTextTracker(context, this.#syncing);
-    const { account: getAccount, account$, device } = context;
-    this.#unsubscribe = device.watchAccount(getAccount.userId, (found) => account$.next(found));
-    this.#syncing.reconnected$.subscribe(() => {
-      void accounts.refreshAccount(context);
-      void this.#embedding.fetchManifest();
+  constructor(house: House) {
+    this.#house = house;
+    this.#syncing = new Syncing(house);
+    this.#embedding = new Embedding(house);
+    this.#uploads = new Uploads(house, this.#syncing, this.#embedding, (id) => this.#begin(id));
+    this.#asking = new Asking(house, this.#syncing, this.#searcher, this.#uploads);
+    this.#refused = new Refused(house);
+    this.#leftovers = new Leftovers(house, this.#syncing);
+    const { account, account$, device } = house;
+    this.#unwatch = device.watchAccount(account.userId, (found) => account$.next(found));
+    this.#syncing.back$.subscribe(() => {
+      void accounts.refresh(house);
+      void this.#embedding.manifest();
     });
-    watchReplacedRows(context);
+    watchReplaced(house);
     this.#syncing.start();
     this.#embedding.start(this.#syncing);
-    void this.#uploads.resume().then(() => this.#answers.resume());
+    void this.#uploads.resume().then(() => this.#asking.resume());
   }
 
   account(): KnownAccount {
-    return this.#context.account;
+    return this.#house.account;
   }
 
   /** Nothing goes on here then: a tab with a newer version need not wait until this one is closed. */
-  watchStorageLoss(listener: ((loss: StorageLoss) => void) & ProxyMarked): void {
-    watchStorageLoss(this.#context, (loss) => {
-      this.#context.releaseLock();
+  watchTaken(listener: ((loss: Loss) => void) & ProxyMarked): void {
+    watchTaken(this.#house, (loss) => {
+      this.#house.leave();
       listener(loss);
     });
   }
@@ -112,23 +101,23 @@ export class AccountApi {
   // -- what there is, now and whenever it changes -----------------------------------------------------------
 
   /** Rows of a collection that fit a Mango query, at once and again after every change. */
-  watchRows<Name extends keyof Collections>(
+  watch<Name extends keyof Collections>(
     name: Name,
     query: object,
-    listener: ((readRows: Collections[Name][]) => void) & ProxyMarked,
-  ): Unsubscribe & ProxyMarked {
-    const found = (this.#context.database.collections[name] as any).find(query);
+    listener: ((rows: Collections[Name][]) => void) & ProxyMarked,
+  ): Stop & ProxyMarked {
+    const found = (this.#house.records.collections[name] as any).find(query);
     const subscription = found.$.subscribe((rows: any[]) => listener(rows.map((row) => row.toJSON())));
     return proxy(() => subscription.unsubscribe());
   }
 
   /** The same, once. */
   async rows<Name extends keyof Collections>(name: Name, query: object = {}): Promise<Collections[Name][]> {
-    const rows = await (this.#context.database.collections[name] as any).find(query).exec();
+    const rows = await (this.#house.records.collections[name] as any).find(query).exec();
     return rows.map((row: any) => row.toJSON());
   }
 
-  getState(): AppState {
+  state(): State {
     return {
       sync: this.#syncing.summary$.value,
       model: this.#embedding.state$.value,
@@ -138,136 +127,135 @@ export class AccountApi {
 
   /** The account, and again when another tier or limit, or that everything was forgotten, is heard of. */
   watchAccount(listener: (account: KnownAccount) => void) {
-    const comparableText = ({ tier, limits, forgottenAt }: KnownAccount) =>
-      JSON.stringify([tier, limits, forgottenAt]);
-    const isSame = (a: KnownAccount, b: KnownAccount) => comparableText(a) === comparableText(b);
-    return subscribeProxied(this.#context.account$.pipe(distinctUntilChanged(isSame)), listener);
+    const told = ({ tier, limits, forgottenAt }: KnownAccount) => JSON.stringify([tier, limits, forgottenAt]);
+    const same = (a: KnownAccount, b: KnownAccount) => told(a) === told(b);
+    return follow(this.#house.account$.pipe(distinctUntilChanged(same)), listener);
   }
 
   watchSync(listener: (summary: SyncSummary) => void) {
-    return subscribeProxied(this.#syncing.summary$, listener);
+    return follow(this.#syncing.summary$, listener);
   }
 
   watchModel(listener: (state: ModelState) => void) {
-    return subscribeProxied(this.#embedding.state$, listener);
+    return follow(this.#embedding.state$, listener);
   }
 
   watchUploads(listener: (tasks: Task[]) => void) {
-    return subscribeProxied(this.#uploads.tasks$, listener);
+    return follow(this.#uploads.tasks$, listener);
   }
 
   /** How far documents are that the server embeds, by their ids. */
   watchEmbedding(listener: (progress: Record<string, Progress>) => void) {
-    return subscribeProxied(this.#syncing.embeddingProgress$, listener);
+    return follow(this.#syncing.embedding$, listener);
   }
 
   /** The text of a document as its chunks, and again when more of it comes. */
   watchChunks(documentId: string, listener: (chunks: VectorEmbeddingDoc["chunks"]) => void) {
-    return subscribeProxied(watchChunks(this.#context, documentId), listener);
+    return follow(chunks$(this.#house, documentId), listener);
   }
 
-  watchStreamingAnswers(listener: (writing: Record<string, StreamingAnswer>) => void) {
-    return subscribeProxied(this.#answers.throttledStreaming$, listener);
+  watchWriting(listener: (writing: Record<string, Writing>) => void) {
+    return follow(this.#asking.drawn$, listener);
   }
 
   watchAssistant(listener: (assistant: AssistantState) => void) {
-    return subscribeProxied(this.#answers.assistant$, listener);
+    return follow(this.#asking.assistant$, listener);
   }
 
-  watchRejectedRows(listener: (rows: RejectedRow[]) => void) {
-    return subscribeProxied(this.#rejected.rows$, listener);
+  watchRefused(listener: (rows: RefusedRow[]) => void) {
+    return follow(this.#refused.rows$, listener);
   }
 
-  watchConflictLosers(listener: ((lost: LostText[]) => void) & ProxyMarked): Unsubscribe & ProxyMarked {
-    return proxy(watchConflictLosers(this.#context, listener));
+  watchLost(listener: ((lost: LostText[]) => void) & ProxyMarked): Stop & ProxyMarked {
+    return proxy(watchLost(this.#house, listener));
   }
 
   /** Each time that a part of this could not be loaded. */
-  watchLoadFailures(listener: () => void) {
-    return subscribeProxied(loadFailures$, listener);
+  watchUnloaded(listener: () => void) {
+    return follow(unloaded$, listener);
   }
 
   /** The ids of files that are no documents yet. */
-  watchWaitingFiles(listener: ((ids: string[]) => void) & ProxyMarked): Unsubscribe & ProxyMarked {
-    return proxy(this.#context.device.watchFiles(this.#context.account.userId, listener));
+  watchFiles(listener: ((ids: string[]) => void) & ProxyMarked): Stop & ProxyMarked {
+    return proxy(this.#house.device.watchFiles(this.#house.account.userId, listener));
   }
 
-  async quickSearch(query: string) {
-    return (await this.#quickSearch()).search(query);
+  async find(query: string) {
+    return (await this.#finder()).find(query);
   }
 
   // -- conversations ----------------------------------------------------------------------------------------
 
   async ask(sessionId: string, message: string): Promise<string> {
-    await this.#ensureSession(sessionId, message);
-    return this.#answers.ask(sessionId, message);
+    await this.#begin(sessionId, message);
+    return this.#asking.ask(sessionId, message);
   }
 
   answerAgain(episodeId: string, message?: string) {
-    return this.#answers.answerAgain(episodeId, message);
+    return this.#asking.again(episodeId, message);
   }
 
   stop(episodeId: string) {
-    this.#answers.stop(episodeId);
+    this.#asking.stop(episodeId);
   }
 
   answerNow(episodeId: string) {
-    this.#answers.answerNow(episodeId);
+    this.#asking.answerNow(episodeId);
   }
 
   /** Whether this tab is at what would be cut off if the page were loaded anew: an answer, an export, an import. */
   isBusy(): boolean {
-    return this.#runningTransfers > 0 || Object.keys(this.#answers.streaming$.value).length > 0;
+    return this.#carrying > 0 || Object.keys(this.#asking.writing$.value).length > 0;
   }
 
-  promptSummaryOf(episodeId: string) {
-    return this.#answers.promptSummaryOf(episodeId);
+  told(episodeId: string) {
+    return this.#asking.told(episodeId);
   }
 
   /** What an assistant would be told before a question; null: it is gone, or the model is not here that counts. */
-  async previewPrompt(episodeId: string) {
-    const [{ buildPromptContext: context }, searcher] = await Promise.all([
-      loadModule(import("../chat/prompt_context.ts")),
-      this.#documentSearch(),
+  async wouldBeTold(episodeId: string) {
+    const [{ context }, searcher] = await Promise.all([
+      loaded(import("../chat/prompt_context.ts")),
+      this.#searcher(),
     ]);
-    return context(this.#context, this.#embedding, searcher, episodeId);
+    return context(this.#house, this.#embedding, searcher, episodeId);
   }
 
   /** Documents of the pool that a message names and the session does not see, best first. */
-  findMentionedDocuments(message: string, sessionId: string): Promise<DocumentDoc[]> {
-    return findMentionedDocuments(this.#context, message, sessionId);
+  named(message: string, sessionId: string): Promise<DocumentDoc[]> {
+    return offered(this.#house, message, sessionId);
   }
 
-  deferQuestion(episodeId: string, isDeferred: boolean) {
-    return this.#answers.later(episodeId, isDeferred);
+  askLater(episodeId: string, wanted: boolean) {
+    return this.#asking.later(episodeId, wanted);
   }
 
   /** It is open. `projectId`: where it belongs from its first message on, if it is none yet. */
-  openSession(sessionId: string, projectId?: string | null) {
-    if (projectId) this.#projectOfNewSession.set(sessionId, projectId);
-    return this.#documentSearch().then((searcher) => searcher.preload(sessionId));
+  prepare(sessionId: string, projectId?: string | null) {
+    if (projectId) this.#projects.set(sessionId, projectId);
+    return this.#searcher().then((searcher) => searcher.prepare(sessionId));
   }
 
-  #ensureSession(sessionId: string, about = "") {
-    return ensureSession(this.#context, sessionId, about, this.#projectOfNewSession.get(sessionId));
+  #begin(sessionId: string, about = "") {
+    return beginSession(this.#house, sessionId, about, this.#projects.get(sessionId));
   }
 
-  updateSession(id: string, change: Parameters<typeof updateSession>[2]) {
-    return updateSession(this.#context, id, change);
+  changeSession(id: string, change: Parameters<typeof changeSession>[2]) {
+    return changeSession(this.#house, id, change);
   }
 
   /** Those of these ids that are conversations here, and whether they are deleted. */
-  findSessionStates(ids: string[]) {
-    return findSessionStates(this.#context, ids);
+  knownSessions(ids: string[]) {
+    return known(this.#house, ids);
   }
 
   /** Of each conversation that is deleted on this device, and each fact that is anywhere, its id. */
-  watchDeletedIds(listener: (id: string) => void) {
-    return subscribeProxied(deletedIds$(this.#context), listener);
+  watchDeleted(listener: (id: string) => void) {
+    return follow(deleted$(this.#house), listener);
   }
 
   deleteSession(id: string) {
-    return deletion.deleteSession(this.#context, id);
+    return deletion.deleteSession(this.#house, id);
   }
 
   // -- documents --------------------------------------------------------------------------------------------
@@ -280,153 +268,151 @@ export class AccountApi {
     return this.#uploads.cancel(id);
   }
 
-  retryUpload(id: string) {
-    return this.#uploads.retry(id);
+  uploadAgain(id: string) {
+    return this.#uploads.again(id);
   }
 
   cancelWaitingUploads() {
     return this.#uploads.cancelWaiting();
   }
 
-  retryAllUploads() {
-    return this.#uploads.retryAll();
+  uploadAllAgain() {
+    return this.#uploads.allAgain();
   }
 
-  clearFinishedUploads() {
-    this.#uploads.clearFinished();
+  clearUploads() {
+    this.#uploads.clear();
   }
 
   borrow(documentId: string, sessionId: string) {
-    return borrow(this.#context, documentId, sessionId);
+    return borrow(this.#house, documentId, sessionId);
   }
 
   /** The same from a conversation that may not be a row yet. */
-  async borrowIntoNewSession(documentId: string, sessionId: string): Promise<void> {
-    await this.#ensureSession(sessionId);
-    await borrow(this.#context, documentId, sessionId);
+  async borrowInto(documentId: string, sessionId: string): Promise<void> {
+    await this.#begin(sessionId);
+    await borrow(this.#house, documentId, sessionId);
   }
 
-  includeDocument(documentId: string, sessionId: string) {
-    return includeDocument(this.#context, documentId, sessionId);
+  include(documentId: string, sessionId: string) {
+    return include(this.#house, documentId, sessionId);
   }
 
-  returnDocument(documentId: string, sessionId: string) {
-    return returnDocument(this.#context, documentId, sessionId);
+  giveBack(documentId: string, sessionId: string) {
+    return giveBack(this.#house, documentId, sessionId);
   }
 
   deleteDocuments(ids: string[]) {
-    return deletion.deleteDocuments(this.#context, ids);
+    return deletion.deleteDocuments(this.#house, ids);
   }
 
-  readUsage() {
-    return accounts.usage(this.#context);
+  usage() {
+    return accounts.usage(this.#house);
   }
 
   // -- memory -----------------------------------------------------------------------------------------------
 
   addFact(key: string, value: string) {
-    return addFact(this.#context, key, value);
+    return addFact(this.#house, key, value);
   }
 
-  updateFact(id: string, change: Parameters<typeof updateFact>[2]) {
-    return updateFact(this.#context, id, change);
+  changeFact(id: string, change: Parameters<typeof changeFact>[2]) {
+    return changeFact(this.#house, id, change);
   }
 
   deleteProject(id: string, withSessions = false) {
-    return deletion.deleteProject(this.#context, id, withSessions);
+    return deletion.deleteProject(this.#house, id, withSessions);
   }
 
   deleteRow(collection: deletion.Deletable, id: string) {
-    return deletion.deleteRow(this.#context, collection, id);
+    return deletion.deleteRow(this.#house, collection, id);
   }
 
   // -- this device ------------------------------------------------------------------------------------------
 
   /** Fetches the model, unless it is here; what has arrived of it is kept. */
   loadModel() {
-    void this.#embedding.ensureDownloaded();
+    void this.#embedding.fetch();
   }
 
   syncNow() {
-    this.#syncing.syncNow();
+    this.#syncing.again();
   }
 
-  retryRejectedRows(row?: Pick<RejectedRow, "collection" | "id">) {
-    return row ? this.#rejected.retry(row) : this.#rejected.retryAll();
+  tryRefusedAgain(row?: Pick<RefusedRow, "collection" | "id">) {
+    return row ? this.#refused.tryAgain(row) : this.#refused.tryAllAgain();
   }
 
-  restoreConflictLoser(id: string) {
-    return restoreConflictLoser(this.#context, id);
+  restoreLost(id: string) {
+    return restoreLost(this.#house, id);
   }
 
-  dismissConflictLoser(id: string) {
-    return dismissConflictLoser(this.#context, id);
+  dismissLost(id: string) {
+    return dismissLost(this.#house, id);
   }
 
   /** Everything of this account as a ZIP. Loaded when it is wanted, as few want it. */
-  exportAccount(): Promise<Blob> {
-    return this.#trackTransfer(async () =>
-      (await loadModule(import("../export/exportAccount.ts"))).exportAccount(this.#context),
+  takeOut(): Promise<Blob> {
+    return this.#carry(async () => (await loaded(import("../export/exportAccount.ts"))).takeOut(this.#house));
+  }
+
+  bringIn(zip: Blob) {
+    return this.#carry(async () =>
+      (await loaded(import("../export/importAccount.ts"))).bringIn(this.#house, zip),
     );
   }
 
-  importAccount(zip: Blob) {
-    return this.#trackTransfer(async () =>
-      (await loadModule(import("../export/importAccount.ts"))).importAccount(this.#context, zip),
-    );
-  }
-
-  async #trackTransfer<T>(work: () => Promise<T>): Promise<T> {
-    this.#runningTransfers++;
+  async #carry<T>(work: () => Promise<T>): Promise<T> {
+    this.#carrying++;
     try {
       return await work();
     } finally {
-      this.#runningTransfers--;
+      this.#carrying--;
     }
   }
 
   // -- the account ------------------------------------------------------------------------------------------
 
-  fetchProfile() {
-    return accounts.fetchProfile(this.#context.server);
+  profile() {
+    return accounts.profile(this.#house.wire);
   }
 
   changePassword(current: string, password: string) {
-    return accounts.changePassword(this.#context.server, current, password);
+    return accounts.changePassword(this.#house.wire, current, password);
   }
 
   async signInAgain(password: string): Promise<void> {
-    await accounts.signInAgain(this.#context, WHOEVER, password);
-    this.#syncing.syncNow();
+    await accounts.signInAgain(this.#house, WHOEVER, password);
+    this.#syncing.again();
   }
 
   /** On the server. Here nothing has changed yet: `close` or `wipe` comes next. */
   signOut() {
-    return accounts.signOut(this.#context.server);
+    return accounts.signOut(this.#house.wire);
   }
 
   /** On the server, which answers when it has erased and checked. `wipe` comes next. */
-  async forgetEverything(): Promise<ErasureReceipt> {
-    return (await loadModule(import("../account/forgetEverything.ts"))).forgetEverything(this.#context);
+  async forgetEverything(): Promise<Receipt> {
+    return (await loaded(import("../account/forgetEverything.ts"))).forgetEverything(this.#house);
   }
 
   /** Since when deleted text has been on the disk, and whether there is room to erase it; null: there is none. */
-  async deletedTextState(): Promise<{ since: string; hasRoom: boolean } | null> {
-    const { leftover } = this.#context.account;
+  async leftover(): Promise<{ since: string; hasRoom: boolean } | null> {
+    const { leftover } = this.#house.account;
     return leftover ? { since: leftover.since, hasRoom: await hasRoom() } : null;
   }
 
   /** Ends this visit: the page must be loaded anew. What is on the device stays. */
   async close(): Promise<void> {
-    this.#unsubscribe();
-    this.#deletedText.stop();
+    this.#unwatch();
+    this.#leftovers.stop();
     await this.#syncing.stop();
-    await this.#context.close();
+    await this.#house.close();
   }
 
   /** The same, and takes the account from this device. */
   async wipe(): Promise<void> {
     await this.close();
-    await accounts.wipeAccount(this.#context.device, this.#context.account.userId);
+    await accounts.wipe(this.#house.device, this.#house.account.userId);
   }
 }

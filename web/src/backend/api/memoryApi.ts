@@ -1,43 +1,43 @@
 /** What can be done with projects and with what is remembered: the part of the desk that is loaded when it is wanted. */
 
-import { subscribeProxied } from "./proxySubscription.ts";
+import { follow } from "./proxySubscription.ts";
 import type { Observation, Wanted } from "../../core/agents/observations.ts";
-import { setEntityNotes } from "../memory/entities.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import { noteEntity } from "../memory/entities.ts";
+import type { House } from "../account/accountContext.ts";
 import { jobs, retryJobs } from "../memory/jobs.ts";
-import { addMemory, restoreVersion, deleteMemory, pinMemory, editMemory } from "../memory/memories.ts";
+import { addMemory, chooseEarlier, deleteMemory, pinMemory, rewordMemory } from "../memory/memories.ts";
 import {
-  listAgentProjects,
-  fetchAgentWork,
+  agentProjects,
+  agentWork,
   deleteObservation,
   observations,
   pinObservation,
 } from "../memory/observations.ts";
-import { ProjectOverviews, type OverviewState } from "../memory/projectOverviews.ts";
-import { addProject, updateProject, moveSession } from "../memory/projects.ts";
-import { searchTimeline, type TimelineScope } from "../memory/timeline.ts";
+import { Overviews, type Overview } from "../memory/projectOverviews.ts";
+import { addProject, changeProject, moveSession } from "../memory/projects.ts";
+import { timeline, type Where } from "../memory/timeline.ts";
 
-export class MemoryApi {
-  readonly #context: AccountContext;
-  readonly #overviews: ProjectOverviews;
+export class MemoryDesk {
+  readonly #house: House;
+  readonly #overviews: Overviews;
 
-  constructor(context: AccountContext) {
-    this.#context = context;
-    this.#overviews = new ProjectOverviews(context);
+  constructor(house: House) {
+    this.#house = house;
+    this.#overviews = new Overviews(house);
   }
 
   // -- projects ---------------------------------------------------------------------------------------------
 
   addProject(name: string, description?: string) {
-    return addProject(this.#context, name, description);
+    return addProject(this.#house, name, description);
   }
 
-  updateProject(id: string, change: Parameters<typeof updateProject>[2]) {
-    return updateProject(this.#context, id, change);
+  changeProject(id: string, change: Parameters<typeof changeProject>[2]) {
+    return changeProject(this.#house, id, change);
   }
 
   moveSession(id: string, projectId: string | null) {
-    return moveSession(this.#context, id, projectId);
+    return moveSession(this.#house, id, projectId);
   }
 
   writeOverview(projectId: string) {
@@ -48,69 +48,69 @@ export class MemoryApi {
     this.#overviews.stop(projectId);
   }
 
-  watchOverviews(listener: (overviews: Record<string, OverviewState>) => void) {
-    return subscribeProxied(this.#overviews.state$, listener);
+  watchOverviews(listener: (overviews: Record<string, Overview>) => void) {
+    return follow(this.#overviews.state$, listener);
   }
 
   // -- what is remembered -----------------------------------------------------------------------------------
 
   addMemory(text: string, projectId: string | null) {
-    return addMemory(this.#context, text, projectId);
+    return addMemory(this.#house, text, projectId);
   }
 
-  editMemory(id: string, text: string) {
-    return editMemory(this.#context, id, text);
+  rewordMemory(id: string, text: string) {
+    return rewordMemory(this.#house, id, text);
   }
 
   pinMemory(id: string, pinned: boolean) {
-    return pinMemory(this.#context, id, pinned);
+    return pinMemory(this.#house, id, pinned);
   }
 
-  restoreVersion(id: string) {
-    return restoreVersion(this.#context, id);
+  chooseEarlier(id: string) {
+    return chooseEarlier(this.#house, id);
   }
 
   deleteMemory(id: string) {
-    return deleteMemory(this.#context, id);
+    return deleteMemory(this.#house, id);
   }
 
-  setEntityNotes(id: string, notes: string) {
-    return setEntityNotes(this.#context, id, notes);
+  noteEntity(id: string, notes: string) {
+    return noteEntity(this.#house, id, notes);
   }
 
-  searchTimeline(query: string, where: TimelineScope, most: number) {
-    return searchTimeline(this.#context, query, where, most);
+  timeline(query: string, where: Where, most: number) {
+    return timeline(this.#house, query, where, most);
   }
 
   // -- what agents did --------------------------------------------------------------------------------------
 
-  listAgentProjects() {
-    return listAgentProjects(this.#context);
+  agentProjects() {
+    return agentProjects(this.#house);
   }
 
-  fetchAgentWork(projectId: string) {
-    return fetchAgentWork(this.#context, projectId);
+  agentWork(projectId: string) {
+    return agentWork(this.#house, projectId);
   }
 
-  listObservations(projectId: string, wanted: Wanted, cursor: string | null) {
-    return observations(this.#context, projectId, wanted, cursor);
+  observations(projectId: string, wanted: Wanted, cursor: string | null) {
+    return observations(this.#house, projectId, wanted, cursor);
   }
 
   pinObservation(row: Observation, pinned: boolean) {
-    return pinObservation(this.#context, row, pinned);
+    return pinObservation(this.#house, row, pinned);
   }
 
   deleteObservation(row: Observation) {
-    return deleteObservation(this.#context, row);
+    return deleteObservation(this.#house, row);
   }
 
   // -- behind the answers -----------------------------------------------------------------------------------
 
-  fetchJobs() {
-    return jobs(this.#context);
+  jobs() {
+    return jobs(this.#house);
   }
 
   retryJobs(id?: string) {
-    return retryJobs(this.#context, id);
+    return retryJobs(this.#house, id);
   }
 }

@@ -3,12 +3,9 @@
 import { proxy, type ProxyMarked } from "comlink";
 import type { Observable } from "rxjs";
 
-export type Unsubscribe = () => void;
+export type Stop = () => void;
 
-export function subscribeProxied<T>(
-  values: Observable<T>,
-  listener: (value: T) => void,
-): Unsubscribe & ProxyMarked {
+export function follow<T>(values: Observable<T>, listener: (value: T) => void): Stop & ProxyMarked {
   const subscription = values.subscribe((value) => listener(value));
   return proxy(() => subscription.unsubscribe());
 }

@@ -14,123 +14,112 @@ import { worth } from "../../core/chat/answerPriority.ts";
 import { written } from "../../core/chat/storedSentences.ts";
 import { lacking, type Task } from "../../core/documents/uploadTask.ts";
 import { countUse } from "../library/documents.ts";
-import { whenAborted, waitForUploads, type UploadState } from "../uploads/waitForUploads.ts";
-import { streamAnswer, fetchAssistant, type Assistant, type PromptSummary } from "./assistantClient.ts";
-import { newRowFields, now, type AccountContext } from "../account/accountContext.ts";
-import { DeferredQuestions } from "./deferredQuestions.ts";
-import { loadModule } from "../loadModule.ts";
+import { aborted, arrived, type Arrivals } from "../uploads/waitForUploads.ts";
+import { answer, assistant, type Assistant, type Told } from "./assistantClient.ts";
+import { begun, now, type House } from "../account/accountContext.ts";
+import { Later } from "./deferredQuestions.ts";
+import { loaded } from "../loadModule.ts";
 import { isForNow, patiently } from "../../lib/backoff/retryWhileBusy.ts";
-import type { DocumentSearch } from "../library/documentSearch.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
-import { UnansweredQuestions } from "./unansweredQuestions.ts";
+import type { Searcher } from "../library/documentSearch.ts";
+import type { Syncing } from "../sync/syncCoordinator.ts";
+import { Unanswered } from "./unansweredQuestions.ts";
 
 /** The answer that is being written, ahead of its row. */
-export interface StreamingAnswer {
+export interface Writing {
   episodeId: string;
   aiResponse: string;
   citations: Citation[];
-  promptSummary: PromptSummary | null;
+  told: Told | null;
   /** Names of files that it waits for. */
-  awaitedFiles: string[];
+  awaits: string[];
   /** After so many seconds the assistant is asked again, which takes no question now; 0: it is not waited for. */
-  retryInS: number;
+  waitsS: number;
 }
 
 export interface AssistantState {
-  assistant: Assistant | null;
+  known: Assistant | null;
   /** Ids of turns. */
-  deferred: string[];
+  later: string[];
   /** Turns that keep the answer they had, since the new one came to less; why, where the server said it. */
-  keptAnswers: Record<string, string>;
+  kept: Record<string, string>;
 }
 
-const SAVE_INTERVAL_MS = 2_000;
-const PUSH_WAIT_MS = 3_000;
-const MAX_PROMPT_SUMMARIES = 50;
+const SAVE_EVERY_MS = 2_000;
+const SENT_MS = 3_000;
+const TOLD_MAX = 50;
 /** Other tabs and devices take a turn of which they hear nothing for a minute for broken off. */
-const TOUCH_INTERVAL_MS = 30_000;
+const ALIVE_MS = 30_000;
 
 /** Not needed to open the app, and soon after. */
-const loadAnswerMemory = () => loadModule(import("./answerMemory.ts"));
+const reminding = () => loaded(import("./answerMemory.ts"));
 
-interface RunningAnswer {
+interface Under {
   stop: AbortController;
   /** Of the waiting for files. */
-  skipUploads: AbortController;
-  end: Promise<unknown>;
+  enough: AbortController;
+  ended: Promise<unknown>;
 }
 
-const RENDER_INTERVAL_MS = 250; // each time the Markdown is parsed
+const DRAW_MS = 250; // each time the Markdown is parsed
 const BOTH_ENDS = { leading: true, trailing: true };
 
-type AnswerFields = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
+type Answered = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
 
-export class AnswerService {
+export class Asking {
   /** What is being written in this tab, by the id of its turn. */
-  readonly streaming$ = new BehaviorSubject<Record<string, StreamingAnswer>>({});
+  readonly writing$ = new BehaviorSubject<Record<string, Writing>>({});
   /** The same, as often as it is drawn. */
-  readonly throttledStreaming$ = this.streaming$.pipe(
-    throttleTime(RENDER_INTERVAL_MS, asyncScheduler, BOTH_ENDS),
-  );
-  readonly #context: AccountContext;
-  readonly #syncing: SyncCoordinator;
-  readonly #loadSearch: () => Promise<DocumentSearch>;
-  readonly #uploads: UploadState;
+  readonly drawn$ = this.writing$.pipe(throttleTime(DRAW_MS, asyncScheduler, BOTH_ENDS));
+  readonly #house: House;
+  readonly #syncing: Syncing;
+  readonly #searcher: () => Promise<Searcher>;
+  readonly #arrivals: Arrivals;
   /** Whether there is an assistant, as far as this device knows, and which turns wait for it. */
-  readonly assistant$ = new BehaviorSubject<AssistantState>({
-    assistant: null,
-    deferred: [],
-    keptAnswers: {},
-  });
+  readonly assistant$ = new BehaviorSubject<AssistantState>({ known: null, later: [], kept: {} });
   /** Those that are under way, or wait for the one before them to end. */
-  readonly #running = new Map<string, RunningAnswer>();
+  readonly #answers = new Map<string, Under>();
   #saving: Promise<boolean> = Promise.resolve(true);
   /** The documents of each answer here that have been counted as used. */
-  readonly #countedDocuments = new Map<string, Set<string>>();
+  readonly #used = new Map<string, Set<string>>();
   /** What went into the last prompts. */
-  readonly #promptSummaries = new Map<string, PromptSummary>();
-  readonly #unanswered: UnansweredQuestions;
-  readonly #deferred: DeferredQuestions;
+  readonly #told = new Map<string, Told>();
+  readonly #unanswered: Unanswered;
+  readonly #later: Later;
 
-  constructor(
-    context: AccountContext,
-    syncing: SyncCoordinator,
-    searcher: () => Promise<DocumentSearch>,
-    arrivals: UploadState,
-  ) {
-    this.#context = context;
+  constructor(house: House, syncing: Syncing, searcher: () => Promise<Searcher>, arrivals: Arrivals) {
+    this.#house = house;
     this.#syncing = syncing;
-    this.#loadSearch = searcher;
-    this.#uploads = arrivals;
+    this.#searcher = searcher;
+    this.#arrivals = arrivals;
     // While there is a network: one that hangs gives nothing, and a question would wait for it.
-    for (const load of [searcher, loadAnswerMemory]) load().catch(() => {});
-    this.#unanswered = new UnansweredQuestions(context);
-    this.#deferred = new DeferredQuestions(context, {
+    for (const load of [searcher, reminding]) load().catch(() => {});
+    this.#unanswered = new Unanswered(house);
+    this.#later = new Later(house, {
       isAway: () => isAway(syncing.summary$.value.kind),
-      isAvailable: () => this.#isAssistantAvailable(),
-      answer: (episodeId) => this.#run(episodeId, () => this.#prepareAgain(episodeId)),
-      onChange: () => this.#refreshState(),
+      isAvailable: () => this.#available(),
+      answer: (episodeId) => this.#answer(episodeId, () => this.#anew(episodeId)),
+      changed: () => this.#look(),
     });
     syncing.summary$
       .pipe(
         map(({ kind }) => kind),
         distinctUntilChanged(),
       )
-      .subscribe((kind) => void (kind === "live" ? this.#deferred.askAll() : this.#refreshState()));
-    context.database.episodes.$.subscribe(({ documentId }) => {
-      const { [documentId]: why, ...kept } = this.assistant$.value.keptAnswers;
-      if (why !== undefined) this.#updateState({ keptAnswers: kept }); // another answer came, here or elsewhere
+      .subscribe((kind) => void (kind === "live" ? this.#later.ask() : this.#look()));
+    house.records.episodes.$.subscribe(({ documentId }) => {
+      const { [documentId]: why, ...kept } = this.assistant$.value.kept;
+      if (why !== undefined) this.#tell({ kept }); // another answer came, here or elsewhere
     });
-    context.forgotten$.subscribe(() => {
-      this.#promptSummaries.clear();
-      void this.#refreshState();
+    house.forgotten$.subscribe(() => {
+      this.#told.clear();
+      void this.#look();
     });
   }
 
   /** The id of the turn; its answer follows. */
   async ask(sessionId: string, userMessage: string): Promise<string> {
     const row: EpisodeDoc = {
-      ...newRowFields(this.#context),
+      ...begun(this.#house),
       sessionId,
       userMessage,
       aiResponse: "",
@@ -138,8 +127,8 @@ export class AnswerService {
       status: "queued",
     };
     await this.#unanswered.add(row.id);
-    await this.#start(row.id, async () => {
-      await this.#context.database.episodes.insert(row);
+    await this.#begin(row.id, async () => {
+      await this.#house.records.episodes.insert(row);
       return row;
     });
     return row.id;
@@ -147,40 +136,39 @@ export class AnswerService {
 
   /** Answers what a page that is gone has left without an answer. */
   async resume(): Promise<void> {
-    for (const episodeId of await this.#unanswered.claimAbandoned()) {
-      if (await this.#unanswered.isUnanswered(episodeId))
-        void this.answerAgain(episodeId).catch(console.error);
+    for (const episodeId of await this.#unanswered.takeOver()) {
+      if (await this.#unanswered.isWaiting(episodeId)) void this.again(episodeId).catch(console.error);
       else void this.#unanswered.remove(episodeId);
     }
   }
 
   /** Answers a turn anew, with other words if they are given. What came after it stays. Resolves when it has begun. */
-  answerAgain(episodeId: string, userMessage?: string): Promise<void> {
-    return this.#start(episodeId, () => this.#prepareAgain(episodeId, userMessage));
+  again(episodeId: string, userMessage?: string): Promise<void> {
+    return this.#begin(episodeId, () => this.#anew(episodeId, userMessage));
   }
 
   stop(episodeId: string): void {
-    this.#running.get(episodeId)?.stop.abort();
+    this.#answers.get(episodeId)?.stop.abort();
   }
 
   /** Without the files that it waits for. */
   answerNow(episodeId: string): void {
-    this.#running.get(episodeId)?.skipUploads.abort();
+    this.#answers.get(episodeId)?.enough.abort();
   }
 
   /** Whether the assistant shall answer a turn of quotations once the server is back. */
   later(episodeId: string, wanted: boolean): Promise<void> {
-    return this.#deferred.setDeferred(episodeId, wanted);
+    return this.#later.want(episodeId, wanted);
   }
 
   /** What went into the prompt of a turn that was answered since the app was opened. */
-  promptSummaryOf(episodeId: string): PromptSummary | null {
-    return this.#promptSummaries.get(episodeId) ?? null;
+  told(episodeId: string): Told | null {
+    return this.#told.get(episodeId) ?? null;
   }
 
   /** The turn, with the answer that it has until there is a better one; other words have none. Null: it is gone. */
-  async #prepareAgain(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
-    const found = await this.#context.database.episodes.findOne(episodeId).exec();
+  async #anew(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
+    const found = await this.#house.records.episodes.findOne(episodeId).exec();
     if (!found) return null;
     if (userMessage !== undefined && userMessage !== found.userMessage) {
       await edit<EpisodeDoc>(found, ({ model: _, ...row }) => ({
@@ -192,234 +180,221 @@ export class AnswerService {
     return asked.deleted ? null : (asked.toMutableJSON() as EpisodeDoc);
   }
 
-  async #refreshState(): Promise<void> {
-    const { account, device } = this.#context;
+  async #look(): Promise<void> {
+    const { account, device } = this.#house;
     const known = (await device.accounts.get(account.userId))?.assistant ?? null;
-    this.#updateState({ assistant: known, deferred: await this.#deferred.listIds() });
+    this.#tell({ known, later: await this.#later.ids() });
   }
 
-  #updateState(change: Partial<AssistantState>): void {
+  #tell(change: Partial<AssistantState>): void {
     this.assistant$.next({ ...this.assistant$.value, ...change });
   }
 
   /** Resolves when the turn is ready; its answer follows. */
-  #start(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<void> {
-    return new Promise((resolve, reject) => {
+  #begin(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<void> {
+    return new Promise((begun, failed) => {
       const prepared = async () => {
         const row = await prepare();
-        resolve();
+        begun();
         return row;
       };
-      this.#run(episodeId, prepared).then(() => resolve(), reject);
+      this.#answer(episodeId, prepared).then(() => begun(), failed);
     });
   }
 
   /** One answer a turn: the one before is stopped, and has ended before `prepare` makes the turn ready for this one. */
-  #run(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<AnswerFields | null> {
-    const previous = this.#running.get(episodeId);
-    previous?.stop.abort();
-    const [stop, skipUploads] = [new AbortController(), new AbortController()];
-    stop.signal.addEventListener("abort", () => skipUploads.abort());
+  #answer(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<Answered | null> {
+    const before = this.#answers.get(episodeId);
+    before?.stop.abort();
+    const [stop, enough] = [new AbortController(), new AbortController()];
+    stop.signal.addEventListener("abort", () => enough.abort());
     const write = async () => {
-      await previous?.end.catch(() => {}); // told to whoever asked for it
+      await before?.ended.catch(() => {}); // told to whoever asked for it
       try {
         if (stop.signal.aborted) return null;
-        this.#updateStreaming(episodeId, {}); // from now on it can be seen, and stopped
+        this.#draw(episodeId, {}); // from now on it can be seen, and stopped
         const row = await prepare();
-        return row && (await this.#answerLocked(row, stop.signal, skipUploads.signal));
+        return row && (await this.#write(row, stop.signal, enough.signal));
       } finally {
-        const { [episodeId]: _, ...others } = this.streaming$.value;
-        this.streaming$.next(others);
-        if (this.#running.get(episodeId)?.stop === stop) this.#running.delete(episodeId);
+        const { [episodeId]: _, ...others } = this.writing$.value;
+        this.writing$.next(others);
+        if (this.#answers.get(episodeId)?.stop === stop) this.#answers.delete(episodeId);
         void this.#unanswered.remove(episodeId);
       }
     };
-    const end = write();
-    this.#running.set(episodeId, { stop, skipUploads, end });
-    return end;
+    const ended = write();
+    this.#answers.set(episodeId, { stop, enough, ended });
+    return ended;
   }
 
   /** While the lock is held the turn is being answered here: no other tab of this device takes it up. */
-  #answerLocked(row: EpisodeDoc, signal: AbortSignal, skipUploads: AbortSignal): Promise<AnswerFields> {
-    if (row.status === "done" && !this.#countedDocuments.has(row.id)) {
-      this.#countedDocuments.set(row.id, new Set(row.citations.map(({ documentId }) => documentId)));
+  #write(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answered> {
+    if (row.status === "done" && !this.#used.has(row.id)) {
+      this.#used.set(row.id, new Set(row.citations.map(({ documentId }) => documentId)));
     }
     return navigator.locks.request(`vademecum-answer-${row.id}`, async () => {
       try {
-        const stopped = () => ({ ...this.#partialAnswer(row.id), status: "stopped" as const });
-        const answering = this.#answerAfterUploads(row, signal, skipUploads);
-        const answered = await Promise.race([answering, whenAborted(signal).then(stopped)]);
-        await this.#finish(row.id, answered);
+        const stopped = () => ({ ...this.#written(row.id), status: "stopped" as const });
+        const answering = this.#withFiles(row, signal, enough);
+        const answered = await Promise.race([answering, aborted(signal).then(stopped)]);
+        await this.#end(row.id, answered);
         return answered;
       } catch (error) {
-        await this.#finish(row.id, { ...this.#partialAnswer(row.id), status: "failed" }); // it must not wait for ever
+        await this.#end(row.id, { ...this.#written(row.id), status: "failed" }); // it must not wait for ever
         throw error;
       }
     });
   }
 
   /** What comes to less than the answer before is not kept; who asked is told. */
-  async #finish(episodeId: string, answered: AnswerFields): Promise<void> {
+  async #end(episodeId: string, answered: Answered): Promise<void> {
     if ((await this.#save(episodeId, answered)) || answered.status === "stopped") return;
     const why = answered.model ? "" : answered.aiResponse;
-    this.#updateState({ keptAnswers: { ...this.assistant$.value.keptAnswers, [episodeId]: why } });
+    this.#tell({ kept: { ...this.assistant$.value.kept, [episodeId]: why } });
   }
 
   /** When the files are here that the conversation is taking in; of those that do not come, or not yet, it speaks. */
-  async #answerAfterUploads(
-    row: EpisodeDoc,
-    signal: AbortSignal,
-    skipUploads: AbortSignal,
-  ): Promise<AnswerFields> {
-    const missing = await this.#waitForUploads(row, skipUploads);
+  async #withFiles(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answered> {
+    const missing = await this.#missing(row, enough);
     signal.throwIfAborted();
-    this.#updateStreaming(row.id, { awaitedFiles: [] });
-    const answered = await this.#createAnswer(row, signal);
-    const texts = [answered.aiResponse, ...lacking(missing)];
-    return { ...answered, aiResponse: texts.filter(Boolean).join("\n\n") };
+    this.#draw(row.id, { awaits: [] });
+    const answered = await this.#answered(row, signal);
+    const said = [answered.aiResponse, ...lacking(missing)];
+    return { ...answered, aiResponse: said.filter(Boolean).join("\n\n") };
   }
 
-  async #waitForUploads({ id, sessionId }: EpisodeDoc, skipUploads: AbortSignal): Promise<Task[]> {
-    if (!this.#context.account.limits.searchesDocuments) return [];
-    const touchTimer = setInterval(() => void this.#touch(id), TOUCH_INTERVAL_MS);
-    const onWaiting = (awaits: string[]) => this.#updateStreaming(id, { awaitedFiles: awaits });
+  async #missing({ id, sessionId }: EpisodeDoc, enough: AbortSignal): Promise<Task[]> {
+    if (!this.#house.account.limits.searchesDocuments) return [];
+    const alive = setInterval(() => void this.#touch(id), ALIVE_MS);
+    const tell = (awaits: string[]) => this.#draw(id, { awaits });
     try {
-      return await waitForUploads(this.#context, this.#uploads, sessionId, onWaiting, skipUploads);
+      return await arrived(this.#house, this.#arrivals, sessionId, tell, enough);
     } finally {
-      clearInterval(touchTimer);
+      clearInterval(alive);
     }
   }
 
   async #touch(episodeId: string): Promise<void> {
-    const found = await this.#context.database.episodes.findOne(episodeId).exec();
+    const found = await this.#house.records.episodes.findOne(episodeId).exec();
     const touched = (row: EpisodeDoc) => (row.status === "queued" ? { ...row, updatedAt: now() } : row);
     if (found) await edit<EpisodeDoc>(found, touched);
   }
 
-  async #createAnswer(row: EpisodeDoc, signal: AbortSignal): Promise<AnswerFields> {
-    if (!(await this.#isAssistantAvailable())) return this.#answerByQuotation(row);
+  async #answered(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
+    if (!(await this.#available())) return this.#quotes(row);
     try {
-      return await this.#askAssistant(row, signal);
+      return await this.#byAssistant(row, signal);
     } catch (error) {
       if (signal.aborted) throw error; // nobody waits for it any more
-      if (isForNow(error)) return this.#answerByQuotation(row);
+      if (isForNow(error)) return this.#quotes(row);
       if (error instanceof Refusal && error.status < 500 && error.status !== 401) {
-        return { ...this.#partialAnswer(row.id), aiResponse: error.message, status: "failed" };
+        return { ...this.#written(row.id), aiResponse: error.message, status: "failed" };
       }
-      return this.#answerByQuotation(row); // the server is away, or its assistant: the documents are here
+      return this.#quotes(row); // the server is away, or its assistant: the documents are here
     }
   }
 
   /** Whether the assistant can be asked now. Only who knows that the server is away need not ask it. */
-  async #isAssistantAvailable(): Promise<boolean> {
+  async #available(): Promise<boolean> {
     if (isAway(this.#syncing.summary$.value.kind)) return false;
-    const { account, device, server: wire } = this.#context;
+    const { account, device, wire } = this.#house;
     try {
-      const assistant = await fetchAssistant(wire);
-      await device.accounts.update(account.userId, { assistant: assistant });
-      return assistant.available;
+      const known = await assistant(wire);
+      await device.accounts.update(account.userId, { assistant: known });
+      return known.available;
     } catch {
       return false;
     }
   }
 
-  async #askAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<AnswerFields> {
-    await this.#syncing.waitUntilPushed(PUSH_WAIT_MS); // the server tells the assistant what it has of this session
-    let savedAt = performance.now();
-    const write = (change: Partial<StreamingAnswer>) => {
+  async #byAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
+    await this.#syncing.sent(SENT_MS); // the server tells the assistant what it has of this session
+    let saved = performance.now();
+    const write = (change: Partial<Writing>) => {
       if (signal.aborted) return;
-      this.#updateStreaming(row.id, change);
-      if (performance.now() - savedAt < SAVE_INTERVAL_MS) return;
-      savedAt = performance.now();
-      void this.#save(row.id, { ...this.#partialAnswer(row.id), status: "streaming" });
+      this.#draw(row.id, change);
+      if (performance.now() - saved < SAVE_EVERY_MS) return;
+      saved = performance.now();
+      void this.#save(row.id, { ...this.#written(row.id), status: "streaming" });
     };
     const question = { query: row.userMessage, sessionId: row.sessionId, episodeId: row.id };
     const listener = {
-      context: (told: PromptSummary) => {
-        this.#keepPromptSummary(row.id, told);
-        write({ promptSummary: told, citations: told.citations.map(toCitation) });
+      context: (told: Told) => {
+        this.#remember(row.id, told);
+        write({ told, citations: told.citations.map(cited) });
       },
-      delta: (text: string) => write({ aiResponse: this.#streamingAnswer(row.id).aiResponse + text }),
+      delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
       restart: () => write({ aiResponse: "" }),
     };
-    const ask = () => streamAnswer(this.#context.server, question, listener, signal);
+    const asked = () => answer(this.#house.wire, question, listener, signal);
     // Not saved: a question that nothing has come of is asked again when the app is opened anew.
-    const onWait = (waitsS: number) => signal.aborted || this.#updateStreaming(row.id, { retryInS: waitsS });
-    const ending = await patiently(ask, signal, onWait);
-    const written = this.#partialAnswer(row.id);
+    const waits = (waitsS: number) => signal.aborted || this.#draw(row.id, { waitsS });
+    const ending = await patiently(asked, signal, waits);
+    const written = this.#written(row.id);
     if (ending === "whole") return { ...written, status: "done" };
-    if (!written.aiResponse) return this.#answerByQuotation(row);
+    if (!written.aiResponse) return this.#quotes(row);
     return { ...written, status: ending === "cut" ? "stopped" : "failed" };
   }
 
-  async #answerByQuotation(row: EpisodeDoc): Promise<AnswerFields> {
-    const [{ aiResponse, citations }, recalled] = await Promise.all([
-      this.#findQuotations(row),
-      this.#recallMemory(row),
+  async #quotes(row: EpisodeDoc): Promise<Answered> {
+    const [{ aiResponse, citations }, remembered] = await Promise.all([
+      this.#quoted(row),
+      this.#remembered(row),
     ]);
-    const text = [aiResponse, recalled].filter(Boolean).join("\n\n");
-    return { aiResponse: text, citations, status: "done", model: QUOTES };
+    const said = [aiResponse, remembered].filter(Boolean).join("\n\n");
+    return { aiResponse: said, citations, status: "done", model: QUOTES };
   }
 
-  async #findQuotations({ userMessage, sessionId }: EpisodeDoc): Promise<Quoted> {
-    if (!this.#context.account.limits.searchesDocuments)
-      return { aiResponse: written.noSearch, citations: [] };
-    const searcher = await this.#loadSearch();
+  async #quoted({ userMessage, sessionId }: EpisodeDoc): Promise<Quoted> {
+    if (!this.#house.account.limits.searchesDocuments) return { aiResponse: written.noSearch, citations: [] };
+    const searcher = await this.#searcher();
     return quoted(userMessage, await searcher.search(userMessage, sessionId, QUOTED));
   }
 
   /** The answer is worth more than what memory adds to it, and does not fail with it. */
-  async #recallMemory(row: EpisodeDoc): Promise<string> {
+  async #remembered(row: EpisodeDoc): Promise<string> {
     try {
-      return await (await loadAnswerMemory()).recallForAnswer(this.#context, row);
+      return await (await reminding()).remind(this.#house, row);
     } catch (error) {
       console.error(error);
       return "";
     }
   }
 
-  #keepPromptSummary(episodeId: string, told: PromptSummary): void {
-    this.#promptSummaries.set(episodeId, told);
-    const [oldest] = this.#promptSummaries.keys();
-    if (this.#promptSummaries.size > MAX_PROMPT_SUMMARIES && oldest !== undefined)
-      this.#promptSummaries.delete(oldest);
+  #remember(episodeId: string, told: Told): void {
+    this.#told.set(episodeId, told);
+    const [oldest] = this.#told.keys();
+    if (this.#told.size > TOLD_MAX && oldest !== undefined) this.#told.delete(oldest);
   }
 
   /** Once a turn: not again for the answers that take the place of the first. */
   async #countUse(episodeId: string, citations: readonly Citation[]): Promise<void> {
-    const counted = this.#countedDocuments.get(episodeId) ?? new Set();
+    const used = this.#used.get(episodeId) ?? new Set();
     const cited = citations.map(({ documentId }) => documentId);
-    this.#countedDocuments.set(episodeId, new Set([...counted, ...cited]));
-    const uncounted = new Set(cited.filter((id) => !counted.has(id)));
-    await countUse(this.#context, uncounted).catch(console.error); // the answer matters more
+    this.#used.set(episodeId, new Set([...used, ...cited]));
+    const first = new Set(cited.filter((id) => !used.has(id)));
+    await countUse(this.#house, first).catch(console.error); // the answer matters more
   }
 
-  #updateStreaming(episodeId: string, change: Partial<StreamingAnswer>): void {
-    const writing = { ...this.#streamingAnswer(episodeId), ...change };
-    this.streaming$.next({ ...this.streaming$.value, [episodeId]: writing });
+  #draw(episodeId: string, change: Partial<Writing>): void {
+    const writing = { ...this.#writing(episodeId), ...change };
+    this.writing$.next({ ...this.writing$.value, [episodeId]: writing });
   }
 
-  #streamingAnswer(episodeId: string): StreamingAnswer {
-    const empty = {
-      episodeId,
-      aiResponse: "",
-      citations: [],
-      promptSummary: null,
-      awaitedFiles: [],
-      retryInS: 0,
-    };
-    return this.streaming$.value[episodeId] ?? empty;
+  #writing(episodeId: string): Writing {
+    const begun = { episodeId, aiResponse: "", citations: [], told: null, awaits: [], waitsS: 0 };
+    return this.writing$.value[episodeId] ?? begun;
   }
 
-  #partialAnswer(episodeId: string): Omit<AnswerFields, "status"> {
-    const { aiResponse, citations, promptSummary: told } = this.#streamingAnswer(episodeId);
+  #written(episodeId: string): Omit<Answered, "status"> {
+    const { aiResponse, citations, told } = this.#writing(episodeId);
     return { aiResponse, citations, ...(told?.model ? { model: told.model } : {}) };
   }
 
   /** One after the other: what was saved on the way must not come after the end. False: the answer before stays. */
-  #save(episodeId: string, answered: AnswerFields): Promise<boolean> {
+  #save(episodeId: string, answered: Answered): Promise<boolean> {
     const save = async () => {
-      const found = await this.#context.database.episodes.findOne(episodeId).exec();
+      const found = await this.#house.records.episodes.findOne(episodeId).exec();
       if (found && worth(found) > worth(answered)) return false;
       if (found && answered.status === "done") await this.#countUse(found.id, answered.citations);
       const change = ({ model: _, ...row }: EpisodeDoc) => ({ ...row, ...answered, updatedAt: now() });
@@ -430,6 +405,6 @@ export class AnswerService {
   }
 }
 
-function toCitation(passage: PromptSummary["citations"][number]): Citation {
-  return citation({ ...passage, page: passage.page ?? null });
+function cited(told: Told["citations"][number]): Citation {
+  return citation({ ...told, page: told.page ?? null });
 }

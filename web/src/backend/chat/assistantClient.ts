@@ -19,7 +19,7 @@ interface Question {
 }
 
 /** What went into the prompt. */
-export interface PromptSummary {
+export interface Told {
   citations: {
     documentId: string;
     filename: string;
@@ -41,67 +41,67 @@ export interface PromptSummary {
 }
 
 /** Why an answer ends that is not at its end. */
-const CUT_REASONS = ["length", "content_filter"];
+const CUT = ["length", "content_filter"];
 
 interface AnswerListener {
-  context(told: PromptSummary): void;
+  context(told: Told): void;
   delta(text: string): void;
   /** The text so far was the model's reasoning. */
   restart(): void;
 }
 
 /** Who asks waits for it: a server that does not say so at once is as good as away. */
-const ASSISTANT_TIMEOUT_MS = 2_000;
+const ASSISTANT_MS = 2_000;
 
-export function fetchAssistant(wire: Wire): Promise<Assistant> {
-  return request<Assistant>(wire, "/v1/assistant", { signal: AbortSignal.timeout(ASSISTANT_TIMEOUT_MS) });
+export function assistant(wire: Wire): Promise<Assistant> {
+  return request<Assistant>(wire, "/v1/assistant", { signal: AbortSignal.timeout(ASSISTANT_MS) });
 }
 
 /** How an answer ended: whole, where it was as long as it may be, or broken off. */
-export type AnswerEnd = "whole" | "cut" | "broken";
+export type Ending = "whole" | "cut" | "broken";
 
 /** Throws what the server refuses before the first word. */
-export function streamAnswer(
+export function answer(
   wire: Wire,
   question: Question,
   listener: AnswerListener,
   signal: AbortSignal,
-  idleMs = STREAM_SILENCE_MS,
-): Promise<AnswerEnd> {
-  return unlessSilent(idleMs, signal, (ended, onActivity) =>
-    readStream(wire, question, listener, { signal, ended, onActivity }),
+  silenceMs = STREAM_SILENCE_MS,
+): Promise<Ending> {
+  return unlessSilent(silenceMs, signal, (ended, heard) =>
+    read(wire, question, listener, { signal, ended, heard }),
   );
 }
 
-interface StreamSignals {
+interface Hearing {
   /** Whoever asked stops it. */
   signal: AbortSignal;
   /** That, or the silence. */
   ended: AbortSignal;
-  onActivity: () => void;
+  heard: () => void;
 }
 
-async function readStream(
+async function read(
   wire: Wire,
   question: Question,
   listener: AnswerListener,
-  { signal, ended, onActivity }: StreamSignals,
-): Promise<AnswerEnd> {
+  { signal, ended, heard }: Hearing,
+): Promise<Ending> {
   const init = { method: "POST", body: JSON.stringify(question), signal: ended };
   const response = await open(wire, "/v1/answer", init);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   const events = new Events();
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      onActivity();
+      heard();
       for (const { event, data } of events.feed(read.value)) {
-        const payload = JSON.parse(data);
-        if (event === "context") listener.context(payload as PromptSummary);
-        else if (event === "delta") listener.delta((payload as { text: string }).text);
+        const given = JSON.parse(data);
+        if (event === "context") listener.context(given as Told);
+        else if (event === "delta") listener.delta((given as { text: string }).text);
         else if (event === "restart") listener.restart();
         else if (event === "failed") return "broken";
         else if (event === "done")
-          return CUT_REASONS.includes((payload as { finish: string }).finish) ? "cut" : "whole";
+          return CUT.includes((given as { finish: string }).finish) ? "cut" : "whole";
       }
     }
   } catch (error) {

@@ -4,69 +4,68 @@
  */
 
 import { QUOTES } from "../../core/chat/citation.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import type { House } from "../account/accountContext.ts";
 import { Retries } from "../../lib/backoff/retrySchedule.ts";
 
-interface Callbacks {
+interface Ways {
   /** Whether the server is known to be away: whoever sees it come back asks then. */
   isAway: () => boolean;
   isAvailable: () => Promise<boolean>;
   /** By what a turn was answered; null: it is gone. */
   answer: (episodeId: string) => Promise<{ model?: string | undefined } | null>;
   /** Others wait than before. */
-  onChange: () => Promise<void>;
+  changed: () => Promise<void>;
 }
 
 const ALL = "all";
 
-export class DeferredQuestions {
-  readonly #context: AccountContext;
-  readonly #callbacks: Callbacks;
+export class Later {
+  readonly #house: House;
+  readonly #ways: Ways;
   readonly #retries = new Retries();
 
-  constructor(context: AccountContext, ways: Callbacks) {
-    this.#context = context;
-    this.#callbacks = ways;
+  constructor(house: House, ways: Ways) {
+    this.#house = house;
+    this.#ways = ways;
   }
 
-  async setDeferred(episodeId: string, isDeferred: boolean): Promise<void> {
-    const { account, device } = this.#context;
-    if (isDeferred)
-      await device.later.put({ episodeId, userId: account.userId, at: this.#context.newRowTime() });
+  async want(episodeId: string, isWanted: boolean): Promise<void> {
+    const { account, device } = this.#house;
+    if (isWanted) await device.later.put({ episodeId, userId: account.userId, at: this.#house.madeAt() });
     else await device.later.delete(episodeId);
-    await this.#callbacks.onChange();
-    if (isDeferred) void this.askAll();
+    await this.#ways.changed();
+    if (isWanted) void this.ask();
   }
 
-  async listIds(): Promise<string[]> {
-    const { account, device } = this.#context;
+  async ids(): Promise<string[]> {
+    const { account, device } = this.#house;
     return (await device.later.where({ userId: account.userId }).toArray()).map(({ episodeId }) => episodeId);
   }
 
   /** What fails while the server is there is tried again, ever later, or as soon as the server is back again. */
-  async askAll(): Promise<void> {
-    await this.#callbacks.onChange();
-    const lock = `vademecum-later-${this.#context.account.userId}`;
-    await navigator.locks.request(lock, () => this.#askUntilUnavailable()).catch(console.error);
-    await this.#callbacks.onChange();
-    if ((await this.listIds()).length === 0) this.#retries.end(ALL);
-    else if (!this.#callbacks.isAway()) this.#retries.later(ALL, undefined, () => void this.#retry());
+  async ask(): Promise<void> {
+    await this.#ways.changed();
+    const lock = `vademecum-later-${this.#house.account.userId}`;
+    await navigator.locks.request(lock, () => this.#askAll()).catch(console.error);
+    await this.#ways.changed();
+    if ((await this.ids()).length === 0) this.#retries.end(ALL);
+    else if (!this.#ways.isAway()) this.#retries.later(ALL, undefined, () => void this.#again());
   }
 
-  async #retry(): Promise<void> {
-    if (!this.#context.database.closed) await this.askAll().catch(console.error);
+  async #again(): Promise<void> {
+    if (!this.#house.records.closed) await this.ask().catch(console.error);
   }
 
   /** A turn that gets quotations once more goes on waiting, and those after it with it. */
-  async #askUntilUnavailable(): Promise<void> {
-    while (await this.#callbacks.isAvailable()) {
-      const [next] = await this.listIds();
+  async #askAll(): Promise<void> {
+    while (await this.#ways.isAvailable()) {
+      const [next] = await this.ids();
       if (next === undefined) return;
-      const answered = await this.#callbacks.answer(next);
+      const answered = await this.#ways.answer(next);
       if (answered?.model === QUOTES) return;
-      await this.#context.device.later.delete(next);
+      await this.#house.device.later.delete(next);
       this.#retries.end(ALL);
-      await this.#callbacks.onChange();
+      await this.#ways.changed();
     }
   }
 }

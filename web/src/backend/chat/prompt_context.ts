@@ -11,50 +11,49 @@ import { recall } from "../../core/memory/recall.ts";
 import type { Collections, EpisodeDoc } from "../../core/schema/rows.ts";
 import { home } from "../../core/memory/scope.ts";
 import { onTopic } from "../../core/chat/fact_relevance.ts";
-import type { EmbeddingModel } from "../library/embeddingModel.ts";
-import { now, type AccountContext } from "../account/accountContext.ts";
-import type { DocumentSearch } from "../library/documentSearch.ts";
+import type { Embedding } from "../library/embeddingModel.ts";
+import { now, type House } from "../account/accountContext.ts";
+import type { Searcher } from "../library/documentSearch.ts";
 
-const MAX_PASSAGES = 50;
-const MAX_TURNS = 200;
-const MAX_RECALLED = 50;
+const PASSAGES = 50;
+const TURNS = 200;
+const RECALLED = 50;
 
-export type PromptContext = Pick<Prompt, "prompt" | "tokens" | "budget" | "dropped">;
+export type Made = Pick<Prompt, "prompt" | "tokens" | "budget" | "dropped">;
 
 /** Null: the turn is gone, or the model is not here that counts, or not any more. */
-export async function buildPromptContext(
-  context: AccountContext,
-  embedding: EmbeddingModel,
-  search: DocumentSearch,
+export async function context(
+  house: House,
+  embedding: Embedding,
+  searcher: Searcher,
   episodeId: string,
-): Promise<PromptContext | null> {
-  const turn = (await context.database.episodes.findOne(episodeId).exec())?.toJSON() as
-    EpisodeDoc | undefined;
-  const session = turn && (await context.database.sessions.findOne(turn.sessionId).exec());
-  const embedder = session && (await embedding.embedderIfDownloaded());
+): Promise<Made | null> {
+  const asked = (await house.records.episodes.findOne(episodeId).exec())?.toJSON() as EpisodeDoc | undefined;
+  const session = asked && (await house.records.sessions.findOne(asked.sessionId).exec());
+  const embedder = session && (await embedding.ifHere());
   if (!embedder) return null;
-  const { tier, limits } = context.account;
-  const { userMessage: query, sessionId } = turn;
+  const { tier, limits } = house.account;
+  const { userMessage: query, sessionId } = asked;
   const [facts, projects, sessions, episodes, memories, entities] = await Promise.all([
-    readAll(context, "facts"),
-    readAll(context, "projects"),
-    readAll(context, "sessions"),
-    readAll(context, "episodes"),
-    readAll(context, "memories"),
-    readAll(context, "entities"),
+    all(house, "facts"),
+    all(house, "projects"),
+    all(house, "sessions"),
+    all(house, "episodes"),
+    all(house, "memories"),
+    all(house, "entities"),
   ]);
-  const isLater = (row: EpisodeDoc) => row.sessionId === sessionId && compareTurns(row, turn) >= 0;
-  const before = episodes.filter((row) => !isLater(row)).sort(compareTurns);
-  const isFinished = ({ status }: EpisodeDoc) => status === "done" || status === "stopped";
-  const turns = before.filter((row) => row.sessionId === sessionId && isFinished(row)).slice(-MAX_TURNS);
+  const isLater = (row: EpisodeDoc) => row.sessionId === sessionId && inOrder(row, asked) >= 0;
+  const before = episodes.filter((row) => !isLater(row)).sort(inOrder);
+  const isOver = ({ status }: EpisodeDoc) => status === "done" || status === "stopped";
+  const turns = before.filter((row) => row.sessionId === sessionId && isOver(row)).slice(-TURNS);
   const rows = { projects, sessions, episodes: before.filter(entersPrompts), memories, entities };
   const searches = limits.searchesDocuments;
-  const found = searches ? (await search.search(query, sessionId, MAX_PASSAGES)).results : [];
-  let hasLostEmbedder = false;
+  const found = searches ? (await searcher.search(query, sessionId, PASSAGES)).results : [];
+  let isGone = false;
   const countTokens = (texts: readonly string[]) =>
     embedder.countTokens(texts).catch((error: unknown) => {
-      hasLostEmbedder = true;
-      embedding.reportLost(embedder, error);
+      isGone = true;
+      embedding.lost(embedder, error);
       return texts.map(() => 0);
     });
   const { prompt, tokens, budget, dropped } = await assemble(
@@ -64,7 +63,7 @@ export async function buildPromptContext(
         session.mode === "authoritative" && limits.authoritative && searches ? "authoritative" : "analysis",
       facts: onTopic(query, facts, queryTerms),
       turns: turns.map((row) => (entersPrompts(row) ? row : { ...row, aiResponse: "" })),
-      memories: recall(query, home(session.projectId), rows, now(), MAX_RECALLED),
+      memories: recall(query, home(session.projectId), rows, now(), RECALLED),
       passages: found.map(({ documentId, block, chunkIndex, filename, text, page }) => ({
         id: `${documentId}.${block}/${chunkIndex}`,
         ...{ filename, text, page: page ?? undefined },
@@ -73,14 +72,14 @@ export async function buildPromptContext(
     BUDGETS[tier],
     countTokens,
   );
-  return hasLostEmbedder ? null : { prompt, tokens, budget, dropped };
+  return isGone ? null : { prompt, tokens, budget, dropped };
 }
 
-function compareTurns(a: EpisodeDoc, b: EpisodeDoc): number {
+function inOrder(a: EpisodeDoc, b: EpisodeDoc): number {
   return compare(a.createdAt, b.createdAt) || compare(a.id, b.id);
 }
 
-async function readAll<Name extends keyof Collections>({ database: records }: AccountContext, name: Name) {
+async function all<Name extends keyof Collections>({ records }: House, name: Name) {
   const rows = await records.collections[name].find().exec();
   return rows.map((row) => row.toJSON() as Collections[Name]);
 }

@@ -5,58 +5,56 @@
 
 import { newId } from "../../core/schema/uuid7.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import type { House } from "../account/accountContext.ts";
 
-const tabLockName = (tab: string) => `vademecum-tab-${tab}`;
+const lockOf = (tab: string) => `vademecum-tab-${tab}`;
 
-export class UnansweredQuestions {
-  readonly #context: AccountContext;
+export class Unanswered {
+  readonly #house: House;
   readonly #tab = newId();
   /** Who looks whether this tab is there finds its lock held for as long as it is. */
-  #tabLock: Promise<void> | undefined;
+  #isHere: Promise<void> | undefined;
 
-  constructor(context: AccountContext) {
-    this.#context = context;
+  constructor(house: House) {
+    this.#house = house;
   }
 
   /** A device without room for it asks all the same. */
   async add(episodeId: string): Promise<void> {
-    await (this.#tabLock ??= this.#holdTabLock());
-    const { account, device } = this.#context;
-    const question = { episodeId, userId: account.userId, at: this.#context.newRowTime(), tab: this.#tab };
-    await device.asked.put(question).catch(console.error);
+    await (this.#isHere ??= this.#stay());
+    const { account, device } = this.#house;
+    const asked = { episodeId, userId: account.userId, at: this.#house.madeAt(), tab: this.#tab };
+    await device.asked.put(asked).catch(console.error);
   }
 
   async remove(episodeId: string): Promise<void> {
-    await this.#context.device.asked.delete(episodeId).catch(console.error);
+    await this.#house.device.asked.delete(episodeId).catch(console.error);
   }
 
   /** The ids of those whose tab is gone. They are this tab's from now on. */
-  claimAbandoned(): Promise<string[]> {
-    const { account, device } = this.#context;
+  takeOver(): Promise<string[]> {
+    const { account, device } = this.#house;
     return navigator.locks.request(`vademecum-asked-${account.userId}`, async () => {
       const all = await device.asked.where({ userId: account.userId }).toArray();
       const { held = [] } = await navigator.locks.query();
-      const openTabLocks = new Set(held.map(({ name }) => name));
-      const abandoned = all
-        .filter(({ tab }) => !openTabLocks.has(tabLockName(tab)))
-        .map(({ episodeId }) => episodeId);
-      for (const episodeId of abandoned) await this.add(episodeId);
-      return abandoned;
+      const here = new Set(held.map(({ name }) => name));
+      const left = all.filter(({ tab }) => !here.has(lockOf(tab))).map(({ episodeId }) => episodeId);
+      for (const episodeId of left) await this.add(episodeId);
+      return left;
     });
   }
 
   /** Nothing has come of it: what was begun is kept as it is, for whoever asked to ask again. */
-  async isUnanswered(episodeId: string): Promise<boolean> {
-    const found = await this.#context.database.episodes.findOne(episodeId).exec();
+  async isWaiting(episodeId: string): Promise<boolean> {
+    const found = await this.#house.records.episodes.findOne(episodeId).exec();
     const turn = found?.toMutableJSON() as EpisodeDoc | undefined;
     return turn?.status === "queued" && !turn.model && !turn.aiResponse;
   }
 
-  #holdTabLock(): Promise<void> {
+  #stay(): Promise<void> {
     return new Promise((resolve) => {
-      const never = new Promise<never>(() => {});
-      void navigator.locks.request(tabLockName(this.#tab), () => (resolve(), never));
+      const forEver = new Promise<never>(() => {});
+      void navigator.locks.request(lockOf(this.#tab), () => (resolve(), forEver));
     });
   }
 }

@@ -19,69 +19,65 @@ import type { Collections } from "../../core/schema/rows.ts";
 import { Lines, WAITING } from "../../core/export/exportLayout.ts";
 import { isMoment } from "../../core/schema/timestamps.ts";
 import { decode } from "../../core/schema/vector_codec.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import type { House } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 type Row = Record<string, any>;
 
-interface ImportResult {
+interface BroughtIn {
   added: number;
   /** Here already, and left as they are. */
   existing: number;
   /** Not rows of this app. */
-  skipped: number;
+  leftOut: number;
 }
 
-const LIMITS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
-const PORTION_SIZE = 200;
-const READ_BYTES = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
+const BOUNDS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
+const PORTION = 200;
+const PIECE = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
 const [ENTRY, END] = [0x02014b50, 0x06054b50];
 const [END_BYTES, REMARK_MOST, TABLE_MOST] = [22, 65_535, 2 ** 24];
-const ID_PATTERN = /^[A-Za-z0-9._~-]{1,100}$/u;
-const TIME_FIELDS = ["createdAt", "updatedAt", "lastAccessedAt"];
+const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
+const TIMES = ["createdAt", "updatedAt", "lastAccessedAt"];
 
-export async function importAccount(
-  context: AccountContext,
-  zip: Blob,
-  bounds = LIMITS,
-): Promise<ImportResult> {
+export async function bringIn(house: House, zip: Blob, bounds = BOUNDS): Promise<BroughtIn> {
   if (zip.size > bounds.zipBytes) throw new Coded("ZIP_TOO_LARGE");
-  const sums = await readChecksums(zip, bounds);
+  const sums = await sumsOf(zip, bounds);
   if (sums.size === 0) throw new Coded("NOT_AN_EXPORT");
-  for await (const _ of readLines(zip, bounds, sums));
-  const writer = new RowWriter(context);
-  for await (const { name, lines } of readLines(zip, bounds, sums)) {
-    for (const line of lines) await writer.add(name, line);
+  for await (const _ of linesOf(zip, bounds, sums));
+  const writer = new Writer(house);
+  for await (const { name, lines } of linesOf(zip, bounds, sums)) {
+    for (const line of lines) await writer.take(name, line);
   }
-  await writer.flush();
-  return writer.result;
+  await writer.end();
+  return writer.told;
 }
 
 /** A collection, or the name of the rows that waited on the server; undefined for a file that has neither. */
-function collectionOfFile(file: string): string | undefined {
+function nameOf(file: string): string | undefined {
   const name = file === WAITING ? WAITING : file.replace(/\.jsonl$/u, "");
   return name === WAITING || (name !== file && Object.hasOwn(schemas, name)) ? name : undefined;
 }
 
 /** What the content of each file with rows sums up to, from the table at the end: without it nobody knows what is missing. */
-async function readChecksums(zip: Blob, bounds: typeof LIMITS): Promise<Map<string, number>> {
+async function sumsOf(zip: Blob, bounds: typeof BOUNDS): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
   if ((await zip.slice(0, 2).text()) !== "PK") return sums;
-  const table = await readCentralDirectory(zip);
+  const table = await tableOf(zip);
   const text = new TextDecoder();
   for (let at = 0, entries = 0; at < table.byteLength;) {
     if (++entries > bounds.entries) throw new Coded("ZIP_TOO_MANY_FILES");
     if (at + 46 > table.byteLength || table.getUint32(at, true) !== ENTRY) throw new Coded("ZIP_DAMAGED");
     const [name, extra, remark] = [28, 30, 32].map((offset) => table.getUint16(at + offset, true));
     const file = text.decode(table.buffer.slice(at + 46, at + 46 + name!));
-    if (collectionOfFile(file)) sums.set(file, table.getUint32(at + 16, true));
+    if (nameOf(file)) sums.set(file, table.getUint32(at + 16, true));
     at += 46 + name! + extra! + remark!;
   }
   return sums;
 }
 
 /** It stands right before its own end, which a file in the ZIP that is a ZIP has, too, but elsewhere. */
-async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
+async function tableOf(zip: Blob): Promise<DataView<ArrayBuffer>> {
   const bytes = async (from: number, to?: number) => new DataView(await zip.slice(from, to).arrayBuffer());
   const from = Math.max(0, zip.size - END_BYTES - REMARK_MOST);
   const tail = await bytes(from);
@@ -95,24 +91,24 @@ async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
   throw new Coded("ZIP_CUT_OFF");
 }
 
-interface ImportedLines {
+interface Heard {
   /** A collection, or the name of the rows that waited on the server. */
   name: string;
   lines: string[];
 }
 
-async function* readLines(
+async function* linesOf(
   zip: Blob,
-  bounds: typeof LIMITS,
+  bounds: typeof BOUNDS,
   sums: ReadonlyMap<string, number>,
-): AsyncGenerator<ImportedLines> {
-  let heard: ImportedLines[] = [];
+): AsyncGenerator<Heard> {
+  let heard: Heard[] = [];
   let entries = 0;
   let inflated = 0;
-  const unread = new Map(sums);
+  const left = new Map(sums);
   const unzip = new Unzip((file) => {
     if (++entries > bounds.entries) throw new Coded("ZIP_TOO_MANY_FILES");
-    const name = collectionOfFile(file.name);
+    const name = nameOf(file.name);
     if (!name) return;
     const lines = new Lines(bounds.lineChars);
     const text = new TextDecoder();
@@ -125,16 +121,16 @@ async function* readLines(
       heard.push({ name, lines: lines.feed(text.decode(data, { stream: !final })) });
       if (!final) return;
       heard.push({ name, lines: lines.end() });
-      if (unread.get(file.name) !== sum) throw new Coded("ZIP_DAMAGED");
-      unread.delete(file.name);
+      if (left.get(file.name) !== sum) throw new Coded("ZIP_DAMAGED");
+      left.delete(file.name);
     };
     file.start();
   });
   unzip.register(UnzipInflate);
-  for (let at = 0; at < zip.size; at += READ_BYTES) {
-    const piece = new Uint8Array(await zip.slice(at, at + READ_BYTES).arrayBuffer());
+  for (let at = 0; at < zip.size; at += PIECE) {
+    const piece = new Uint8Array(await zip.slice(at, at + PIECE).arrayBuffer());
     try {
-      unzip.push(piece, at + READ_BYTES >= zip.size);
+      unzip.push(piece, at + PIECE >= zip.size);
     } catch (error) {
       if (error instanceof Coded) throw error;
       throw new Coded("ZIP_DAMAGED", { cause: error });
@@ -142,82 +138,81 @@ async function* readLines(
     yield* heard;
     heard = [];
   }
-  if (unread.size > 0) throw new Coded("ZIP_DAMAGED");
+  if (left.size > 0) throw new Coded("ZIP_DAMAGED");
 }
 
 /** Writes rows a portion at a time. */
-class RowWriter {
-  readonly result: ImportResult = { added: 0, existing: 0, skipped: 0 };
-  readonly #context: AccountContext;
-  readonly #newIds = new Map<string, string>();
+class Writer {
+  readonly told: BroughtIn = { added: 0, existing: 0, leftOut: 0 };
+  readonly #house: House;
+  readonly #names = new Map<string, string>();
   #collection: Name | undefined;
   #rows: Row[] = [];
 
-  constructor(context: AccountContext) {
-    this.#context = context;
+  constructor(house: House) {
+    this.#house = house;
   }
 
-  async add(name: string, line: string): Promise<void> {
+  async take(name: string, line: string): Promise<void> {
     if (!line.trim()) return;
-    const [collection, row] = parseRow(name, line);
-    if (!collection || !row || row["_deleted"]) return void this.result.skipped++;
+    const [collection, row] = parsed(name, line);
+    if (!collection || !row || row["_deleted"]) return void this.told.leftOut++;
     delete row["_deleted"]; // false: the server's export has it as devices send it
     delete row["syncError"];
-    if (collection === "documents") row["userId"] = this.#context.account.userId;
-    const isSound =
-      ID_PATTERN.test(row["id"]) && TIME_FIELDS.every((name) => !(name in row) || isMoment(row[name]));
-    if (!isSound || !fits(row, schemas[collection] as Schema) || !hasValidVectors(row)) {
-      return void this.result.skipped++;
+    if (collection === "documents") row["userId"] = this.#house.account.userId;
+    const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isMoment(row[name]));
+    if (!isSound || !fits(row, schemas[collection] as Schema) || !isReadable(row)) {
+      return void this.told.leftOut++;
     }
-    const { forgottenAt = "" } = this.#context.account;
-    if (row["createdAt"] < forgottenAt) row["createdAt"] = row["updatedAt"] = this.#context.newRowTime();
-    if (this.#collection !== collection || this.#rows.length === PORTION_SIZE) await this.flush();
+    const { forgottenAt = "" } = this.#house.account;
+    if (row["createdAt"] < forgottenAt) row["createdAt"] = row["updatedAt"] = this.#house.madeAt();
+    if (this.#collection !== collection || this.#rows.length === PORTION) await this.end();
     this.#collection = collection;
     this.#rows.push(row);
   }
 
   /** Writes what is left. */
-  async flush(): Promise<void> {
+  async end(): Promise<void> {
     const [collection, rows] = [this.#collection, this.#rows];
     this.#rows = [];
     if (!collection || rows.length === 0) return;
-    await this.#assignNewIds(rows.flatMap((row) => references(collection, row)));
-    const rename = (target: Name, id: string) => this.#newIds.get(`${target}/${id}`) ?? id;
+    await this.#nameAnew(rows.flatMap((row) => references(collection, row)));
+    const rename = (target: Name, id: string) => this.#names.get(`${target}/${id}`) ?? id;
     const given = new Map(rows.map((row) => [row["id"], row]));
     const all = [...given.values()].map((row) => renamed(collection, row, rename));
-    const alive = await this.#context.database[collection].findByIds(all.map(({ id }) => id)).exec();
+    const alive = await this.#house.records[collection].findByIds(all.map(({ id }) => id)).exec();
     const fresh = all.filter(({ id }) => !alive.has(id));
-    if (collection === "episodes") await this.#recordImportedTurns(fresh);
-    const { success, error } = await (this.#context.database[collection] as any).bulkInsert(fresh);
-    this.result.added += success.length;
+    if (collection === "episodes") await this.#noteImported(fresh);
+    const { success, error } = await (this.#house.records[collection] as any).bulkInsert(fresh);
+    this.told.added += success.length;
     // RxDB refuses what has come from elsewhere since.
-    this.result.existing += alive.size + rows.length - all.length + error.length;
+    this.told.existing += alive.size + rows.length - all.length + error.length;
   }
 
   /** Before they can go up. What was made of them comes along; of those that are not over nothing was. */
-  async #recordImportedTurns(turns: Row[]): Promise<void> {
-    const { account, device } = this.#context;
+  async #noteImported(turns: Row[]): Promise<void> {
+    const { account, device } = this.#house;
     const { userId } = account;
     const over = turns.filter(({ status }) => status === "done" || status === "stopped");
     await device.imported.bulkPut(
-      over.map((turn) => ({ id: importedId(userId, turn), userId, at: this.#context.newRowTime() })),
+      over.map((turn) => ({ id: importedId(userId, turn), userId, at: this.#house.madeAt() })),
     );
   }
 
   /** Another name for each id that is a deleted row's here: the same one whenever it is asked for. */
-  async #assignNewIds(ids: [Name, string][]): Promise<void> {
+  async #nameAnew(ids: [Name, string][]): Promise<void> {
     for (const [collection, id] of ids) {
       const key = `${collection}/${id}`;
-      if (this.#newIds.has(key)) continue;
+      if (this.#names.has(key)) continue;
       let name = id;
-      for (let n = 2; await isBuried(this.#context.database[collection], name); n++) name = `${id}~${n}`;
-      this.#newIds.set(key, name);
+      for (let n = 2; await isBuried(this.#house.records[collection], name); n++) name = `${id}~${n}`;
+      this.#names.set(key, name);
     }
   }
 }
 
 /** Whether its vectors, if it has any, are as many as its chunks. */
-function hasValidVectors({ embedding, dims, chunks }: Row): boolean {
+function isReadable({ embedding, dims, chunks }: Row): boolean {
   if (typeof embedding !== "string") return true;
   try {
     return decode(embedding, dims).length === dims * chunks.length;
@@ -226,7 +221,7 @@ function hasValidVectors({ embedding, dims, chunks }: Row): boolean {
   }
 }
 
-function parseRow(name: string, line: string): [Name, Row] | [] {
+function parsed(name: string, line: string): [Name, Row] | [] {
   try {
     const value = JSON.parse(line);
     const [collection, row] = name === WAITING ? [value.collection, value.row] : [name, value];

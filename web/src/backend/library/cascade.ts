@@ -23,85 +23,76 @@ type Level = ReadonlyMap<Name, readonly string[]>;
  * Buries rows and all that cannot live without them or follow them; heals what named them. What is named and was never
  * here is dead all the same.
  */
-export async function deleteWithDependents(records: Records, keys: Keys): Promise<void> {
+export async function kill(records: Records, keys: Keys): Promise<void> {
   const levels: Level[] = [];
   let level: Level = new Map(Object.entries(keys) as [Name, readonly string[]][]);
-  for (; level.size > 0; level = withoutSeen(await findDependents(records, level), levels))
-    levels.push(level);
+  for (; level.size > 0; level = unseen(await orphans(records, level), levels)) levels.push(level);
   const at = now();
   // The children go first. When the page is closed on the way, what is left is seen, and can be deleted again.
   for (const [name, ids] of levels.reverse().flatMap((one) => [...one])) {
-    const found = collectionOf(records, name).findByIds([...ids]);
+    const found = of(records, name).findByIds([...ids]);
     await bury([...(await found.exec()).values()], { at });
   }
   for (const relation of RELATIONS) {
-    const deletedIds = levels.flatMap((one) => one.get(relation.to) ?? []);
-    if (deletedIds.length > 0 && relation.onDeath !== "die")
-      await dropReferences(records, relation, new Set(deletedIds));
+    const gone = levels.flatMap((one) => one.get(relation.to) ?? []);
+    if (gone.length > 0 && relation.onDeath !== "die") await heal(records, relation, new Set(gone));
   }
 }
 
 /** Without what the levels before it hold: memories that follow each other may do so in a circle. */
-function withoutSeen(level: Level, earlier: readonly Level[]): Level {
-  const remaining = [...level].map(([name, ids]) => {
-    const seen = new Set(earlier.flatMap((one) => one.get(name) ?? []));
+function unseen(level: Level, before: readonly Level[]): Level {
+  const left = [...level].map(([name, ids]) => {
+    const seen = new Set(before.flatMap((one) => one.get(name) ?? []));
     return [name, ids.filter((id) => !seen.has(id))] as const;
   });
-  return new Map(remaining.filter(([, ids]) => ids.length > 0));
+  return new Map(left.filter(([, ids]) => ids.length > 0));
 }
 
 /** The live rows that have one of `dead` as a parent, or follow it. */
-async function findDependents(records: Records, deleted: Level) {
+async function orphans(records: Records, dead: Level) {
   const level = new Map<Name, readonly string[]>();
   for (const relation of RELATIONS) {
-    const ids = deleted.get(relation.to) ?? [];
+    const ids = dead.get(relation.to) ?? [];
     if (ids.length === 0 || !["die", "follow"].includes(relation.onDeath)) continue;
-    for (const selector of selectorsFor(relation, ids)) {
-      const referring = await collectionOf(records, relation.of).find({ selector }).exec();
-      const rows = relation.onDeath === "die" ? referring : await findFollowers(records, relation, referring);
-      const earlier = level.get(relation.of) ?? [];
-      if (rows.length > 0) level.set(relation.of, [...earlier, ...rows.map((row) => row.primary)]);
+    for (const selector of selectors(relation, ids)) {
+      const named = await of(records, relation.of).find({ selector }).exec();
+      const rows = relation.onDeath === "die" ? named : await followers(records, relation, named);
+      const held = level.get(relation.of) ?? [];
+      if (rows.length > 0) level.set(relation.of, [...held, ...rows.map((row) => row.primary)]);
     }
   }
   return level;
 }
 
 /** Those of `rows` that have the same parents as the row that they name. */
-async function findFollowers(
+async function followers(
   records: Records,
   { of: name, field, to }: Relation,
   rows: readonly RxDocument<Row>[],
 ) {
-  const deleted = await collectionOf(records, to)
+  const dead = await of(records, to)
     .findByIds(rows.map((row) => row.get(field)))
     .exec();
-  const parentsOf = (row: RxDocument<Row>) => JSON.stringify(parents(name, row._data));
+  const home = (row: RxDocument<Row>) => JSON.stringify(parents(name, row._data));
   return rows.filter((row) => {
-    const target = deleted.get(row.get(field));
-    return target !== undefined && parentsOf(target) === parentsOf(row);
+    const gone = dead.get(row.get(field));
+    return gone !== undefined && home(gone) === home(row);
   });
 }
 
 /** Queries for the rows that name one of `ids`. A document's text is a range of ids, because a query by field reads all. */
-export function selectorsFor(
-  { of: name, field }: Relation,
-  ids: readonly string[],
-): MangoQuerySelector<Row>[] {
+export function selectors({ of: name, field }: Relation, ids: readonly string[]): MangoQuerySelector<Row>[] {
   if (name === "vectorEmbeddings") return ids.map((id) => ({ id: childIds(id) }));
   return [{ [field]: ids.length === 1 ? ids[0] : { $in: [...ids] } }];
 }
 
 /** `updatedAt` stays: nobody edited it. */
-async function dropReferences(
-  records: Records,
-  relation: Relation,
-  deletedIds: ReadonlySet<string>,
-): Promise<void> {
-  const rows = await collectionOf(records, relation.of).find().exec();
-  const referring = rows.filter((row) => healed(relation, row._data, deletedIds) !== row._data);
-  await Promise.all(referring.map((row) => edit(row, (held) => healed(relation, held, deletedIds))));
+async function heal(records: Records, relation: Relation, gone: ReadonlySet<string>): Promise<void> {
+  const rows = await of(records, relation.of).find().exec();
+  const hurt = rows.filter((row) => healed(relation, row._data, gone) !== row._data);
+  await Promise.all(hurt.map((row) => edit(row, (held) => healed(relation, held, gone))));
 }
 
-function collectionOf(records: Records, name: Name): RxCollection<Row> {
+function of(records: Records, name: Name): RxCollection<Row> {
   return records.collections[name] as unknown as RxCollection<Row>;
 }

@@ -7,15 +7,15 @@
 
 import { Passages, toBlock, type Found } from "../../core/documents/passageIndex.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import type { EmbeddingModel } from "./embeddingModel.ts";
-import { readBlocks } from "./documents.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import type { Embedding } from "./embeddingModel.ts";
+import { blocksOf } from "./documents.ts";
+import type { House } from "../account/accountContext.ts";
 
 /** So many chunks are kept when nothing is asked: with their vectors and words about 100 MB. */
-const MAX_CHUNKS = 20_000;
+const CHUNKS_MOST = 20_000;
 
 /** What a passage says of its document, and what changes with its text. */
-const RESULT_FIELDS = ["filename", "contentHash", "chunkCount", "status"] as const;
+const SHOWN = ["filename", "contentHash", "chunkCount", "status"] as const;
 
 /** Vectors of two models are never compared: another model, another index. */
 interface Index {
@@ -24,47 +24,45 @@ interface Index {
   readonly passages: Passages;
 }
 
-interface LoadedDocument {
+interface Held {
   reading: Promise<void>;
   chunks: number;
   /** Some of it has changed since: it is read again at the next question. */
-  isStale: boolean;
+  stale: boolean;
 }
 
-export class DocumentSearch {
-  readonly #context: AccountContext;
-  readonly #embedding: EmbeddingModel;
-  readonly #maxChunks: number;
+export class Searcher {
+  readonly #house: House;
+  readonly #embedding: Embedding;
+  readonly #most: number;
   #index: Index = { model: "", passages: new Passages(0) };
   /** What is in memory, least recently asked about first. */
-  readonly #loaded = new Map<string, LoadedDocument>();
+  readonly #held = new Map<string, Held>();
   /** The documents of each question that is being answered: none of them goes before it is. */
-  readonly #inUse = new Set<readonly string[]>();
+  readonly #asked = new Set<readonly string[]>();
 
-  constructor(context: AccountContext, embedding: EmbeddingModel, most = MAX_CHUNKS) {
-    this.#context = context;
+  constructor(house: House, embedding: Embedding, most = CHUNKS_MOST) {
+    this.#house = house;
     this.#embedding = embedding;
-    this.#maxChunks = most;
-    context.database.vectorEmbeddings.$.subscribe(({ documentData }) =>
-      this.#markStale(documentData.documentId),
-    );
-    context.database.documents.$.subscribe(({ documentId, documentData, previousDocumentData }) => {
-      if (documentData._deleted) this.#evict(documentId);
-      else if (RESULT_FIELDS.some((field) => previousDocumentData?.[field] !== documentData[field]))
-        this.#markStale(documentId); // and not when it was merely used or borrowed
+    this.#most = most;
+    house.records.vectorEmbeddings.$.subscribe(({ documentData }) => this.#changed(documentData.documentId));
+    house.records.documents.$.subscribe(({ documentId, documentData, previousDocumentData }) => {
+      if (documentData._deleted) this.#drop(documentId);
+      else if (SHOWN.some((field) => previousDocumentData?.[field] !== documentData[field]))
+        this.#changed(documentId); // and not when it was merely used or borrowed
     });
   }
 
   /** How many chunks are in memory. */
   get chunks(): number {
-    return [...this.#loaded.values()].reduce((sum, { chunks }) => sum + chunks, 0);
+    return [...this.#held.values()].reduce((sum, { chunks }) => sum + chunks, 0);
   }
 
   async search(query: string, sessionId: string, k: number): Promise<Found> {
-    return this.#withDocuments(sessionId, async (documents, { model, passages }) => {
-      const embedder = documents.length ? await this.#embedding.embedderIfDownloaded() : null;
+    return this.#about(sessionId, async (documents, { model, passages }) => {
+      const embedder = documents.length ? await this.#embedding.ifHere() : null;
       const fits = embedder?.manifest.hash === model;
-      const lost = (error: unknown) => this.#embedding.reportLost(embedder!, error);
+      const lost = (error: unknown) => this.#embedding.lost(embedder!, error);
       const vector = embedder && fits ? await embedder.query(query).catch(lost) : null;
       const ids = documents.map(({ id }) => id);
       return {
@@ -76,92 +74,88 @@ export class DocumentSearch {
   }
 
   /** Reads the documents that the session has borrowed: the first question need not wait for it. */
-  async preload(sessionId: string): Promise<void> {
-    await this.#withDocuments(sessionId, async () => {});
+  async prepare(sessionId: string): Promise<void> {
+    await this.#about(sessionId, async () => {});
   }
 
   /** What `answer` makes of the session's documents while they are in memory, made anew if the model was replaced. */
-  async #withDocuments<T>(
+  async #about<T>(
     sessionId: string,
     answer: (documents: DocumentDoc[], index: Index) => Promise<T>,
   ): Promise<T> {
     await this.#useModel();
     const index = this.#index;
-    const all = (await this.#context.database.documents.find().exec()).map((row) => row.toMutableJSON());
+    const all = (await this.#house.records.documents.find().exec()).map((row) => row.toMutableJSON());
     const borrowed = all.filter((row) => row.activeSessions.includes(sessionId));
     const ids = borrowed.map(({ id }) => id);
-    this.#inUse.add(ids);
+    this.#asked.add(ids);
     try {
-      await Promise.all(borrowed.map((document) => this.#load(document)));
+      await Promise.all(borrowed.map((document) => this.#hold(document)));
       const answered = await answer(borrowed, index);
       if (this.#index === index) return answered;
     } finally {
-      this.#inUse.delete(ids);
-      this.#evictLeastRecent();
+      this.#asked.delete(ids);
+      this.#makeRoom();
     }
-    return this.#withDocuments(sessionId, answer);
+    return this.#about(sessionId, answer);
   }
 
   async #useModel(): Promise<void> {
-    const { account, device } = this.#context;
+    const { account, device } = this.#house;
     const model = (await device.accounts.get(account.userId))?.model;
     if (!model || model.hash === this.#index.model) return;
     this.#index = { model: model.hash, passages: new Passages(model.dims) };
-    this.#loaded.clear();
+    this.#held.clear();
   }
 
-  async #load(document: DocumentDoc): Promise<void> {
-    const existing = this.#loaded.get(document.id);
-    let loaded: LoadedDocument | undefined = existing && !existing.isStale ? existing : this.#read(document);
-    this.#loaded.delete(document.id);
-    this.#loaded.set(document.id, loaded); // the most recently asked about
+  async #hold(document: DocumentDoc): Promise<void> {
+    const before = this.#held.get(document.id);
+    let held: Held | undefined = before && !before.stale ? before : this.#read(document);
+    this.#held.delete(document.id);
+    this.#held.set(document.id, held); // the most recently asked about
     // What another question began anew meanwhile is what is kept: this one's reading was thrown away.
-    for (
-      let awaited: LoadedDocument | undefined;
-      loaded && loaded !== awaited;
-      loaded = this.#loaded.get(document.id)
-    ) {
-      awaited = loaded;
-      await loaded.reading;
+    for (let awaited: Held | undefined; held && held !== awaited; held = this.#held.get(document.id)) {
+      awaited = held;
+      await held.reading;
     }
   }
 
-  #read(document: DocumentDoc): LoadedDocument {
+  #read(document: DocumentDoc): Held {
     const read = async () => {
-      const rows = await readBlocks(this.#context, document.id);
-      if (this.#loaded.get(document.id) !== loaded) return; // deleted, or begun anew
+      const rows = await blocksOf(this.#house, document.id);
+      if (this.#held.get(document.id) !== held) return; // deleted, or begun anew
       const { model, passages } = this.#index;
       const blocks = rows.map((row) => toBlock(row._data, model));
-      loaded.chunks = blocks.reduce((sum, { chunks }) => sum + chunks.length, 0);
+      held.chunks = blocks.reduce((sum, { chunks }) => sum + chunks.length, 0);
       passages.add(document, blocks);
     };
-    const loaded: LoadedDocument = { reading: Promise.resolve(), chunks: 0, isStale: false };
-    loaded.reading = read().catch((error: unknown) => {
-      loaded.isStale = true; // to be read again
+    const held: Held = { reading: Promise.resolve(), chunks: 0, stale: false };
+    held.reading = read().catch((error: unknown) => {
+      held.stale = true; // to be read again
       throw error;
     });
-    return loaded;
+    return held;
   }
 
   /** Until it is read again, a question that is under way finds what there was. */
-  #markStale(documentId: string): void {
-    const loaded = this.#loaded.get(documentId);
-    if (loaded) loaded.isStale = true;
+  #changed(documentId: string): void {
+    const held = this.#held.get(documentId);
+    if (held) held.stale = true;
   }
 
-  #evict(documentId: string): void {
-    this.#loaded.delete(documentId);
+  #drop(documentId: string): void {
+    this.#held.delete(documentId);
     this.#index.passages.remove(documentId);
   }
 
-  #evictLeastRecent(): void {
-    const inUse = new Set([...this.#inUse].flat());
+  #makeRoom(): void {
+    const asked = new Set([...this.#asked].flat());
     let chunks = this.chunks;
-    for (const [id, loaded] of this.#loaded) {
-      if (chunks <= this.#maxChunks) return;
-      if (inUse.has(id)) continue;
-      chunks -= loaded.chunks;
-      this.#evict(id);
+    for (const [id, held] of this.#held) {
+      if (chunks <= this.#most) return;
+      if (asked.has(id)) continue;
+      chunks -= held.chunks;
+      this.#drop(id);
     }
   }
 }

@@ -4,47 +4,39 @@ import { distinctUntilChanged, map, type Observable } from "rxjs";
 import { edit } from "../../storage/editRow.ts";
 import { named } from "../../core/documents/filename_match.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
-import { childIds, now, type AccountContext } from "../account/accountContext.ts";
+import { childIds, now, type House } from "../account/accountContext.ts";
 
 /** Makes the document visible in the session; a repeat changes nothing. */
-export async function borrow(context: AccountContext, documentId: string, sessionId: string): Promise<void> {
-  await updateDocument(context, documentId, (row) => withSession(row, sessionId));
+export async function borrow(house: House, documentId: string, sessionId: string): Promise<void> {
+  await change(house, documentId, (row) => lent(row, sessionId));
 }
 
 /** Borrow a document that a message named: its owner has thought of it just now. */
-export async function includeDocument(
-  context: AccountContext,
-  documentId: string,
-  sessionId: string,
-): Promise<void> {
-  await updateDocument(context, documentId, (row) => {
-    const borrowed = withSession(row, sessionId);
+export async function include(house: House, documentId: string, sessionId: string): Promise<void> {
+  await change(house, documentId, (row) => {
+    const borrowed = lent(row, sessionId);
     return { ...borrowed, lastAccessedAt: borrowed.updatedAt };
   });
 }
 
 /** Count an answer that cites these documents as one use of each. */
-export async function countUse(context: AccountContext, documentIds: Iterable<string>): Promise<void> {
+export async function countUse(house: House, documentIds: Iterable<string>): Promise<void> {
   for (const id of documentIds) {
-    await updateDocument(context, id, (row) => {
+    await change(house, id, (row) => {
       const at = now();
       return { ...row, accessCount: row.accessCount + 1, lastAccessedAt: at, updatedAt: at };
     });
   }
 }
 
-function withSession(row: DocumentDoc, sessionId: string): DocumentDoc {
+function lent(row: DocumentDoc, sessionId: string): DocumentDoc {
   if (row.activeSessions.includes(sessionId)) return row;
   return { ...row, activeSessions: [...row.activeSessions, sessionId], updatedAt: now() };
 }
 
 /** Takes it out of the session; it stays in the pool. */
-export async function returnDocument(
-  context: AccountContext,
-  documentId: string,
-  sessionId: string,
-): Promise<void> {
-  await updateDocument(context, documentId, (row) => {
+export async function giveBack(house: House, documentId: string, sessionId: string): Promise<void> {
+  await change(house, documentId, (row) => {
     if (!row.activeSessions.includes(sessionId)) return row;
     const activeSessions = row.activeSessions.filter((id) => id !== sessionId);
     return { ...row, activeSessions, updatedAt: now() };
@@ -52,11 +44,7 @@ export async function returnDocument(
 }
 
 /** Documents of the pool that a message names and the session does not see, best first. */
-export async function findMentionedDocuments(
-  { database: records }: AccountContext,
-  message: string,
-  sessionId: string,
-) {
+export async function offered({ records }: House, message: string, sessionId: string) {
   const pool = (await records.documents.find().exec()).map((row) => row.toJSON() as DocumentDoc);
   return named(
     message,
@@ -65,27 +53,21 @@ export async function findMentionedDocuments(
 }
 
 /** The blocks of a document that are here, in their order. */
-export async function readBlocks({ database: records }: AccountContext, documentId: string) {
+export async function blocksOf({ records }: House, documentId: string) {
   const blocks = await records.vectorEmbeddings.find({ selector: { id: childIds(documentId) } }).exec();
   return blocks.sort((a, b) => a.block - b.block);
 }
 
 /** Whether all text of a document is here. */
-export async function isComplete(
-  context: AccountContext,
-  { id, chunkCount }: Pick<DocumentDoc, "id" | "chunkCount">,
-) {
-  const chunks = (await readBlocks(context, id)).flatMap((block) => block.chunks);
+export async function isWhole(house: House, { id, chunkCount }: Pick<DocumentDoc, "id" | "chunkCount">) {
+  const chunks = (await blocksOf(house, id)).flatMap((block) => block.chunks);
   return chunkCount > 0 && chunks.length === chunkCount;
 }
 
 /** Its text as chunks, now and whenever more of it comes. That a passage gets its vector changes no text. */
-export function watchChunks(
-  context: AccountContext,
-  documentId: string,
-): Observable<VectorEmbeddingDoc["chunks"]> {
+export function chunks$(house: House, documentId: string): Observable<VectorEmbeddingDoc["chunks"]> {
   const selector = { id: childIds(documentId) };
-  return context.database.vectorEmbeddings.find({ selector }).$.pipe(
+  return house.records.vectorEmbeddings.find({ selector }).$.pipe(
     map((blocks) => blocks.map((row) => row._data).sort((a, b) => a.block - b.block)),
     distinctUntilChanged((a, b) => signature(a) === signature(b)),
     map((blocks) => blocks.flatMap(({ chunks }) => chunks as VectorEmbeddingDoc["chunks"])),
@@ -99,11 +81,7 @@ function signature(blocks: readonly Pick<VectorEmbeddingDoc, "block" | "chunks">
     .join();
 }
 
-async function updateDocument(
-  { database: records }: AccountContext,
-  id: string,
-  to: (row: DocumentDoc) => DocumentDoc,
-): Promise<void> {
+async function change({ records }: House, id: string, to: (row: DocumentDoc) => DocumentDoc): Promise<void> {
   const found = await records.documents.findOne(id).exec();
   if (found) await edit<DocumentDoc>(found, to);
 }

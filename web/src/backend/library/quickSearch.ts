@@ -4,7 +4,7 @@ import type { RxCollection } from "rxdb/plugins/core";
 import { folded, wordsOf } from "../../core/text/wordMatch.ts";
 import type { Records } from "../../storage/accountDatabase.ts";
 
-export interface QuickSearchHit {
+export interface Hit {
   kind: "session" | "document" | "project" | "fact" | "memory";
   id: string;
   title: string;
@@ -12,57 +12,47 @@ export interface QuickSearchHit {
 }
 
 /** What can be found, and the words of it as they are compared. */
-interface Entry extends QuickSearchHit {
+interface Entry extends Hit {
   text: string;
 }
 
-const MAX_PER_KIND = 6; // of each kind
+const MOST = 6; // of each kind
 
-export class QuickSearch {
-  readonly #kinds: SearchableCollection[];
+export class Finder {
+  readonly #kinds: Kind[];
 
   constructor({ sessions, documents, projects, facts, memories }: Records) {
     this.#kinds = [
-      new SearchableCollection(sessions, ({ id, title }) => ({ kind: "session", id, title, detail: "" })),
-      new SearchableCollection(documents, ({ id, filename }) => ({
-        kind: "document",
-        id,
-        title: filename,
-        detail: "",
-      })),
-      new SearchableCollection(projects, ({ id, name, description = "" }) => ({
+      new Kind(sessions, ({ id, title }) => ({ kind: "session", id, title, detail: "" })),
+      new Kind(documents, ({ id, filename }) => ({ kind: "document", id, title: filename, detail: "" })),
+      new Kind(projects, ({ id, name, description = "" }) => ({
         ...{ kind: "project", id },
         ...{ title: name, detail: description },
       })),
-      new SearchableCollection(facts, ({ id, key, value }) => ({
-        kind: "fact",
-        id,
-        title: key,
-        detail: value,
-      })),
-      new SearchableCollection(memories, ({ id, text }) => ({ kind: "memory", id, title: text, detail: "" })),
+      new Kind(facts, ({ id, key, value }) => ({ kind: "fact", id, title: key, detail: value })),
+      new Kind(memories, ({ id, text }) => ({ kind: "memory", id, title: text, detail: "" })),
     ];
   }
 
   /** Newest first; with no words to look for, the newest of each kind. */
-  async search(query: string): Promise<QuickSearchHit[]> {
+  async find(query: string): Promise<Hit[]> {
     const words = wordsOf(query);
     const found = await Promise.all(this.#kinds.map((kind) => kind.entries()));
     return found.flatMap((entries) =>
       entries
         .filter(({ text }) => words.every((word) => text.includes(word)))
-        .slice(0, MAX_PER_KIND)
+        .slice(0, MOST)
         .map(({ text: _, ...hit }) => hit),
     );
   }
 }
 
 /** The rows of one collection as they are found: read when they are first wanted, and again after a change. */
-class SearchableCollection {
+class Kind {
   readonly #read: () => Promise<Entry[]>;
   #entries: Promise<Entry[]> | undefined;
 
-  constructor(collection: RxCollection, hitOf: (row: any) => QuickSearchHit) {
+  constructor(collection: RxCollection, hitOf: (row: any) => Hit) {
     this.#read = async () => {
       const rows = await collection.find({ sort: [{ updatedAt: "desc" }] }).exec();
       return rows.map(hitOf).map((hit) => ({ ...hit, text: folded(`${hit.title} ${hit.detail}`) }));

@@ -2,13 +2,9 @@
 
 import { edit } from "../../storage/editRow.ts";
 import type { EntityDoc } from "../../core/schema/rows.ts";
-import { now, type AccountContext } from "../account/accountContext.ts";
+import { now, type House } from "../account/accountContext.ts";
 
-export async function setEntityNotes(
-  { database: records }: AccountContext,
-  id: string,
-  notes: string,
-): Promise<void> {
+export async function noteEntity({ records }: House, id: string, notes: string): Promise<void> {
   const found = await records.entities.findOne(id).exec();
   if (!found) return;
   await edit<EntityDoc>(found, ({ syncError: _, notes: __, ...row }) => ({

@@ -1,7 +1,7 @@
 /** What the assistant's model does behind the answers, on the server: how far it is, what failed, trying that again. */
 
 import { request } from "../../lib/http.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import type { House } from "../account/accountContext.ts";
 
 export interface Job {
   id: string;
@@ -16,21 +16,21 @@ export interface Job {
 }
 
 /** `GET /v1/jobs`. */
-export interface JobList {
+export interface Jobs {
   /** Whether what is said becomes memory, and by which model: null if no assistant is set up. */
   extraction: { available: boolean; model: string | null; daily: number; today: number; note: string };
   counts: Record<Job["state"], number>;
-  fetchJobs: Job[];
+  jobs: Job[];
 }
 
-const MAX_JOBS = 1000;
+const LIMIT = 1000;
 
-export function jobs({ server: wire }: AccountContext): Promise<JobList> {
-  return request<JobList>(wire, `/v1/jobs?limit=${MAX_JOBS}`);
+export function jobs({ wire }: House): Promise<Jobs> {
+  return request<Jobs>(wire, `/v1/jobs?limit=${LIMIT}`);
 }
 
 /** One of them, or all that failed. */
-export async function retryJobs({ server: wire }: AccountContext, id?: string): Promise<void> {
+export async function retryJobs({ wire }: House, id?: string): Promise<void> {
   const path = id === undefined ? "/v1/jobs/retry" : `/v1/jobs/${encodeURIComponent(id)}/retry`;
   await request(wire, path, { method: "POST" });
 }

@@ -5,12 +5,12 @@
 
 import { Refusal, request } from "../../lib/http.ts";
 import { listAddress, question, type Observation, type Wanted } from "../../core/agents/observations.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import type { House } from "../account/accountContext.ts";
 
 /** Where agents work, as `GET /v1/agents/projects` says. */
 export interface AgentProject {
   project: { id: string; name: string };
-  listObservations: number;
+  observations: number;
   lastAt: string | null;
   /** For the person: another folder calls itself the same. */
   notice: string | null;
@@ -24,7 +24,7 @@ export interface AgentSession {
 }
 
 /** `next`: how to go on; null at the end. */
-export interface ObservationPage {
+export interface Observations {
   observations: Observation[];
   next: string | null;
 }
@@ -36,82 +36,76 @@ export interface AgentWork {
   sessions: AgentSession[];
 }
 
-interface SearchResponse {
+interface Found {
   results: { type: string; observation?: Observation }[];
 }
 
-const PAGE_SIZE = 50;
+const PAGE = 50;
 /** Somebody waits for it. */
-const REQUEST_TIMEOUT_MS = 10_000;
-const MAX_RESULTS = 100;
+const TIMEOUT_MS = 10_000;
+const FOUND_MOST = 100;
 
-export async function listAgentProjects({ server: wire }: AccountContext): Promise<AgentProject[]> {
+export async function agentProjects({ wire }: House): Promise<AgentProject[]> {
   const { projects } = await request<{ projects: AgentProject[] }>(wire, "/v1/agents/projects?project=*");
   return projects;
 }
 
-export async function fetchAgentWork(
-  { server: wire }: AccountContext,
-  projectId: string,
-): Promise<AgentWork> {
+export async function agentWork({ wire }: House, projectId: string): Promise<AgentWork> {
   const project = encodeURIComponent(projectId);
   const [{ projects }, { sessions }] = await Promise.all([
     request<{ projects: AgentProject[] }>(wire, `/v1/agents/projects?project=${project}`).catch(
-      emptyIfNotFound({ projects: [] }),
+      unlessUnknown({ projects: [] }),
     ),
     request<{ sessions: AgentSession[] }>(wire, `/v1/agents/sessions?project=${project}`).catch(
-      emptyIfNotFound({ sessions: [] }),
+      unlessUnknown({ sessions: [] }),
     ),
   ]);
-  return { observations: projects[0]?.listObservations ?? 0, notice: projects[0]?.notice ?? null, sessions };
+  return { observations: projects[0]?.observations ?? 0, notice: projects[0]?.notice ?? null, sessions };
 }
 
 /** Newest first; with words the best first, and those all at once. */
 export async function observations(
-  { server: wire }: AccountContext,
+  { wire }: House,
   projectId: string,
   wanted: Wanted,
   cursor: string | null,
-): Promise<ObservationPage> {
+): Promise<Observations> {
   if (!wanted.words) {
-    const path = listAddress(projectId, wanted, PAGE_SIZE, cursor);
-    return request<ObservationPage>(wire, path, {}, REQUEST_TIMEOUT_MS).catch(
-      emptyIfNotFound({ observations: [], next: null }),
+    const path = listAddress(projectId, wanted, PAGE, cursor);
+    return request<Observations>(wire, path, {}, TIMEOUT_MS).catch(
+      unlessUnknown({ observations: [], next: null }),
     );
   }
-  const body = JSON.stringify(question(projectId, wanted, MAX_RESULTS));
+  const body = JSON.stringify(question(projectId, wanted, FOUND_MOST));
   const init = { method: "POST", body };
-  const { results } = await request<SearchResponse>(
-    wire,
-    "/v1/observations/search",
-    init,
-    REQUEST_TIMEOUT_MS,
-  ).catch(emptyIfNotFound({ results: [] }));
+  const { results } = await request<Found>(wire, "/v1/observations/search", init, TIMEOUT_MS).catch(
+    unlessUnknown({ results: [] }),
+  );
   return { observations: results.flatMap(({ observation }) => observation ?? []), next: null };
 }
 
 /** The row as it is then. */
 export async function pinObservation(
-  { server: wire }: AccountContext,
+  { wire }: House,
   row: Observation,
   pinned: boolean,
 ): Promise<Observation> {
   const init = { method: "PATCH", body: JSON.stringify({ pinned }) };
-  return (await request<{ observation: Observation }>(wire, pathOf(row), init)).observation;
+  return (await request<{ observation: Observation }>(wire, addressOf(row), init)).observation;
 }
 
-export async function deleteObservation({ server: wire }: AccountContext, row: Observation): Promise<void> {
-  await request(wire, pathOf(row), { method: "DELETE" });
+export async function deleteObservation({ wire }: House, row: Observation): Promise<void> {
+  await request(wire, addressOf(row), { method: "DELETE" });
 }
 
-function pathOf({ id, projectId }: Observation): string {
+function addressOf({ id, projectId }: Observation): string {
   return `/v1/observations/${encodeURIComponent(id)}?project=${encodeURIComponent(projectId)}`;
 }
 
 /** A project that was made here a moment ago may not be there yet: no agent can have worked in it. */
-function emptyIfNotFound<T>(empty: T) {
+function unlessUnknown<T>(nothing: T) {
   return (error: unknown): T => {
-    if (error instanceof Refusal && error.status === 404) return empty;
+    if (error instanceof Refusal && error.status === 404) return nothing;
     throw error;
   };
 }

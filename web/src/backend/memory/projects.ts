@@ -2,17 +2,17 @@
 
 import { edit } from "../../storage/editRow.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
-import { newRowFields, now, type AccountContext } from "../account/accountContext.ts";
+import { begun, now, type House } from "../account/accountContext.ts";
 
-export async function addProject(context: AccountContext, name: string, description = ""): Promise<string> {
-  const row: ProjectDoc = { ...newRowFields(context), name, ...(description ? { description } : {}) };
-  await context.database.projects.insert(row);
+export async function addProject(house: House, name: string, description = ""): Promise<string> {
+  const row: ProjectDoc = { ...begun(house), name, ...(description ? { description } : {}) };
+  await house.records.projects.insert(row);
   return row.id;
 }
 
 /** One that was refused goes up again when it is edited. */
-export async function updateProject(
-  { database: records }: AccountContext,
+export async function changeProject(
+  { records }: House,
   id: string,
   { name, description }: Required<Pick<ProjectDoc, "name" | "description">>,
 ): Promise<void> {
@@ -27,11 +27,7 @@ export async function updateProject(
 }
 
 /** Into a project, or, with null, back to the pool. What it sees changes at its next message. */
-export async function moveSession(
-  { database: records }: AccountContext,
-  id: string,
-  projectId: string | null,
-): Promise<void> {
+export async function moveSession({ records }: House, id: string, projectId: string | null): Promise<void> {
   const found = await records.sessions.findOne(id).exec();
   if (!found) return;
   await edit<SessionDoc>(found, ({ syncError: _, projectId: __, ...row }) => ({

@@ -3,12 +3,12 @@
 import { request } from "../../lib/http.ts";
 import { matcher } from "../../core/text/wordMatch.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import type { House } from "../account/accountContext.ts";
 
 /** Those of a project, with null those in none, with "*" all. */
-export type TimelineScope = string | null;
+export type Where = string | null;
 
-export interface TimelineTurn {
+export interface Said {
   id: string;
   sessionId: string;
   createdAt: string;
@@ -18,48 +18,39 @@ export interface TimelineTurn {
 }
 
 export interface Timeline {
-  turns: TimelineTurn[];
+  turns: Said[];
   /** There may be more. */
   more: boolean;
   /** Found by the server, by meaning too; or on this device, by words alone. */
   by: "server" | "device";
 }
 
-interface SearchResponse {
+interface Recollections {
   results: { id: string; text: string; createdAt: string; sessionId: string | null }[];
 }
 
-const MAX_RESULTS = 50;
+const FOUND_MOST = 50;
 const TIMEOUT_MS = 5_000;
 
 /** Without words the newest; with words those that fit, the best first when the server has found them. */
-export async function searchTimeline(
-  context: AccountContext,
-  query: string,
-  where: TimelineScope,
-  most: number,
-): Promise<Timeline> {
-  if (!query.trim()) return searchLocal(context, query, where, most);
-  const found = await searchServer(context, query, where).catch(() => undefined);
-  return found ?? searchLocal(context, query, where, most);
+export async function timeline(house: House, query: string, where: Where, most: number): Promise<Timeline> {
+  if (!query.trim()) return here(house, query, where, most);
+  const found = await there(house, query, where).catch(() => undefined);
+  return found ?? here(house, query, where, most);
 }
 
 /** Undefined: there is no way to ask for it. */
-async function searchServer(
-  context: AccountContext,
-  query: string,
-  where: TimelineScope,
-): Promise<Timeline | undefined> {
-  const scope = await scopeOf(context, where);
+async function there(house: House, query: string, where: Where): Promise<Timeline | undefined> {
+  const scope = await scopeOf(house, where);
   if (!scope) return undefined;
-  const params = new URLSearchParams({ q: query, limit: String(MAX_RESULTS), ...scope });
-  const { results } = await request<SearchResponse>(
-    context.server,
-    `/v1/episodes/search?${params}`,
+  const asked = new URLSearchParams({ q: query, limit: String(FOUND_MOST), ...scope });
+  const { results } = await request<Recollections>(
+    house.wire,
+    `/v1/episodes/search?${asked}`,
     {},
     TIMEOUT_MS,
   );
-  const rows = await context.database.episodes.findByIds(results.map(({ id }) => id)).exec();
+  const rows = await house.records.episodes.findByIds(results.map(({ id }) => id)).exec();
   const turns = results.map(({ id, text, createdAt, sessionId }) => ({
     ...{ id, text, createdAt, sessionId: sessionId ?? "" },
     question: rows.get(id)?.userMessage ?? "",
@@ -68,10 +59,7 @@ async function searchServer(
 }
 
 /** The pool has no name: any session that is in it sees it. */
-async function scopeOf(
-  { database: records }: AccountContext,
-  where: TimelineScope,
-): Promise<Record<string, string> | undefined> {
+async function scopeOf({ records }: House, where: Where): Promise<Record<string, string> | undefined> {
   if (where !== null) return { project: where };
   const [pooled] = await records.sessions
     .find({ selector: { projectId: { $exists: false } }, limit: 1 })
@@ -79,23 +67,18 @@ async function scopeOf(
   return pooled && { sessionId: pooled.id };
 }
 
-async function searchLocal(
-  { database: records }: AccountContext,
-  query: string,
-  where: TimelineScope,
-  most: number,
-): Promise<Timeline> {
+async function here({ records }: House, query: string, where: Where, most: number): Promise<Timeline> {
   const selector = where === "*" ? {} : { projectId: where ?? { $exists: false } };
   const sessions = new Set((await records.sessions.find({ selector } as object).exec()).map(({ id }) => id));
-  const matches = matcher(query);
+  const fits = matcher(query);
   const rows = await records.episodes.find({ sort: [{ createdAt: "desc" }] }).exec();
   const found = rows.filter(
     ({ sessionId, userMessage, aiResponse }) =>
-      (where === "*" || sessions.has(sessionId)) && matches(`${userMessage} ${aiResponse}`),
+      (where === "*" || sessions.has(sessionId)) && fits(`${userMessage} ${aiResponse}`),
   );
-  return { turns: found.slice(0, most).map(toTimelineTurn), more: found.length > most, by: "device" };
+  return { turns: found.slice(0, most).map(said), more: found.length > most, by: "device" };
 }
 
-function toTimelineTurn({ id, sessionId, createdAt, userMessage, aiResponse }: EpisodeDoc): TimelineTurn {
+function said({ id, sessionId, createdAt, userMessage, aiResponse }: EpisodeDoc): Said {
   return { id, sessionId, createdAt, question: userMessage, text: aiResponse };
 }

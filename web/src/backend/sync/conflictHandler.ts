@@ -21,15 +21,13 @@ export const conflictHandler: RxConflictHandler<Row> = {
 };
 
 /** The same, telling of each conflict. A failing `tell` must not hold up what waits to be sent. */
-export function withConflictListener(
-  onConflict: (conflict: Conflict) => Promise<void>,
-): RxConflictHandler<Row> {
+export function telling(tell: (conflict: Conflict) => Promise<void>): RxConflictHandler<Row> {
   return {
     isEqual: conflictHandler.isEqual,
     resolve: async (input, context) => {
       const outcome = await conflictHandler.resolve(input, context);
       const { newDocumentState: ours, assumedMasterState: base } = input;
-      await onConflict({ ours, base, outcome }).catch(console.error);
+      await tell({ ours, base, outcome }).catch(console.error);
       return outcome;
     },
   };

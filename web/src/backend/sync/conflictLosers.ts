@@ -4,39 +4,38 @@ import type { RxCollection, RxConflictHandler, RxDocument } from "rxdb/plugins/c
 import type { Device, LostText } from "../../storage/deviceDatabase.ts";
 import { edit } from "../../storage/editRow.ts";
 import { isBuried } from "../../storage/tombstoneRows.ts";
-import { withConflictListener, type Conflict } from "./conflictHandler.ts";
-import { isLocalWrite, isFromSync } from "./pendingRows.ts";
+import { telling, type Conflict } from "./conflictHandler.ts";
+import { isOurs, isSynced } from "./pendingRows.ts";
 import { Coded } from "../../core/errors.ts";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { lostWords } from "../../core/schema/rowText.ts";
-import { now, type AccountContext } from "../account/accountContext.ts";
+import { now, type House } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 
 /** How conflicts of a collection are resolved, and what they take away is kept. `of`: it is there once they arise. */
-export function createConflictHandler(
+export function keeping(
   device: Device,
   userId: string,
   name: Name,
-  getCollection: () => RxCollection<any>,
+  of: () => RxCollection<any>,
 ): RxConflictHandler<Row> {
-  return withConflictListener(async (conflict) => {
+  return telling(async (conflict) => {
     // It is about what was sent. Of what was deleted here since then nothing is kept.
-    if (!(await isBuried(getCollection(), String(conflict.ours["id"]))))
-      await storeLoser(device, userId, name, conflict);
+    if (!(await isBuried(of(), String(conflict.ours["id"])))) await keepLost(device, userId, name, conflict);
   });
 }
 
 /** Keeps what a conflict took away. The same conflict, told again or by another tab, is kept once. */
-export async function storeLoser(
+export async function keepLost(
   device: Device,
   userId: string,
   collection: Name,
   conflict: Conflict,
 ): Promise<void> {
   const { ours, base, outcome } = conflict;
-  if (outcome._deleted) return storeLoserOfDeletedRow(device, userId, collection, conflict);
+  if (outcome._deleted) return keepOfGone(device, userId, collection, conflict);
   const fields = lostWords(collection, ours, base, outcome);
   if (Object.keys(fields).length === 0) return;
   const rowId = String(ours["id"]);
@@ -49,32 +48,24 @@ export async function storeLoser(
  * that a "forget everything" takes it along even if the delete is heard of first. One id for a row: of a question that
  * is told again once it has its answer, both are kept once.
  */
-async function storeLoserOfDeletedRow(
+async function keepOfGone(
   device: Device,
   userId: string,
   collection: Name,
   { ours, base, outcome }: Conflict,
 ): Promise<void> {
-  const serverState = base?.["syncError"] ? undefined : base; // what was refused the server never had
-  const fields = lostWords(collection, ours, serverState, outcome);
+  const shared = base?.["syncError"] ? undefined : base; // what was refused the server never had
+  const fields = lostWords(collection, ours, shared, outcome);
   if (Object.keys(fields).length === 0) return;
   const at = String(ours["createdAt"]);
   const { forgottenAt = "", syncedAt = "" } = (await device.accounts.get(userId)) ?? {};
   if (at < forgottenAt) return;
   // A restored server is told of all rows as of new ones (see engines/sync): it had these before.
-  const isRejected = ours["syncError"] || base?.["syncError"];
-  if (!base && !isRejected && String(ours["updatedAt"]) < syncedAt) return;
+  const isRefused = ours["syncError"] || base?.["syncError"];
+  if (!base && !isRefused && String(ours["updatedAt"]) < syncedAt) return;
   const rowId = String(ours["id"]);
   const id = `${userId} ${collection}/${rowId} gone`;
-  await device.lost.put({
-    id,
-    userId,
-    collection,
-    rowId,
-    fields,
-    at,
-    gone: serverState ? "changed" : "unsent",
-  });
+  await device.lost.put({ id, userId, collection, rowId, fields, at, gone: shared ? "changed" : "unsent" });
 }
 
 /**
@@ -82,46 +73,42 @@ async function storeLoserOfDeletedRow(
  * is told, because nothing waited to be sent; what the replication writes tells it. Of a row that dies here no words
  * stay; of one that dies elsewhere those which only this device had.
  */
-export function watchReplacedRows(context: AccountContext): void {
-  for (const [name, collection] of Object.entries(context.database.collections)) {
+export function watchReplaced(house: House): void {
+  for (const [name, collection] of Object.entries(house.records.collections)) {
     collection.eventBulks$.subscribe((bulk) => {
       const { events } = bulk;
-      const deleted = events.filter(({ documentData }) => documentData._deleted);
-      const ids = deleted.map(({ documentId }) => documentId);
-      if (ids.length > 0)
-        void context.device.forgetLost(context.account.userId, name, ids, !isFromSync(bulk));
-      if (isLocalWrite(bulk)) return; // an edit of one's own
+      const dead = events.filter(({ documentData }) => documentData._deleted);
+      const ids = dead.map(({ documentId }) => documentId);
+      if (ids.length > 0) void house.device.forgetLost(house.account.userId, name, ids, !isSynced(bulk));
+      if (isOurs(bulk)) return; // an edit of one's own
       for (const { previousDocumentData, documentData } of events) {
         const [ours, outcome] = [previousDocumentData as any, documentData as any];
         if (!ours?.syncError || outcome.syncError) continue;
         const conflict = { ours, base: undefined, outcome };
-        void storeLoser(context.device, context.account.userId, name as Name, conflict);
+        void keepLost(house.device, house.account.userId, name as Name, conflict);
       }
     });
   }
 }
 
 /** Puts the words back into their row, as an edit of now. Without a row they stay here. */
-export async function restoreConflictLoser(context: AccountContext, id: string): Promise<void> {
-  const lost = await context.device.lost.get(id);
-  if (!lost || lost.userId !== context.account.userId) return;
-  const row = await context.database.collections[lost.collection as Name].findOne(lost.rowId).exec();
+export async function restoreLost(house: House, id: string): Promise<void> {
+  const lost = await house.device.lost.get(id);
+  if (!lost || lost.userId !== house.account.userId) return;
+  const row = await house.records.collections[lost.collection as Name].findOne(lost.rowId).exec();
   if (!row) throw new Coded("ROW_GONE");
   await edit(row as RxDocument<any>, ({ syncError: _, ...held }) => ({
     ...held,
     ...lost.fields,
     updatedAt: now(),
   }));
-  await dismissConflictLoser(context, id);
+  await dismissLost(house, id);
 }
 
-export async function dismissConflictLoser(context: AccountContext, id: string): Promise<void> {
-  await context.device.lost.delete(id);
+export async function dismissLost(house: House, id: string): Promise<void> {
+  await house.device.lost.delete(id);
 }
 
-export function watchConflictLosers(
-  { device, account }: AccountContext,
-  listener: (lost: LostText[]) => void,
-): () => void {
+export function watchLost({ device, account }: House, listener: (lost: LostText[]) => void): () => void {
   return device.watchLost(account.userId, listener);
 }

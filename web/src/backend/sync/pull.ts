@@ -13,12 +13,12 @@ export interface Checkpoint {
 
 export const epochOf = ({ id }: Checkpoint): string => id.split(".", 1)[0]!;
 
-type PullResponse = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint; forgottenAt?: string };
+type PullAnswer = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint; forgottenAt?: string };
 export type Replication = RxReplicationState<Row, Checkpoint>;
 
 /** RxDB trusts what it is given: it would tire the server, or stand still, over JSON that is not the server's. */
-export async function requestPage(wire: Wire, path: string, signal: AbortSignal, idleMs?: number) {
-  const page = await request<PullResponse | null>(wire, path, { signal }, idleMs);
+export async function requestPage(wire: Wire, path: string, signal: AbortSignal, silenceMs?: number) {
+  const page = await request<PullAnswer | null>(wire, path, { signal }, silenceMs);
   if (!Array.isArray(page?.documents) || typeof page.checkpoint?.id !== "string") throw foreign();
   return page;
 }
@@ -27,7 +27,7 @@ export async function requestPage(wire: Wire, path: string, signal: AbortSignal,
  * RxDB drops what asks for a pull right behind a row of the stream, as after each push, whose row comes back. It is asked
  * twice: the second is dropped when the first was heeded.
  */
-export function triggerPull(replication: Replication): void {
+export function pull(replication: Replication): void {
   replication.reSync();
   replication.reSync();
 }

@@ -9,7 +9,7 @@
 
 import type { RxCollection, WithDeleted } from "rxdb/plugins/core";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
-import { stripMeta } from "./pendingRows.ts";
+import { bare } from "./pendingRows.ts";
 
 export interface Write {
   newDocumentState: WithDeleted<Row>;
@@ -18,25 +18,18 @@ export interface Write {
   imported?: boolean;
 }
 
-export async function refreshWrites(
+export async function latest(
   collection: RxCollection,
   writes: Write[],
   isImported: (turn: Row) => Promise<boolean>,
 ): Promise<Write[]> {
   const idOf = ({ newDocumentState }: Write) => newDocumentState["id"] as string;
   if (collection.name === "episodes") {
-    const withImportFlag = async (write: Write) => ({
-      ...write,
-      imported: await isImported(write.newDocumentState),
-    });
-    return Promise.all(writes.map(withImportFlag));
+    const noted = async (write: Write) => ({ ...write, imported: await isImported(write.newDocumentState) });
+    return Promise.all(writes.map(noted));
   }
   if (collection.name !== "vectorEmbeddings") return writes;
-  const stored = (await collection.storageInstance.findDocumentsById(writes.map(idOf), true)).map(stripMeta);
-  const currentState = (write: Write) =>
-    stored.find(({ id }) => id === idOf(write)) as WithDeleted<Row> | undefined;
-  return writes.map((write) => ({
-    ...write,
-    newDocumentState: currentState(write) ?? write.newDocumentState,
-  }));
+  const stored = (await collection.storageInstance.findDocumentsById(writes.map(idOf), true)).map(bare);
+  const now = (write: Write) => stored.find(({ id }) => id === idOf(write)) as WithDeleted<Row> | undefined;
+  return writes.map((write) => ({ ...write, newDocumentState: now(write) ?? write.newDocumentState }));
 }

@@ -12,13 +12,13 @@ import { compare } from "../../lib/compareStrings.ts";
 import { RELATIONS } from "../../core/schema/relations.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { nameOf } from "../../core/schema/rowText.ts";
-import { selectorsFor } from "../library/cascade.ts";
-import { childIds, type AccountContext } from "../account/accountContext.ts";
+import { selectors } from "../library/cascade.ts";
+import { childIds, type House } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 type Row = Record<string, any>;
 
-export interface RejectedRow {
+export interface RefusedRow {
   collection: Name;
   /** Of the row; of a document's text: the document's. */
   id: string;
@@ -30,43 +30,42 @@ export interface RejectedRow {
   createdAt: string;
 }
 
-const PUBLISH_DELAY_MS = 100;
+const TELL_MS = 100;
 
 /** An edit of now, if the row is marked. */
-function withoutError({ syncError, ...row }: Row, at: string): Row {
+function sentAgain({ syncError, ...row }: Row, at: string): Row {
   return syncError ? { ...row, updatedAt: at } : row;
 }
 
-export class RejectedRows {
-  readonly rows$ = new BehaviorSubject<RejectedRow[]>([]);
-  readonly #context: AccountContext;
-  readonly #rejected = new Map<string, RejectedRow>();
+export class Refused {
+  readonly rows$ = new BehaviorSubject<RefusedRow[]>([]);
+  readonly #house: House;
+  readonly #found = new Map<string, RefusedRow>();
   readonly #changed = new Subject<void>();
 
-  constructor(context: AccountContext) {
-    this.#context = context;
-    this.#changed.pipe(auditTime(PUBLISH_DELAY_MS)).subscribe(() => void this.#publish());
+  constructor(house: House) {
+    this.#house = house;
+    this.#changed.pipe(auditTime(TELL_MS)).subscribe(() => void this.#tell());
     for (const [name, collection] of this.#collections()) {
       collection.$.subscribe((event: RxChangeEvent<Row>) => this.#note(name, event.documentData as Row));
     }
-    void this.#scan();
+    void this.#look();
   }
 
   /** An edit of now without the mark, so that it goes up again; what "forget everything" came before begins anew. */
-  async retry({ collection, id }: Pick<RejectedRow, "collection" | "id">): Promise<void> {
+  async tryAgain({ collection, id }: Pick<RefusedRow, "collection" | "id">): Promise<void> {
     const selector = collection === "vectorEmbeddings" ? { id: childIds(id) } : { id };
     const rows = await this.#collection(collection).find({ selector }).exec();
-    const at = this.#context.newRowTime();
+    const at = this.#house.madeAt();
     const forgotten = rows.filter((row) => row.get("syncError")?.code === "FORGOTTEN");
-    for (const row of rows)
-      if (!forgotten.includes(row)) await edit<Row>(row, (held) => withoutError(held, at));
-    await this.#recreate(collection, forgotten, at);
+    for (const row of rows) if (!forgotten.includes(row)) await edit<Row>(row, (held) => sentAgain(held, at));
+    await this.#renew(collection, forgotten, at);
   }
 
   /** Rows from before everything was forgotten, and below them their children: the server has none of them. */
-  async #recreate(collection: Name, rows: readonly RxDocument<Row>[], at: string): Promise<void> {
+  async #renew(collection: Name, rows: readonly RxDocument<Row>[], at: string): Promise<void> {
     if (rows.length === 0) return;
-    const { forgottenAt = "" } = this.#context.account;
+    const { forgottenAt = "" } = this.#house.account;
     const isOld = ({ createdAt, syncError }: Row) =>
       createdAt < forgottenAt || syncError?.code === "FORGOTTEN";
     for (const row of rows) {
@@ -75,27 +74,27 @@ export class RejectedRows {
     const ids = rows.map((row) => row.primary);
     for (const relation of RELATIONS) {
       if (relation.to !== collection || relation.onDeath !== "die") continue;
-      for (const selector of selectorsFor(relation, ids)) {
+      for (const selector of selectors(relation, ids)) {
         const children = await this.#collection(relation.of).find({ selector }).exec();
         const old = children.filter((row) => isOld(row.toJSON()));
-        await this.#recreate(relation.of, old, at);
+        await this.#renew(relation.of, old, at);
       }
     }
   }
 
   #collection(name: Name): RxCollection<Row> {
-    return this.#context.database.collections[name] as unknown as RxCollection<Row>;
+    return this.#house.records.collections[name] as unknown as RxCollection<Row>;
   }
 
-  async retryAll(): Promise<void> {
-    for (const row of this.rows$.value.toReversed()) await this.retry(row); // in the order in which they came
+  async tryAllAgain(): Promise<void> {
+    for (const row of this.rows$.value.toReversed()) await this.tryAgain(row); // in the order in which they came
   }
 
   #collections(): [Name, RxCollection][] {
-    return Object.entries(this.#context.database.collections) as [Name, RxCollection][];
+    return Object.entries(this.#house.records.collections) as [Name, RxCollection][];
   }
 
-  async #scan(): Promise<void> {
+  async #look(): Promise<void> {
     for (const [name, collection] of this.#collections()) {
       const marked = await collection.find({ selector: { syncError: { $exists: true } } }).exec();
       for (const row of marked) this.#note(name, row._data as Row);
@@ -106,26 +105,25 @@ export class RejectedRows {
     const key = `${collection}/${row["id"]}`;
     const error = row["syncError"] as { code: string; message: string; at: string } | undefined;
     if (!error || row["_deleted"]) {
-      if (this.#rejected.delete(key)) this.#changed.next();
+      if (this.#found.delete(key)) this.#changed.next();
       return;
     }
     const id = collection === "vectorEmbeddings" ? row["documentId"] : row["id"];
     const { createdAt } = row as { createdAt: string };
-    this.#rejected.set(key, { collection, id, createdAt, name: nameOf(collection, row), ...error });
+    this.#found.set(key, { collection, id, createdAt, name: nameOf(collection, row), ...error });
     this.#changed.next();
   }
 
   /** A document's text is many rows, and one in the list, under the document's name. */
-  async #publish(): Promise<void> {
-    const listed = new Map<string, RejectedRow>();
-    for (const row of this.#rejected.values()) listed.set(`${row.collection}/${row.id}`, row);
+  async #tell(): Promise<void> {
+    const listed = new Map<string, RefusedRow>();
+    for (const row of this.#found.values()) listed.set(`${row.collection}/${row.id}`, row);
     for (const row of listed.values()) {
       if (row.collection !== "vectorEmbeddings") continue;
-      const document = await this.#context.database.documents.findOne(row.id).exec();
+      const document = await this.#house.records.documents.findOne(row.id).exec();
       row.name = document?.filename ?? "";
     }
-    const newer = (a: RejectedRow, b: RejectedRow) =>
-      compare(b.at, a.at) || compare(b.createdAt, a.createdAt);
+    const newer = (a: RefusedRow, b: RefusedRow) => compare(b.at, a.at) || compare(b.createdAt, a.createdAt);
     this.rows$.next([...listed.values()].sort(newer)); // those of one push were refused at one time
   }
 }

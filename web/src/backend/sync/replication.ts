@@ -13,17 +13,17 @@ import { isFull } from "../../lib/quotaExceeded.ts";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 import { pause } from "../../lib/sleep.ts";
 import { SILENCE_MS, STREAM_SILENCE_MS } from "../../lib/idleTimeout.ts";
-import { ForgottenRowSweeper } from "./deleteForgotten.ts";
-import { refreshWrites, type Write } from "./refreshWrites.ts";
-import { epochOf, triggerPull, requestPage, type Checkpoint, type Replication } from "./pull.ts";
-import { pushInParts } from "./push.ts";
+import { Forgetting } from "./deleteForgotten.ts";
+import { latest, type Write } from "./refreshWrites.ts";
+import { epochOf, pull, requestPage, type Checkpoint, type Replication } from "./pull.ts";
+import { push } from "./push.ts";
 import { Quiet } from "../../lib/backoff/retryAfter.ts";
-import { followStream, type EmbeddingProgress, type StreamPage } from "./stream.ts";
-import { countPendingRows } from "./pendingRows.ts";
+import { follow, type EmbeddingProgress, type Page } from "./stream.ts";
+import { waitingRows } from "./pendingRows.ts";
 import { foreign, isBusy, Refusal, request, type Wire } from "../../lib/http.ts";
 
 /** What a device knows of an account's records on the server. */
-export interface ServerState {
+export interface Known {
   epoch?: string;
   /** Drawn at each start from zero, for replication identifiers that no earlier start has used. */
   round?: string;
@@ -32,37 +32,37 @@ export interface ServerState {
 }
 
 /** Where it is remembered between visits. `save` leaves what is not given. */
-export interface ServerStateStore {
-  load(): Promise<ServerState>;
-  save(state: ServerState): Promise<void>;
+export interface KnownStore {
+  load(): Promise<Known>;
+  save(known: Known): Promise<void>;
 }
 
 interface SyncOptions {
-  server: Wire;
+  wire: Wire;
   collections: Record<string, RxCollection>;
-  stateStore: ServerStateStore;
+  known: KnownStore;
   /** Did this turn come out of an export, with what was made of it? */
   isImported?: (turn: Row) => Promise<boolean>;
   retryMs?: number;
   waitForLeadership?: boolean;
-  timeouts?: SyncTimeouts;
+  patience?: Patience;
 }
 
 /** For how long nothing may be heard from the server; then it is tried again as after any failure. */
-export interface SyncTimeouts {
+export interface Patience {
   pullMs: number;
   /** And longer for what takes longer to send. */
   pushMs: number;
   streamMs: number;
 }
 
-const DEFAULT_TIMEOUTS: SyncTimeouts = { pullMs: SILENCE_MS, pushMs: 60_000, streamMs: STREAM_SILENCE_MS };
+const PATIENCE: Patience = { pullMs: SILENCE_MS, pushMs: 60_000, streamMs: STREAM_SILENCE_MS };
 /** Characters that a bad network takes in a millisecond: nobody hears how much of a push has gone. */
-const MIN_CHARS_PER_MS = 10;
+const SLOWEST = 10;
 /** So long after there was no room left it is looked whether there is some. */
-const DISK_FULL_RETRY_MS = 60_000;
+const ROOM_MS = 60_000;
 /** What failed has waited before RxDB hears of it. */
-const RXDB_RETRY_MS = 10;
+const AT_ONCE_MS = 10;
 
 export type SyncState =
   | { kind: "starting" }
@@ -72,7 +72,7 @@ export type SyncState =
 
 type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC";
 
-export class SyncEngine {
+export class Sync {
   readonly state$ = new BehaviorSubject<SyncState>({ kind: "starting" });
   /** Each time that the stream stands. */
   readonly connected$ = new Subject<void>();
@@ -81,39 +81,39 @@ export class SyncEngine {
   /** How far the server is with embedding a document. */
   readonly progress$ = new Subject<EmbeddingProgress>();
   readonly #options: Required<SyncOptions>;
-  readonly #sweeper: ForgottenRowSweeper;
-  readonly #retryAfter = new Quiet();
+  readonly #forgetting: Forgetting;
+  readonly #quiet = new Quiet();
   #generation = new AbortController();
   #wake = new AbortController();
   #replications = new Map<string, Replication>();
-  readonly #activeNames = new Set<string>();
+  readonly #active = new Set<string>();
   readonly #counts = new Map<string, number>();
-  #streamEnd: Promise<void> = Promise.resolve();
-  readonly #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  readonly #stopping = new AbortController();
 
   constructor(options: SyncOptions) {
-    const defaults = {
+    const usual = {
       retryMs: 5_000,
       waitForLeadership: true,
-      timeouts: DEFAULT_TIMEOUTS,
+      patience: PATIENCE,
       isImported: async () => false,
     };
-    this.#options = { ...defaults, ...options };
-    this.#sweeper = new ForgottenRowSweeper(options.collections, options.stateStore);
+    this.#options = { ...usual, ...options };
+    this.#forgetting = new Forgetting(options.collections, options.known);
   }
 
   start(): Promise<void> {
-    return this.#retryUntilStarted(async () => {
-      const { epoch, round } = await this.#options.stateStore.load();
-      await this.#startReplications(epoch ?? (await this.#askEpoch()), round);
+    return this.#insist(async () => {
+      const { epoch, round } = await this.#options.known.load();
+      await this.#begin(epoch ?? (await this.#askEpoch()), round);
     });
   }
 
   async stop(): Promise<void> {
-    this.#stop.abort();
+    this.#stopping.abort();
     this.#generation.abort();
     await Promise.all([...this.#replications.values()].map((replication) => replication.cancel()));
-    await this.#streamEnd;
+    await this.#running;
     this.state$.next({ kind: "stopped", error: undefined });
   }
 
@@ -131,11 +131,11 @@ export class SyncEngine {
    * Rows that were written here and not answered for: of each collection that has any, counted up to `most`. Of one that
    * was stopped, as it was counted last.
    */
-  async countWaiting(limit: number): Promise<Record<string, number>> {
+  async waiting(most: number): Promise<Record<string, number>> {
     await Promise.all(
       [...this.#replications].map(async ([name, replication]) => {
         try {
-          const count = replication.isStopped() ? undefined : await countPendingRows(replication, limit);
+          const count = replication.isStopped() ? undefined : await waitingRows(replication, most);
           if (count !== undefined) this.#counts.set(name, count);
         } catch (error) {
           if (!replication.isStopped()) throw error; // else it was closed while it was asked
@@ -152,17 +152,17 @@ export class SyncEngine {
 
   /** Looks at once, and does not wait until the stream would be tried again. */
   reSync(): void {
-    this.#wakeAll();
+    this.#hurry();
     this.#pullAll();
   }
 
   #pullAll(): void {
-    for (const replication of this.#replications.values()) triggerPull(replication);
+    for (const replication of this.#replications.values()) pull(replication);
   }
 
-  async #startReplications(epoch: string, round = ""): Promise<void> {
-    if (!this.#isStopped) await this.#options.stateStore.save({ epoch, round });
-    if (this.#isStopped) return;
+  async #begin(epoch: string, round = ""): Promise<void> {
+    if (!this.#stopped) await this.#options.known.save({ epoch, round });
+    if (this.#stopped) return;
     const generation = (this.#generation = new AbortController());
     const events = new Map<string, Subject<Event>>();
     for (const [name, collection] of Object.entries(this.#options.collections)) {
@@ -171,31 +171,31 @@ export class SyncEngine {
       const replication = this.#replicate(name, collection, epoch, round, stream, generation.signal);
       this.#replications.set(name, replication);
       replication.active$.subscribe((active) => {
-        if (active) this.#activeNames.add(name);
-        else this.#activeNames.delete(name);
-        this.active$.next(this.#activeNames.size > 0);
+        if (active) this.#active.add(name);
+        else this.#active.delete(name);
+        this.active$.next(this.#active.size > 0);
       });
     }
     const versions = Object.fromEntries(
       Object.entries(this.#options.collections).map(([name, c]) => [name, c.schema.version]),
     );
-    this.#streamEnd = followStream(
-      this.#options.server,
+    this.#running = follow(
+      this.#options.wire,
       versions,
       {
-        onConnected: () => (this.#wakeAll(), this.connected$.next(), this.#pullAll()),
-        onPage: ({ collection, documents, checkpoint, forgottenAt }: StreamPage) => {
-          this.#sweeper.apply(forgottenAt).catch((error: unknown) => this.#onError(error));
+        connected: () => (this.#hurry(), this.connected$.next(), this.#pullAll()),
+        page: ({ collection, documents, checkpoint, forgottenAt }: Page) => {
+          this.#forgetting.heed(forgottenAt).catch((error: unknown) => this.#onError(error));
           events.get(collection)?.next({ documents: documents as WithDeleted<Row>[], checkpoint });
         },
-        onProgress: (progress) => this.progress$.next(progress),
-        onBroken: (error) => this.#onError(error),
+        progress: (progress) => this.progress$.next(progress),
+        broken: (error) => this.#onError(error),
       },
       {
         signal: generation.signal,
-        retrySignal: () => this.#wake.signal,
-        waitUntilAllowed: () => this.#retryAfter.over(generation.signal),
-        idleMs: this.#options.timeouts.streamMs,
+        impatience: () => this.#wake.signal,
+        allowed: () => this.#quiet.over(generation.signal),
+        silenceMs: this.#options.patience.streamMs,
       },
     );
   }
@@ -208,12 +208,12 @@ export class SyncEngine {
     stream$: Subject<Event>,
     signal: AbortSignal,
   ): Replication {
-    const { server: wire, waitForLeadership, timeouts: patience, isImported } = this.#options;
+    const { wire, waitForLeadership, patience, isImported } = this.#options;
     const base = `/v1/sync/${name}/${collection.schema.version}`;
     const replication = replicateRxCollection<Row, Checkpoint>({
       replicationIdentifier: `${wire.base}${base}#${epoch}${round && `.${round}`}`,
       collection: collection as RxCollection<Row>,
-      retryTime: RXDB_RETRY_MS,
+      retryTime: AT_ONCE_MS,
       waitForLeadership,
       pull: {
         batchSize: 100,
@@ -224,12 +224,11 @@ export class SyncEngine {
             id: checkpoint?.id ?? epoch,
             limit: String(limit),
           });
-          return this.#attempt(signal, async () => {
+          return this.#guarded(signal, async () => {
             const path = `${base}/pull?${query}`;
             const page = await requestPage(wire, path, signal, patience.pullMs);
-            await this.#sweeper.apply(page.forgottenAt);
-            if (!this.#isLive && !this.#isStopped && !this.#retryAfter.lasts)
-              this.state$.next({ kind: "live" });
+            await this.#forgetting.heed(page.forgottenAt);
+            if (!this.#isLive && !this.#stopped && !this.#quiet.lasts) this.state$.next({ kind: "live" });
             return page;
           });
         },
@@ -237,16 +236,13 @@ export class SyncEngine {
       push: {
         batchSize: 100,
         handler: (writes) => {
-          return this.#attempt(signal, async () => {
+          return this.#guarded(signal, async () => {
             const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
             let sent = 0;
             const send = (body: string) => this.#send(path, body, signal, sent++ === 0);
-            const answer = await pushInParts(
-              await refreshWrites(collection, writes as Write[], isImported),
-              send,
-            );
+            const answer = await push(await latest(collection, writes as Write[], isImported), send);
             // The server is back, but what was forgotten there a pull alone tells.
-            if (!this.#isLive) triggerPull(this.#replications.get(name)!);
+            if (!this.#isLive) pull(this.#replications.get(name)!);
             return answer;
           });
         },
@@ -254,8 +250,7 @@ export class SyncEngine {
     });
     replication.error$.subscribe((error) => {
       // With a direction it comes from a handler, which is tried again as after any failure.
-      if (error.parameters?.direction === undefined && isFull(error))
-        void this.#recoverFromFullDisk(error, epoch);
+      if (error.parameters?.direction === undefined && isFull(error)) void this.#makeWay(error, epoch);
     });
     return replication;
   }
@@ -264,10 +259,10 @@ export class SyncEngine {
    * Asks when the server may be asked, and sees an error before RxDB does, which retries all of them alike. RxDB hears of
    * it when it is time to try again: its own waiting nothing cuts short, not even that the server is back.
    */
-  async #attempt<T>(signal: AbortSignal, request: () => Promise<T>): Promise<T> {
-    await this.#retryAfter.over(signal);
+  async #guarded<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+    await this.#quiet.over(signal);
     try {
-      return await request();
+      return await ask();
     } catch (error) {
       this.#onError(error);
       await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
@@ -280,13 +275,13 @@ export class SyncEngine {
    * before is not to be repeated. The first is repeated by RxDB, as the rows are by then.
    */
   async #send(path: string, body: string, signal: AbortSignal, isFirst: boolean) {
-    const { server: wire, timeouts: patience, retryMs } = this.#options;
-    const idleMs = patience.pushMs + body.length / MIN_CHARS_PER_MS;
+    const { wire, patience, retryMs } = this.#options;
+    const silenceMs = patience.pushMs + body.length / SLOWEST;
     for (;;) {
-      await this.#retryAfter.over(signal);
+      await this.#quiet.over(signal);
       try {
         const init = { method: "POST", body, signal };
-        const answer = await request<WithDeleted<Row>[]>(wire, path, init, idleMs);
+        const answer = await request<WithDeleted<Row>[]>(wire, path, init, silenceMs);
         if (!Array.isArray(answer)) throw foreign();
         return answer;
       } catch (error) {
@@ -297,8 +292,8 @@ export class SyncEngine {
     }
   }
 
-  get #isStopped(): boolean {
-    return this.#stop.signal.aborted;
+  get #stopped(): boolean {
+    return this.#stopping.signal.aborted;
   }
 
   get #isLive(): boolean {
@@ -306,24 +301,24 @@ export class SyncEngine {
   }
 
   /** Cuts short whatever waits to try again. */
-  #wakeAll(): void {
+  #hurry(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
   }
 
   #onError(error: unknown): void {
-    if (this.#isStopped || this.#generation.signal.aborted) return;
+    if (this.#stopped || this.#generation.signal.aborted) return;
     if (error instanceof Refusal && error.code === "EPOCH") return void this.#restart();
     if (error instanceof Refusal && error.code === "OUTDATED") {
       return void this.stop().then(() => this.state$.next({ kind: "stopped", error }));
     }
-    this.#setWaiting(error);
+    this.#wait(error);
   }
 
   /** An error that comes while the server is left alone says nothing new. */
-  #setWaiting(error: unknown): void {
-    if (this.#retryAfter.lasts && !isBusy(error)) return;
-    this.#retryAfter.heed(error);
+  #wait(error: unknown): void {
+    if (this.#quiet.lasts && !isBusy(error)) return;
+    this.#quiet.heed(error);
     this.state$.next({ kind: "waiting", error });
   }
 
@@ -331,20 +326,20 @@ export class SyncEngine {
    * There is no room on this device for what came. RxDB tells it, and takes what comes next for all there is: so all of
    * it ends at once, and begins later where it was.
    */
-  async #recoverFromFullDisk(error: unknown, epoch: string): Promise<void> {
-    if (this.#isStopped || this.#generation.signal.aborted) return;
-    this.#abortReplications();
-    await this.#waitForRoom(error);
+  async #makeWay(full: unknown, epoch: string): Promise<void> {
+    if (this.#stopped || this.#generation.signal.aborted) return;
+    this.#halt();
+    await this.#waitForRoom(full);
     await Promise.allSettled([...this.#replications.values()].map((each) => each.cancel()));
-    const { round } = await this.#options.stateStore.load();
-    await this.#retryUntilStarted(() => this.#startReplications(epoch, round));
+    const { round } = await this.#options.known.load();
+    await this.#insist(() => this.#begin(epoch, round));
   }
 
   /** Tries again for as long as it fails, as when there is not even room for what is known of the server. */
-  async #retryUntilStarted(start: () => Promise<void>): Promise<void> {
-    while (!this.#isStopped) {
+  async #insist(begin: () => Promise<void>): Promise<void> {
+    while (!this.#stopped) {
       try {
-        return await start();
+        return await begin();
       } catch (error) {
         await this.#waitForRoom(error);
       }
@@ -352,15 +347,15 @@ export class SyncEngine {
   }
 
   async #waitForRoom(error: unknown): Promise<void> {
-    this.#setWaiting(error);
-    await pause(DISK_FULL_RETRY_MS, AbortSignal.any([this.#stop.signal, this.#wake.signal]));
+    this.#wait(error);
+    await pause(ROOM_MS, AbortSignal.any([this.#stopping.signal, this.#wake.signal]));
   }
 
   /**
    * Ends at once what goes on, and what would be tried again. RxDB's own cancel comes later: it closes what tells how
    * much waits.
    */
-  #abortReplications(): void {
+  #halt(): void {
     this.#generation.abort();
     for (const { internalReplicationState } of this.#replications.values()) {
       internalReplicationState?.events.canceled.next(true);
@@ -371,31 +366,31 @@ export class SyncEngine {
   /** The server was restored, or this device is ahead of it: drop every checkpoint and begin again from zero. */
   async #restart(): Promise<void> {
     if (this.#generation.signal.aborted) return; // another collection has seen it first
-    this.#abortReplications();
+    this.#halt();
     const next = await this.#askEpoch();
-    if (this.#isStopped) return;
+    if (this.#stopped) return;
     this.#counts.clear(); // all of it may have to be sent anew
     await Promise.allSettled(
       [...this.#replications.values()].map((replication) =>
         replication.remove().catch(() => replication.cancel()),
       ),
     );
-    await this.#retryUntilStarted(() => this.#startReplications(next, crypto.randomUUID()));
+    await this.#insist(() => this.#begin(next, crypto.randomUUID()));
   }
 
   /** An empty page names the epoch. Asked until the server answers; empty: stopped before it did. */
   async #askEpoch(): Promise<string> {
-    const { signal } = this.#stop;
+    const { signal } = this.#stopping;
     const [[name, { schema }]] = Object.entries(this.#options.collections) as [[string, RxCollection]];
     const path = `/v1/sync/${name}/${schema.version}/pull?limit=1&lwt=${Number.MAX_SAFE_INTEGER}`;
-    while (!this.#isStopped) {
+    while (!this.#stopped) {
       try {
-        return epochOf((await requestPage(this.#options.server, path, signal)).checkpoint);
+        return epochOf((await requestPage(this.#options.wire, path, signal)).checkpoint);
       } catch (error) {
-        if (this.#isStopped) break;
-        this.#setWaiting(error);
+        if (this.#stopped) break;
+        this.#wait(error);
         await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
-        await this.#retryAfter.over(signal);
+        await this.#quiet.over(signal);
       }
     }
     return "";

@@ -12,9 +12,9 @@ import { foreign, open, type Wire } from "../../lib/http.ts";
 
 const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
 /** What is cut sooner counts as a failure: some proxies let no stream stand, and each new one wakes all that waits. */
-const STABLE_MS = 2_000;
+const STEADY_MS = 2_000;
 
-export interface StreamPage {
+export interface Page {
   collection: string;
   documents: unknown[];
   checkpoint: { lwt: number; id: string };
@@ -28,66 +28,61 @@ export interface EmbeddingProgress {
   of: number;
 }
 
-interface StreamListener {
+interface Listener {
   /** The server has begun to speak: what came before must be pulled. */
-  onConnected(): void;
-  onPage(page: StreamPage): void;
-  onProgress?(progress: EmbeddingProgress): void;
+  connected(): void;
+  page(page: Page): void;
+  progress?(progress: EmbeddingProgress): void;
   /** It broke, or could not be had; it is tried again unless `signal` says otherwise. */
-  onBroken(error: unknown): void;
+  broken(error: unknown): void;
 }
 
-interface StreamOptions {
+interface Manner {
   /** Ends it. */
   signal: AbortSignal;
   /** Asked at each delay for what cuts it short. */
-  retrySignal: () => AbortSignal;
+  impatience: () => AbortSignal;
   /** Resolves when the server may be asked. */
-  waitUntilAllowed: () => Promise<void>;
-  idleMs?: number;
+  allowed: () => Promise<void>;
+  silenceMs?: number;
 }
 
 /** Follows until it is ended, reconnecting with growing delays. */
-export async function followStream(
+export async function follow(
   wire: Wire,
   versions: Record<string, number>,
-  listener: StreamListener,
-  { signal, retrySignal, waitUntilAllowed, idleMs: idleMs = STREAM_SILENCE_MS }: StreamOptions,
+  listener: Listener,
+  { signal, impatience, allowed, silenceMs = STREAM_SILENCE_MS }: Manner,
 ): Promise<void> {
   const query = Object.entries(versions).map(([name, version]) => `${name}:${version}`);
   let failures = 0;
   const path = `/v1/sync/stream?versions=${query.join(",")}`;
-  let connectedAt = Infinity; // by a clock that nobody sets
-  const timedListener = {
-    ...listener,
-    connected: () => ((connectedAt = performance.now()), listener.onConnected()),
-  };
+  let since = Infinity; // by a clock that nobody sets
+  const timing = { ...listener, connected: () => ((since = performance.now()), listener.connected()) };
   while (!signal.aborted) {
-    await waitUntilAllowed();
-    connectedAt = Infinity;
+    await allowed();
+    since = Infinity;
     try {
-      await unlessSilent(idleMs, signal, (signal, heard) =>
-        readStream(wire, path, signal, heard, timedListener),
-      );
-      listener.onBroken(undefined);
+      await unlessSilent(silenceMs, signal, (signal, heard) => listen(wire, path, signal, heard, timing));
+      listener.broken(undefined);
     } catch (error) {
       if (signal.aborted) return;
-      listener.onBroken(error);
+      listener.broken(error);
     }
-    if (performance.now() - connectedAt > STABLE_MS) failures = 0;
+    if (performance.now() - since > STEADY_MS) failures = 0;
     await pause(
       BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)] ?? 0,
-      AbortSignal.any([signal, retrySignal()]),
+      AbortSignal.any([signal, impatience()]),
     );
   }
 }
 
-async function readStream(
+async function listen(
   wire: Wire,
   path: string,
   signal: AbortSignal,
-  onActivity: () => void,
-  listener: StreamListener,
+  heard: () => void,
+  listener: Listener,
 ): Promise<void> {
   const answer = await open(wire, path, { signal });
   if (!answer.body || !answer.headers.get("content-type")?.startsWith("text/event-stream")) {
@@ -98,12 +93,12 @@ async function readStream(
   const text = new TextDecoder();
   const events = new Events();
   for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
-    onActivity();
-    if (isSilent) listener.onConnected();
+    heard();
+    if (isSilent) listener.connected();
     isSilent = false;
     for (const { event, data } of events.feed(text.decode(bytes, { stream: true }))) {
-      if (event === "progress") listener.onProgress?.(JSON.parse(data) as EmbeddingProgress);
-      else if (event === "message") listener.onPage(JSON.parse(data) as StreamPage);
+      if (event === "progress") listener.progress?.(JSON.parse(data) as EmbeddingProgress);
+      else if (event === "message") listener.page(JSON.parse(data) as Page);
     }
   }
 }

@@ -4,27 +4,27 @@ import type { Embedder } from "../../embedder/embedder.ts";
 import { edit } from "../../storage/editRow.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { encode } from "../../core/schema/vector_codec.ts";
-import { readBlocks, isComplete } from "../library/documents.ts";
-import type { EmbeddingModel } from "../library/embeddingModel.ts";
-import { now, type AccountContext } from "../account/accountContext.ts";
+import { blocksOf, isWhole } from "../library/documents.ts";
+import type { Embedding } from "../library/embeddingModel.ts";
+import { now, type House } from "../account/accountContext.ts";
 
-export type EmbeddingOutcome = "embedded" | "no model" | "later" | "gone";
+export type Outcome = "embedded" | "no model" | "later" | "gone";
 
 /**
  * Embeds what of a document has no vectors yet, block by block, so that it can stop and go on. `later`: there is a model,
  * and it could not be had now. `gone`: the document was deleted meanwhile.
  */
 export async function embedDocument(
-  context: AccountContext,
-  embedding: EmbeddingModel,
+  house: House,
+  embedding: Embedding,
   documentId: string,
   onProgress: (done: number, of: number) => void,
   signal: AbortSignal,
-): Promise<EmbeddingOutcome> {
-  const embedder = await embedding.startEmbedder();
+): Promise<Outcome> {
+  const embedder = await embedding.embedder();
   if (!embedder) return embedding.state$.value.kind === "none" ? "no model" : "later";
   const { hash, dims } = embedder.manifest;
-  const blocks = await readBlocks(context, documentId);
+  const blocks = await blocksOf(house, documentId);
   const of = blocks.reduce((sum, block) => sum + block.chunks.length, 0);
   let done = 0;
   for (const block of blocks) {
@@ -32,8 +32,8 @@ export async function embedDocument(
     if (block.getLatest().deleted) return "gone";
     if (block.embedding === null || block.model !== hash) {
       const texts = block.chunks.map(({ text }) => text);
-      const vectors = await embedPassages(embedding, embedder, texts, signal);
-      if (!vectors) return embedDocument(context, embedding, documentId, onProgress, signal);
+      const vectors = await passages(embedding, embedder, texts, signal);
+      if (!vectors) return embedDocument(house, embedding, documentId, onProgress, signal);
       const embedded = encode(vectors);
       await edit(block, (row) =>
         row.embedding !== null && row.model === hash
@@ -51,18 +51,13 @@ export async function embedDocument(
  * Null when another has taken the embedder's place. One that fails has run out of memory, or is gone: the next
  * who wants one gets another.
  */
-async function embedPassages(
-  embedding: EmbeddingModel,
-  embedder: Embedder,
-  texts: string[],
-  signal: AbortSignal,
-) {
+async function passages(embedding: Embedding, embedder: Embedder, texts: string[], signal: AbortSignal) {
   try {
     return await embedder.passages(texts, signal);
   } catch (error) {
     if (signal.aborted) throw error;
     if (embedding.isReplaced(embedder)) return null;
-    embedding.reportLost(embedder, error);
+    embedding.lost(embedder, error);
     throw error;
   }
 }
@@ -71,12 +66,9 @@ async function embedPassages(
  * Documents whose embedding was broken off, as by a closed page: all their text is here, and nobody else goes on with
  * it. The server does while it answers, but for what it refused.
  */
-export async function findPendingDocuments(
-  context: AccountContext,
-  isServerReachable: boolean,
-): Promise<DocumentDoc[]> {
-  const pending = await context.database.documents.find({ selector: { status: "pending" } }).exec();
-  const candidates = pending.filter(({ syncError }) => syncError || !isServerReachable);
-  const completeness = await Promise.all(candidates.map((document) => isComplete(context, document)));
-  return candidates.filter((_, at) => completeness[at]).map((row) => row.toMutableJSON() as DocumentDoc);
+export async function leftToEmbed(house: House, serverAnswers: boolean): Promise<DocumentDoc[]> {
+  const pending = await house.records.documents.find({ selector: { status: "pending" } }).exec();
+  const ours = pending.filter(({ syncError }) => syncError || !serverAnswers);
+  const whole = await Promise.all(ours.map((document) => isWhole(house, document)));
+  return ours.filter((_, at) => whole[at]).map((row) => row.toMutableJSON() as DocumentDoc);
 }

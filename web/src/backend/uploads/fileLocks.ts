@@ -3,35 +3,34 @@
  * waits for it goes on where that one was.
  */
 
-const lockNameOf = (id: string) => `vademecum-file-${id}`;
+const nameOf = (id: string) => `vademecum-file-${id}`;
 
-interface HeldLock {
+interface Held {
   release: () => void;
   /** Resolves when another tab may have it. */
   released: Promise<unknown>;
 }
 
-export class FileLocks {
-  readonly #held = new Map<string, HeldLock>();
-  readonly #acquiring = new Map<string, Promise<unknown>>();
+export class Holds {
+  readonly #held = new Map<string, Held>();
+  readonly #taking = new Map<string, Promise<unknown>>();
 
   /** Whether this tab is at it, or waits until it may be. */
   has(id: string): boolean {
-    return this.#held.has(id) || this.#acquiring.has(id);
+    return this.#held.has(id) || this.#taking.has(id);
   }
 
   /** Resolves when no other tab is at it. From then on this one is, if it was not already. */
-  async acquire(id: string): Promise<void> {
+  async take(id: string): Promise<void> {
     if (this.#held.has(id)) return;
     // A second request of this tab would wait for the first, and so for itself.
-    const acquiring =
-      this.#acquiring.get(id) ?? this.#request(id, {}).finally(() => this.#acquiring.delete(id));
-    this.#acquiring.set(id, acquiring);
-    await acquiring;
+    const taking = this.#taking.get(id) ?? this.#request(id, {}).finally(() => this.#taking.delete(id));
+    this.#taking.set(id, taking);
+    await taking;
   }
 
   /** False: somebody is at it already, this tab or another. */
-  tryAcquire(id: string): Promise<boolean> {
+  tryTake(id: string): Promise<boolean> {
     return this.#request(id, { ifAvailable: true });
   }
 
@@ -52,7 +51,7 @@ export class FileLocks {
           granted(true);
         });
       };
-      const released = navigator.locks.request(lockNameOf(id), options, hold);
+      const released = navigator.locks.request(nameOf(id), options, hold);
       released.catch(failed);
     });
   }

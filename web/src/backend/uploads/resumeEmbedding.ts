@@ -5,90 +5,84 @@ import { isFull } from "../../lib/quotaExceeded.ts";
 import { edit } from "../../storage/editRow.ts";
 import { isAway } from "../../core/sync/syncStatus.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { embedDocument, findPendingDocuments, type EmbeddingOutcome } from "./embedDocument.ts";
-import type { EmbeddingModel } from "../library/embeddingModel.ts";
-import type { FileLocks } from "./fileLocks.ts";
-import { now, type AccountContext } from "../account/accountContext.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
-import type { UploadTasks } from "./uploadTasks.ts";
+import { embedDocument, leftToEmbed, type Outcome } from "./embedDocument.ts";
+import type { Embedding } from "../library/embeddingModel.ts";
+import type { Holds } from "./fileLocks.ts";
+import { now, type House } from "../account/accountContext.ts";
+import type { Syncing } from "../sync/syncCoordinator.ts";
+import type { Tasks } from "./uploadTasks.ts";
 
 /** Refusals come a batch at a time. */
 const SETTLE_MS = 500;
 
-export class EmbeddingResumer {
-  readonly #context: AccountContext;
-  readonly #syncing: SyncCoordinator;
-  readonly #embedding: EmbeddingModel;
-  readonly #tasks: UploadTasks;
-  readonly #locks: FileLocks;
-  readonly #aborts = new Map<string, AbortController>();
+export class Finishing {
+  readonly #house: House;
+  readonly #syncing: Syncing;
+  readonly #embedding: Embedding;
+  readonly #tasks: Tasks;
+  readonly #holds: Holds;
+  readonly #stops = new Map<string, AbortController>();
   #queue: Promise<void> = Promise.resolve();
 
-  constructor(
-    context: AccountContext,
-    syncing: SyncCoordinator,
-    embedding: EmbeddingModel,
-    tasks: UploadTasks,
-    holds: FileLocks,
-  ) {
-    this.#context = context;
+  constructor(house: House, syncing: Syncing, embedding: Embedding, tasks: Tasks, holds: Holds) {
+    this.#house = house;
     this.#syncing = syncing;
     this.#embedding = embedding;
     this.#tasks = tasks;
-    this.#locks = holds;
+    this.#holds = holds;
   }
 
   /** From now on it goes on with whatever nobody else does. */
   start(): void {
-    this.#mayResume().subscribe(() => this.checkPending());
+    this.#mayGoOn().subscribe(() => this.look());
   }
 
   /** Whether there is something to go on with. */
-  checkPending(): void {
-    this.#enqueueWork(() => this.#resumePending());
+  look(): void {
+    this.#then(() => this.#embedLeft());
   }
 
   /** Once more, because somebody asks for it. Another tab that is at it is not waited for: others stand behind. */
-  retry(documentId: string): void {
-    this.#enqueueWork(async () => {
-      const found = await this.#context.database.documents.findOne(documentId).exec();
-      if (!found || !(await this.#locks.tryAcquire(documentId))) return;
-      await this.#resume(found.toMutableJSON());
+  again(documentId: string): void {
+    this.#then(async () => {
+      const found = await this.#house.records.documents.findOne(documentId).exec();
+      if (!found || !(await this.#holds.tryTake(documentId))) return;
+      await this.#goOn(found.toMutableJSON());
     });
   }
 
   /** The document stays as it is. False: this is not at it. */
   stop(documentId: string): boolean {
-    const stop = this.#aborts.get(documentId);
+    const stop = this.#stops.get(documentId);
     stop?.abort();
     return stop !== undefined;
   }
 
   /** The text is safe: whatever comes now, the document stays and is found by its words. */
-  async embed(taskId: string, documentId: string, signal: AbortSignal): Promise<EmbeddingOutcome | "failed"> {
-    const tell = (done: number, of: number) => this.#tasks.update(taskId, { done, of });
+  async embed(taskId: string, documentId: string, signal: AbortSignal): Promise<Outcome | "failed"> {
+    const tell = (done: number, of: number) => this.#tasks.tell(taskId, { done, of });
     try {
-      const outcome = await embedDocument(this.#context, this.#embedding, documentId, tell, signal);
-      const found = await this.#context.database.documents.findOne(documentId).exec();
-      if (!found) this.#tasks.update(taskId, { stage: "cancelled", documentId: null });
+      const outcome = await embedDocument(this.#house, this.#embedding, documentId, tell, signal);
+      const found = await this.#house.records.documents.findOne(documentId).exec();
+      if (!found) this.#tasks.tell(taskId, { stage: "cancelled", documentId: null });
       else {
         // What could not be had now goes on when the model is here.
-        if (outcome !== "later") await edit<DocumentDoc>(found, markReady);
-        this.#tasks.update(taskId, { stage: "done" });
+        if (outcome !== "later") await edit<DocumentDoc>(found, ready);
+        this.#tasks.tell(taskId, { stage: "done" });
       }
       return outcome;
     } catch (error) {
       if (signal.aborted) throw error;
-      this.#tasks.update(taskId, { stage: "failed", code: isFull(error) ? "EMBEDDING_FULL" : "EMBEDDING" });
+      this.#tasks.tell(taskId, { stage: "failed", code: isFull(error) ? "EMBEDDING_FULL" : "EMBEDDING" });
       return "failed";
     }
   }
 
   /** Tells when there may be something to embed that nobody else goes on with. */
-  #mayResume(): Observable<unknown> {
+  #mayGoOn(): Observable<unknown> {
     const { isAway$ } = this.#syncing;
-    const refused$ = this.#context.database.documents.$.pipe(
-      filter(({ documentData: row }) => isRejected(row)),
+    const refused$ = this.#house.records.documents.$.pipe(
+      filter(({ documentData: row }) => isRefused(row)),
       auditTime(SETTLE_MS),
     );
     const model$ = this.#embedding.state$.pipe(
@@ -102,51 +96,50 @@ export class EmbeddingResumer {
     );
   }
 
-  async #resumePending(): Promise<void> {
-    const pending = await findPendingDocuments(this.#context, !isAway(this.#syncing.summary$.value.kind));
-    for (const document of pending) {
-      if ((await this.#isHandledElsewhere(document)) || !(await this.#locks.tryAcquire(document.id)))
-        continue;
-      if ((await this.#resume(document)) === "later") return; // nor could the model be had for the next
+  async #embedLeft(): Promise<void> {
+    const left = await leftToEmbed(this.#house, !isAway(this.#syncing.summary$.value.kind));
+    for (const document of left) {
+      if ((await this.#isTaken(document)) || !(await this.#holds.tryTake(document.id))) continue;
+      if ((await this.#goOn(document)) === "later") return; // nor could the model be had for the next
     }
   }
 
   /** Its file is on its way, and its upload embeds it; or it failed or was stopped, and goes on when somebody asks. */
-  async #isHandledElsewhere({ id }: DocumentDoc): Promise<boolean> {
-    const stage = this.#tasks.find(id)?.stage;
+  async #isTaken({ id }: DocumentDoc): Promise<boolean> {
+    const stage = this.#tasks.of(id)?.stage;
     if (stage && stage !== "done") return true;
-    return (await this.#context.device.files.get(id)) !== undefined;
+    return (await this.#house.device.files.get(id)) !== undefined;
   }
 
   /** Its lock is held. */
-  async #resume({ id, filename: name, size, originSessionId, chunkCount: of }: DocumentDoc) {
+  async #goOn({ id, filename: name, size, originSessionId, chunkCount: of }: DocumentDoc) {
     const stop = new AbortController();
-    this.#aborts.set(id, stop);
+    this.#stops.set(id, stop);
     const embedding = { stage: "embedding", documentId: id, of } as const;
-    this.#tasks.add({ id, name, size, sessionId: originSessionId || null }, embedding);
+    this.#tasks.begin({ id, name, size, sessionId: originSessionId || null }, embedding);
     try {
       return await this.embed(id, id, stop.signal);
     } catch (error) {
       if (!stop.signal.aborted) throw error;
       return "stopped";
     } finally {
-      this.#aborts.delete(id);
-      await this.#locks.release(id); // whoever is next in the queue may want it again
+      this.#stops.delete(id);
+      await this.#holds.release(id); // whoever is next in the queue may want it again
     }
   }
 
-  #enqueueWork(work: () => Promise<void>): void {
+  #then(work: () => Promise<void>): void {
     const unlessClosed = async () => {
-      if (!this.#context.database.closed) await work(); // the app may have been left while it stood in the queue
+      if (!this.#house.records.closed) await work(); // the app may have been left while it stood in the queue
     };
     this.#queue = this.#queue.then(unlessClosed).catch((error: unknown) => console.error(error));
   }
 }
 
-function markReady(row: DocumentDoc): DocumentDoc {
+function ready(row: DocumentDoc): DocumentDoc {
   return row.status === "pending" ? { ...row, status: "ready", updatedAt: now() } : row;
 }
 
-function isRejected({ syncError, status, _deleted }: DocumentDoc): boolean {
+function isRefused({ syncError, status, _deleted }: DocumentDoc): boolean {
   return syncError !== undefined && status === "pending" && !_deleted;
 }

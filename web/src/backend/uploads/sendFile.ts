@@ -5,28 +5,28 @@ import { SILENCE_MS, unlessSilent } from "../../lib/idleTimeout.ts";
 import { Refusal, type Wire } from "../../lib/http.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 
-interface SendResult {
+interface Sent {
   document: DocumentDoc;
   /** The same bytes were there already; the document was borrowed. */
   existing: boolean;
 }
 
 /** What a network takes no more of for so long is lost; the server, once it has all, is silent while it reads. */
-const READ_TIMEOUT_MS = 300_000;
+const READING_MS = 300_000;
 
-export function sendFile(
+export function send(
   wire: Wire,
   file: Pick<WaitingFile, "id" | "name" | "content" | "sessionId">,
   onBytes: (done: number) => void,
   signal: AbortSignal,
-): Promise<SendResult> {
+): Promise<Sent> {
   const form = new FormData();
   form.append("id", file.id); // sent again after a lost answer it makes no second document
   form.append("file", file.content, file.name);
   if (file.sessionId) form.append("sessionId", file.sessionId);
   return unlessSilent(SILENCE_MS, signal, (signal, heard) => {
     const onProgress = (done: number) => {
-      heard(done < file.content.size ? SILENCE_MS : READ_TIMEOUT_MS);
+      heard(done < file.content.size ? SILENCE_MS : READING_MS);
       onBytes(Math.min(done, file.content.size));
     };
     return post(wire, form, onProgress, signal);
@@ -38,7 +38,7 @@ function post(
   form: FormData,
   onProgress: (done: number) => void,
   signal: AbortSignal,
-): Promise<SendResult> {
+): Promise<Sent> {
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest();
     const stop = () => sending.abort();
@@ -48,7 +48,7 @@ function post(
     sending.onerror = () => reject(new Error("The server went away."));
     sending.onload = () => {
       try {
-        resolve(parseResponse(sending.status, sending.response, sending.getResponseHeader("retry-after")));
+        resolve(sentOf(sending.status, sending.response, sending.getResponseHeader("retry-after")));
       } catch (error) {
         reject(error as Error);
       }
@@ -62,12 +62,9 @@ function post(
 }
 
 /** Throws the server's refusal; what anybody else answers, as a proxy on the way, is no answer of the server. */
-function parseResponse(status: number, answer: unknown, retryAfter: string | null): SendResult {
-  const { document, code, detail } = (answer ?? {}) as Partial<SendResult> & {
-    code?: unknown;
-    detail?: string;
-  };
-  if (status < 400 && document?.id) return answer as SendResult;
+function sentOf(status: number, answer: unknown, retryAfter: string | null): Sent {
+  const { document, code, detail } = (answer ?? {}) as Partial<Sent> & { code?: unknown; detail?: string };
+  if (status < 400 && document?.id) return answer as Sent;
   if (status < 400 || typeof code !== "string") throw new Error("Something else than the server answered.");
   throw new Refusal(status, code, detail ?? "The server failed.", Number(retryAfter) || undefined);
 }

@@ -7,13 +7,13 @@ import { beginning } from "../../lib/truncate.ts";
 import type { Chunk } from "../../core/documents/chunking.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import { deleteDocuments } from "../library/deletion.ts";
-import type { EmbeddingModel } from "../library/embeddingModel.ts";
-import type { AccountContext } from "../account/accountContext.ts";
+import type { Embedding } from "../library/embeddingModel.ts";
+import type { House } from "../account/accountContext.ts";
 
-const BLOCK_SIZE = 16; // chunks in a block
-const MAX_SECTION_LENGTH = 1000;
+const BLOCK = 16; // chunks in a block
+const SECTION_MAX = 1000;
 
-type FileFields = Pick<DocumentDoc, "mimeType" | "contentHash" | "size" | "pageCount">;
+type AboutFile = Pick<DocumentDoc, "mimeType" | "contentHash" | "size" | "pageCount">;
 type WireChunk = VectorEmbeddingDoc["chunks"][number];
 
 /**
@@ -21,47 +21,42 @@ type WireChunk = VectorEmbeddingDoc["chunks"][number];
  * it, or the server whose answer was lost, stays as it is. What `signal` ends may have left some of it behind, for its
  * caller to bury.
  */
-export async function storeDocument(
-  context: AccountContext,
-  embedding: EmbeddingModel,
+export async function storeText(
+  house: House,
+  embedding: Embedding,
   file: WaitingFile,
-  about: FileFields,
+  about: AboutFile,
   chunks: readonly Chunk[],
   signal: AbortSignal,
 ): Promise<void> {
-  const { documents, vectorEmbeddings } = context.database;
-  const tokens = await countTokens(embedding, chunks);
+  const { documents, vectorEmbeddings } = house.records;
+  const tokens = await tokensOf(embedding, chunks);
   signal.throwIfAborted();
-  const counted = chunks.map((one, at) => toWireChunk(one, tokens[at]!));
+  const counted = chunks.map((one, at) => wired(one, tokens[at]!));
   let isNew = false;
   try {
     // The document comes first: text without one nobody would see, and nobody could delete.
-    isNew = (await insertAbsent(documents, [documentFor(context, file, about, chunks.length)])) > 0;
+    isNew = (await insertAbsent(documents, [documentFor(house, file, about, chunks.length)])) > 0;
     const existing = isNew ? null : await documents.findOne(file.id).exec();
-    if (existing) await edit<DocumentDoc>(existing, (row) => withFileFields(row, about, chunks.length));
-    await insertAbsent(vectorEmbeddings, blocksFor(context, file, counted));
+    if (existing) await edit<DocumentDoc>(existing, (row) => completed(row, about, chunks.length));
+    await insertAbsent(vectorEmbeddings, blocksFor(house, file, counted));
     signal.throwIfAborted();
   } catch (error) {
-    if (isNew) await deleteDocuments(context, [file.id]);
+    if (isNew) await deleteDocuments(house, [file.id]);
     throw error;
   }
 }
 
 /** A file that has waited was chosen then: what is forgotten meanwhile includes it. */
-function rowFields(context: AccountContext, { addedAt }: WaitingFile, id: string) {
-  return { id, createdAt: addedAt, updatedAt: context.newRowTime() };
+function begun(house: House, { addedAt }: WaitingFile, id: string) {
+  return { id, createdAt: addedAt, updatedAt: house.madeAt() };
 }
 
-function documentFor(
-  context: AccountContext,
-  file: WaitingFile,
-  about: FileFields,
-  chunkCount: number,
-): DocumentDoc {
-  const common = rowFields(context, file, file.id);
+function documentFor(house: House, file: WaitingFile, about: AboutFile, chunkCount: number): DocumentDoc {
+  const common = begun(house, file, file.id);
   return {
     ...common,
-    userId: context.account.userId,
+    userId: house.account.userId,
     originSessionId: file.sessionId ?? "",
     activeSessions: file.sessionId ? [file.sessionId] : [],
     accessCount: 0,
@@ -74,46 +69,42 @@ function documentFor(
 }
 
 /** One that had failed is tried again, as the server does with a file that comes again. */
-function withFileFields(
+function completed(
   { statusDetail: _, ...row }: DocumentDoc,
-  about: FileFields,
+  about: AboutFile,
   chunkCount: number,
 ): DocumentDoc {
   return { ...row, ...about, chunkCount, status: row.status === "failed" ? "pending" : row.status };
 }
 
-function blocksFor(
-  context: AccountContext,
-  file: WaitingFile,
-  chunks: readonly WireChunk[],
-): VectorEmbeddingDoc[] {
-  return Array.from({ length: Math.ceil(chunks.length / BLOCK_SIZE) }, (_, block) => ({
-    ...rowFields(context, file, `${file.id}.${block}`),
+function blocksFor(house: House, file: WaitingFile, chunks: readonly WireChunk[]): VectorEmbeddingDoc[] {
+  return Array.from({ length: Math.ceil(chunks.length / BLOCK) }, (_, block) => ({
+    ...begun(house, file, `${file.id}.${block}`),
     documentId: file.id,
     block,
     model: "",
     dims: 0,
-    chunks: chunks.slice(block * BLOCK_SIZE, (block + 1) * BLOCK_SIZE),
+    chunks: chunks.slice(block * BLOCK, (block + 1) * BLOCK),
     embedding: null,
   }));
 }
 
 /** As the model counts them; without it, or when it is gone, as English has them. */
-async function countTokens(embedding: EmbeddingModel, chunks: readonly Chunk[]): Promise<number[]> {
-  const embedder = await embedding.embedderIfDownloaded();
+async function tokensOf(embedding: Embedding, chunks: readonly Chunk[]): Promise<number[]> {
+  const embedder = await embedding.ifHere();
   const texts = chunks.map(({ text }) => text);
-  const lost = (error: unknown) => embedding.reportLost(embedder!, error);
+  const lost = (error: unknown) => embedding.lost(embedder!, error);
   const counted = await embedder?.countTokens(texts).catch(lost);
   return counted ?? texts.map((text) => Math.ceil(text.length / 4));
 }
 
-function toWireChunk({ index, start, text, page, section }: Chunk, tokens: number): WireChunk {
+function wired({ index, start, text, page, section }: Chunk, tokens: number): WireChunk {
   return {
     index,
     start,
     text,
     tokens,
     ...(page === undefined ? {} : { page }),
-    ...(section === undefined ? {} : { section: beginning(section, MAX_SECTION_LENGTH) }),
+    ...(section === undefined ? {} : { section: beginning(section, SECTION_MAX) }),
   };
 }

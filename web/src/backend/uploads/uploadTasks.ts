@@ -3,14 +3,14 @@
 import { BehaviorSubject } from "rxjs";
 import { isOver, type Task } from "../../core/documents/uploadTask.ts";
 
-export class UploadTasks {
+export class Tasks {
   readonly list$ = new BehaviorSubject<Task[]>([]);
 
-  find(id: string): Task | undefined {
+  of(id: string): Task | undefined {
     return this.list$.value.find((task) => task.id === id);
   }
 
-  add(file: Pick<Task, "id" | "name" | "size" | "sessionId">, change: Partial<Task> = {}): void {
+  begin(file: Pick<Task, "id" | "name" | "size" | "sessionId">, change: Partial<Task> = {}): void {
     const task: Task = {
       ...file,
       stage: "waiting",
@@ -26,14 +26,14 @@ export class UploadTasks {
   }
 
   /** What was cancelled stays so, whatever is still heard of it. */
-  update(id: string, change: Partial<Task>): void {
-    const applyChange = (task: Task) =>
+  tell(id: string, change: Partial<Task>): void {
+    const told = (task: Task) =>
       task.id === id && task.stage !== "cancelled" ? { ...task, ...change } : task;
-    this.list$.next(this.list$.value.map(applyChange));
+    this.list$.next(this.list$.value.map(told));
   }
 
   /** Takes those that are over out of the list. */
-  clearFinished(): void {
+  clear(): void {
     this.list$.next(this.list$.value.filter((task) => !isOver(task)));
   }
 }

@@ -10,7 +10,7 @@ export function useAgentProjects(): ReadonlyMap<string, AgentProject> | null | u
   const [found, setFound] = useState<ReadonlyMap<string, AgentProject> | null>();
   useEffect(() => {
     let late = false;
-    void memory((desk) => desk.listAgentProjects()).then(
+    void memory((desk) => desk.agentProjects()).then(
       (all) => late || setFound(new Map(worked(all).map((one) => [one.project.id, one]))),
       () => late || setFound(null),
     );
@@ -24,7 +24,7 @@ export function useAgentProjects(): ReadonlyMap<string, AgentProject> | null | u
 }
 
 function worked(all: readonly AgentProject[]): AgentProject[] {
-  return all.filter(({ listObservations: observations }) => observations > 0);
+  return all.filter(({ observations }) => observations > 0);
 }
 
 /** The sessions of agents in a project, and what is to be known of its folders; undefined while the server is silent. */
@@ -33,7 +33,7 @@ export function useAgentActivity(projectId: string, looks: unknown): AgentWork |
   const [work, setWork] = useState<AgentWork>();
   useEffect(() => {
     let late = false;
-    void memory((desk) => desk.fetchAgentWork(projectId)).then(
+    void memory((desk) => desk.agentWork(projectId)).then(
       (found) => late || setWork(found),
       () => {}, // told by the list, which asks as well
     );

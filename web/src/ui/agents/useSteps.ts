@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useState } from "react";
 import { continued, type Observation, type Wanted } from "../../core/agents/observations.ts";
-import type { ObservationPage } from "../../backend/memory/observations.ts";
+import type { Observations } from "../../backend/memory/observations.ts";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { useRetry } from "./useRetry.ts";
 
 /** What the server said last, and whether words were searched for; or the error in place of it. */
 export type Asked =
-  { kind: "shown"; page: ObservationPage; searched: boolean } | { kind: "failed"; error: unknown };
+  { kind: "shown"; page: Observations; searched: boolean } | { kind: "failed"; error: unknown };
 
 /** What agents did in a project, and what can be done with it. Undefined until the server has answered or not. */
 export function useSteps(projectId: string, wanted: Wanted) {
@@ -18,7 +18,7 @@ export function useSteps(projectId: string, wanted: Wanted) {
   useEffect(() => {
     let late = false;
     const wanted = { words, kind, agentSession, pinned };
-    void memory((desk) => desk.listObservations(projectId, wanted, null)).then(
+    void memory((desk) => desk.observations(projectId, wanted, null)).then(
       (page) => late || setAsked({ kind: "shown", page, searched: words !== "" }),
       (error: unknown) => late || setAsked({ kind: "failed", error }),
     );
@@ -38,9 +38,7 @@ export function useSteps(projectId: string, wanted: Wanted) {
   async function more(): Promise<void> {
     if (asked?.kind !== "shown") return;
     const before = asked.page;
-    const { observations, next } = await memory((desk) =>
-      desk.listObservations(projectId, wanted, before.next),
-    );
+    const { observations, next } = await memory((desk) => desk.observations(projectId, wanted, before.next));
     // Unless something else was asked for meanwhile: these would not fit it.
     setAsked((now) =>
       now?.kind === "shown" && now.page.next === before.next

@@ -14,7 +14,7 @@ import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { beginning } from "../../lib/truncate.ts";
 import { matcher } from "../../core/text/wordMatch.ts";
-import type { QuickSearchHit } from "../../backend/library/quickSearch.ts";
+import type { Hit } from "../../backend/library/quickSearch.ts";
 import { useDesk } from "../../client/backendClient.tsx";
 import { useCloseRequest } from "../useCloseRequest.ts";
 import { useCommands } from "./useCommands.ts";
@@ -114,12 +114,12 @@ function markFirst(): void {
 }
 
 /** What this device has for the words so far; an answer that comes late is dropped. */
-function useHits(query: string): QuickSearchHit[] {
+function useHits(query: string): Hit[] {
   const { desk } = useDesk();
-  const [hits, setHits] = useState<QuickSearchHit[]>([]);
+  const [hits, setHits] = useState<Hit[]>([]);
   useEffect(() => {
     let late = false;
-    void desk.quickSearch(query).then((found) => late || setHits(found));
+    void desk.find(query).then((found) => late || setHits(found));
     return () => void (late = true);
   }, [desk, query]);
   return hits;

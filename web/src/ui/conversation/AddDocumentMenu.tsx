@@ -28,7 +28,7 @@ export default function AddDocumentMenu({
       <Menu.Dropdown mah="50dvh" maw="min(30rem, 100vw - 2rem)" style={{ overflowY: "auto" }}>
         {others.length === 0 && <Menu.Label>{t("chat.allAdded")}</Menu.Label>}
         {others.map(({ id, filename }) => (
-          <Menu.Item key={id} onClick={() => void desk.borrowIntoNewSession(id, sessionId)}>
+          <Menu.Item key={id} onClick={() => void desk.borrowInto(id, sessionId)}>
             <Text size="sm" truncate title={filename} dir="auto">
               {filename}
             </Text>

@@ -41,7 +41,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const [drawn, setDrawn] = useState(DRAWN);
   const asked = new URLSearchParams(useSearch());
   const [project, looked] = [asked.get("project"), asked.get("turn")];
-  useEffect(() => void desk.openSession(sessionId, project), [desk, sessionId, project]);
+  useEffect(() => void desk.prepare(sessionId, project), [desk, sessionId, project]);
   const log = useRef<HTMLDivElement>(null);
   const earlier = notDrawn(turns ?? [], drawn, looked);
   // A question stands at the top, and its answer grows below it: nobody is scrolled away from where they read.

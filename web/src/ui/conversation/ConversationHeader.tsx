@@ -82,7 +82,7 @@ function Documents({ sessionId }: { sessionId: string }) {
           <CloseButton
             size="sm"
             aria-label={t("chat.removeDocument", { name: filename })}
-            onClick={() => void desk.returnDocument(id, sessionId)}
+            onClick={() => void desk.giveBack(id, sessionId)}
           />
         </Pill>
       ))}

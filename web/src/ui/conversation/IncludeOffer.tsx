@@ -21,13 +21,13 @@ export function IncludeOffer({ message, sessionId, episodeId, onDone }: Props) {
   const [found, setFound] = useState<DocumentDoc[]>([]);
   useEffect(() => {
     let gone = false;
-    void desk.findMentionedDocuments(message, sessionId).then((documents) => gone || setFound(documents));
+    void desk.named(message, sessionId).then((documents) => gone || setFound(documents));
     return () => void (gone = true);
   }, [desk, message, sessionId]);
   if (found.length === 0) return null;
 
   async function include(documents: readonly DocumentDoc[]) {
-    for (const { id } of documents) await desk.includeDocument(id, sessionId);
+    for (const { id } of documents) await desk.include(id, sessionId);
     if (episodeId) await desk.answerAgain(episodeId);
     onDone();
   }

@@ -16,7 +16,7 @@ export default function ModeControl({ sessionId, mode }: { sessionId: string; mo
       title={t(allowed ? "chat.answerFromHint" : "chat.answerFromTier")}
       value={mode}
       disabled={!allowed}
-      onChange={(value) => void desk.updateSession(sessionId, { mode: value as typeof mode })}
+      onChange={(value) => void desk.changeSession(sessionId, { mode: value as typeof mode })}
       data={[
         { value: "analysis", label: t("chat.answerFromAll") },
         { value: "authoritative", label: t("chat.answerFromDocuments") },

@@ -4,8 +4,8 @@ import { Blockquote, Button, Code, CopyButton, Progress, Skeleton, Stack, Text }
 import { useEffect, useState } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
 import { readableOf } from "../../core/text/stripMarkdown.ts";
-import type { PromptContext } from "../../backend/chat/prompt_context.ts";
-import type { PromptSummary } from "../../backend/chat/assistantClient.ts";
+import type { Made } from "../../backend/chat/prompt_context.ts";
+import type { Told } from "../../backend/chat/assistantClient.ts";
 import { SidePanel } from "../components/SidePanel.tsx";
 import { useDesk, useRows } from "../../client/backendClient.tsx";
 import { sourceName } from "./sourceName.ts";
@@ -18,8 +18,8 @@ const PARTS = ["system", "state", "volatile", "rag"] as const;
 
 export default function PromptPanel({ episodeId, onClose }: { episodeId: string; onClose(): void }) {
   const { desk } = useDesk();
-  const [told, setTold] = useState<PromptSummary | null>();
-  useEffect(() => void desk.promptSummaryOf(episodeId).then(setTold), [desk, episodeId]);
+  const [told, setTold] = useState<Told | null>();
+  useEffect(() => void desk.told(episodeId).then(setTold), [desk, episodeId]);
   const turn = useRows("episodes", { selector: { id: episodeId } })?.[0];
   const isQuotes = turn?.model === QUOTES;
   return (
@@ -38,10 +38,10 @@ export default function PromptPanel({ episodeId, onClose }: { episodeId: string;
 /** No assistant was asked: what one would be told, to be read, or taken to another. */
 function Would({ episodeId }: { episodeId: string }) {
   const { desk } = useDesk();
-  const [made, setMade] = useState<PromptContext | null>();
+  const [made, setMade] = useState<Made | null>();
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
-    void desk.previewPrompt(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
+    void desk.wouldBeTold(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
   }, [desk, episodeId]);
   if (problem) return <Text role="alert">{problem}</Text>;
   if (made === undefined) return <Skeleton h={240} aria-label={t("prompt.preparing")} role="status" />;
@@ -65,8 +65,8 @@ function Would({ episodeId }: { episodeId: string }) {
 }
 
 interface BarsProps {
-  told: Pick<PromptSummary, "tokens" | "budget" | "dropped">;
-  given?: PromptSummary["citations"];
+  told: Pick<Told, "tokens" | "budget" | "dropped">;
+  given?: Told["citations"];
 }
 
 function Bars({ told, given: passages = [] }: BarsProps) {

@@ -6,7 +6,7 @@ import { QUOTES, type Citation } from "../../core/chat/citation.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import { inWords } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import type { AssistantState, StreamingAnswer } from "../../backend/chat/answerQuestion.ts";
+import type { AssistantState, Writing } from "../../backend/chat/answerQuestion.ts";
 import { ErrorBoundary } from "../components/ErrorBoundary.tsx";
 import { useDesk } from "../../client/backendClient.tsx";
 import { AnswerActions } from "./AnswerActions.tsx";
@@ -22,7 +22,7 @@ const Answer = part(() => import("./Answer.tsx").then(({ Answer }) => ({ default
 interface Props {
   turn: EpisodeDoc;
   /** It is being answered in this tab. */
-  writing: StreamingAnswer | undefined;
+  writing: Writing | undefined;
   assistant: AssistantState | undefined;
   kind: SyncKind | undefined;
   isLast: boolean;
@@ -42,7 +42,7 @@ export const Turn = memo(function Turn({
   const [editing, setEditing] = useState(false);
   const { citations } = writing ?? turn;
   const aiResponse = writing?.aiResponse ?? inWords(turn);
-  const { awaitedFiles: awaits, retryInS: waitsS } = writing ?? { awaitedFiles: [], retryInS: 0 };
+  const { awaits, waitsS } = writing ?? { awaits: [], waitsS: 0 };
   const isQuotes = !writing && turn.model === QUOTES;
   return (
     <Stack component="article" id={turn.id} gap="sm">
@@ -73,7 +73,7 @@ export const Turn = memo(function Turn({
             </Suspense>
           </ErrorBoundary>
         ) : (
-          writing && <Thinking turn={turn} awaitedFiles={awaits} retryInS={waitsS} />
+          writing && <Thinking turn={turn} awaits={awaits} waitsS={waitsS} />
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
         <AnswerStatus turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
@@ -97,11 +97,7 @@ function AsWritten({ text }: { text: string }) {
   return <Text style={{ whiteSpace: "pre-wrap" }}>{text}</Text>;
 }
 
-function Thinking({
-  turn,
-  awaitedFiles: awaits,
-  retryInS: waitsS,
-}: Pick<StreamingAnswer, "awaitedFiles" | "retryInS"> & { turn: EpisodeDoc }) {
+function Thinking({ turn, awaits, waitsS }: Pick<Writing, "awaits" | "waitsS"> & { turn: EpisodeDoc }) {
   const { desk } = useDesk();
   const unhindered = waitsS > 0 ? t("chat.retryAfter", { n: waitsS }) : t("chat.thinking");
   return (

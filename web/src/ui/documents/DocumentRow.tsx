@@ -115,7 +115,7 @@ function Refused({ document, state, onChoose }: RefusedProps) {
           size="sm"
           variant="default"
           aria-label={t("common.actionOn", { action: t("common.retry"), name: filename })}
-          onClick={() => void desk.retryRejectedRows({ collection: "documents", id })}
+          onClick={() => void desk.tryRefusedAgain({ collection: "documents", id })}
         >
           {t("common.retry")}
         </Button>

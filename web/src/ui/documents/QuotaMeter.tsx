@@ -91,7 +91,7 @@ function useUsage(key: string): Usage | null {
   const [usage, setUsage] = useState<Usage | null>(null);
   useEffect(() => {
     let gone = false;
-    void desk.readUsage().then((answer) => void (gone || setUsage(answer)));
+    void desk.usage().then((answer) => void (gone || setUsage(answer)));
     return () => void (gone = true);
   }, [desk, key]);
   return usage;

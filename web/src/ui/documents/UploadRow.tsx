@@ -39,8 +39,8 @@ export function UploadRow({ task }: { task: Task }) {
           <Button
             size="sm"
             variant="default"
-            aria-label={t("common.actionOn", { action: t("common.retry"), name })}
-            onClick={() => void desk.retryUpload(id)}
+            aria-label={t("common.actionOn", { action: t("common.retry"), name: name })}
+            onClick={() => void desk.uploadAgain(id)}
           >
             {t("common.retry")}
           </Button>

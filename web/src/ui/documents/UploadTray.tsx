@@ -27,7 +27,7 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
   // Nothing but that they were added, and the question is next: folded, too, it would lie over the answer.
   const isTold = isAnswering && !wanted && tasks.every(isPlain);
   useEffect(() => {
-    if (isTold) void desk.clearFinishedUploads();
+    if (isTold) void desk.clearUploads();
   }, [desk, isTold]);
   const [isIn, setIsIn] = useState(false); // folded under whoever is in it, it would take their focus away
   const open = wanted ?? (isIn || (folded !== tasks.length && !tasks.every(isPlain)));
@@ -46,7 +46,7 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
         </Text>
         <Group gap={4} wrap="nowrap">
           {tasks.some(isOver) && (
-            <Button variant="subtle" size="sm" onClick={() => void desk.clearFinishedUploads()}>
+            <Button variant="subtle" size="sm" onClick={() => void desk.clearUploads()}>
               {t("uploads.clear")}
             </Button>
           )}
@@ -78,7 +78,7 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
             <Many
               tasks={tasks.filter(canTryAgain)}
               label={() => t("common.retryAll")}
-              onClick={() => desk.retryAllUploads()}
+              onClick={() => desk.uploadAllAgain()}
             />
           </Listed>
           <Listed tasks={tasks.filter((task) => !isComing(task) && !isFailed(task))} />

@@ -39,7 +39,7 @@ export function UsedInEditor({ document: { id, activeSessions }, titles }: UsedI
                   variant="transparent"
                   color="gray"
                   aria-label={t("reader.removeFromChat", { title })}
-                  onClick={() => void desk.returnDocument(id, sessionId)}
+                  onClick={() => void desk.giveBack(id, sessionId)}
                 >
                   <IconX size={16} />
                 </ActionIcon>

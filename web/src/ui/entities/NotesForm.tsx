@@ -16,7 +16,7 @@ export function NotesForm({ entity: { id, name, notes }, onDone }: Props) {
   const memory = useMemoryApi();
   const save = (given: string) =>
     void stored(
-      memory((desk) => desk.setEntityNotes(id, given)),
+      memory((desk) => desk.noteEntity(id, given)),
       onDone,
     );
 

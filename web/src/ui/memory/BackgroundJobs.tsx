@@ -1,7 +1,7 @@
 /** What the assistant's model does behind the answers: whether it does, what waits, what failed. */
 
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
-import type { JobList } from "../../backend/memory/jobs.ts";
+import type { Jobs } from "../../backend/memory/jobs.ts";
 import { useSync } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
@@ -30,7 +30,7 @@ export function BackgroundJobs() {
               running: jobs.counts.running,
             })}
           </Text>
-          <Failed jobs={jobs.fetchJobs.filter(({ error }) => error)} onRetry={again} />
+          <Failed jobs={jobs.jobs.filter(({ error }) => error)} onRetry={again} />
         </>
       )}
       <Group>
@@ -42,7 +42,7 @@ export function BackgroundJobs() {
   );
 }
 
-function Extraction({ extraction: { available, model, daily, today } }: Pick<JobList, "extraction">) {
+function Extraction({ extraction: { available, model, daily, today } }: Pick<Jobs, "extraction">) {
   if (model === null) return <Alert color="orange">{t("jobs.noAssistant")}</Alert>;
   if (!available) return <Alert color="orange">{t("jobs.off")}</Alert>;
   return (
@@ -50,7 +50,7 @@ function Extraction({ extraction: { available, model, daily, today } }: Pick<Job
   );
 }
 
-function Failed({ jobs, onRetry }: { jobs: JobList["fetchJobs"]; onRetry: (id?: string) => void }) {
+function Failed({ jobs, onRetry }: { jobs: Jobs["jobs"]; onRetry: (id?: string) => void }) {
   return (
     <Stack gap="xs">
       <Group justify="space-between">

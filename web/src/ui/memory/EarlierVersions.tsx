@@ -21,7 +21,7 @@ export function EarlierVersions({ earlier }: { earlier: readonly MemoryDoc[] }) 
               size="compact-sm"
               variant="default"
               aria-label={t("common.actionOn", { action: t("memory.restoreVersion"), name: one.text })}
-              onClick={() => void memory((desk) => desk.restoreVersion(one.id))}
+              onClick={() => void memory((desk) => desk.chooseEarlier(one.id))}
             >
               {t("memory.restoreVersion")}
             </Button>

@@ -17,7 +17,7 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
   const { id, key, value, confirmed, confidence, sourceRemoved } = fact;
 
   const save = (key: string, value: string) =>
-    void stored(desk.updateFact(id, { key, value, confirmed: true }), editing.close);
+    void stored(desk.changeFact(id, { key, value, confirmed: true }), editing.close);
 
   const remove = () =>
     deleteSoon({
@@ -60,7 +60,7 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
             <Action
               verb={t("memory.confirm")}
               of={key}
-              onClick={() => desk.updateFact(id, { confirmed: true })}
+              onClick={() => desk.changeFact(id, { confirmed: true })}
             />
           )}
           <Action verb={t("common.edit")} of={key} onClick={editing.open} />

@@ -7,7 +7,7 @@ import { leaveTo } from "../leaveAccount.ts";
 import { Section } from "../components/Section.tsx";
 import { forget, keptReceipt, putAway, useForgetProgress, type Done } from "./forgetProgress.ts";
 import { bytes, dateTime } from "../../locale/format.ts";
-import type { ErasureReceipt } from "../../backend/account/forgetEverything.ts";
+import type { Receipt } from "../../backend/account/forgetEverything.ts";
 import { t } from "../../locale/t.ts";
 
 export function ForgetEverything() {
@@ -68,7 +68,7 @@ export function ForgetEverything() {
   );
 }
 
-function receiptText({ rows, files, bytes: size, at, leftovers }: ErasureReceipt): string {
+function receiptText({ rows, files, bytes: size, at, leftovers }: Receipt): string {
   return t("memory.receipt", { rows, files, size: bytes(size), when: dateTime(at), leftovers });
 }
 

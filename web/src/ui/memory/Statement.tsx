@@ -33,7 +33,7 @@ export function Statement({ remembered: { current, earlier }, now, placed }: Pro
   function save(changed: string) {
     if (changed === text) return done();
     void stored(
-      memory((desk) => desk.editMemory(id, changed)),
+      memory((desk) => desk.rewordMemory(id, changed)),
       done,
     );
   }

@@ -3,16 +3,16 @@
 import { Paper, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { Form } from "../components/Form.tsx";
-import type { TimelineScope } from "../../backend/memory/timeline.ts";
+import type { Where } from "../../backend/memory/timeline.ts";
 import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { t } from "../../locale/t.ts";
 
 interface Props {
   text?: string;
-  where: TimelineScope;
+  where: Where;
   /** Whether its place is asked for. */
   choose?: boolean;
-  onSave: (text: string, where: TimelineScope) => void;
+  onSave: (text: string, where: Where) => void;
   onCancel: () => void;
 }
 

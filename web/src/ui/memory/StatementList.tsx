@@ -11,7 +11,7 @@ import { Section } from "../components/Section.tsx";
 import { stored } from "../notify.ts";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { useNow } from "../useNow.ts";
-import type { TimelineScope } from "../../backend/memory/timeline.ts";
+import type { Where } from "../../backend/memory/timeline.ts";
 import { Statement } from "./Statement.tsx";
 import { StatementForm } from "./StatementForm.tsx";
 import { t } from "../../locale/t.ts";
@@ -59,7 +59,7 @@ export function StatementList({ projectId, query = "", filter }: Props) {
   );
 }
 
-function Add({ where }: { where: TimelineScope | undefined }) {
+function Add({ where }: { where: Where | undefined }) {
   const memory = useMemoryApi();
   const [adding, setAdding] = useState(false);
 

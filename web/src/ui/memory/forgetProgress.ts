@@ -5,7 +5,7 @@
 
 import { useSyncExternalStore } from "react";
 import { isCoded } from "../../core/errors.ts";
-import type { ErasureReceipt } from "../../backend/account/forgetEverything.ts";
+import type { Receipt } from "../../backend/account/forgetEverything.ts";
 import type { RemoteDesk } from "../../client/backendClient.tsx";
 import { receiptKey } from "../drafts.ts";
 import { leaveTo, setForgetting, setForgotten, wipe } from "../leaveAccount.ts";
@@ -13,7 +13,7 @@ import { said } from "../errorMessage.ts";
 import { Shared } from "../sharedState.ts";
 
 export interface Done {
-  receipt: ErasureReceipt;
+  receipt: Receipt;
   /** What is to be said of this device. */
   here: "isClean" | "isNotClean" | "isOpenElsewhere";
 }

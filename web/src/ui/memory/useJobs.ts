@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from "react";
-import type { JobList } from "../../backend/memory/jobs.ts";
+import type { Jobs } from "../../backend/memory/jobs.ts";
 import { useMemoryApi } from "../../client/useMemoryApi.ts";
 
 const EVERY_MS = 5_000;
@@ -7,11 +7,8 @@ const EVERY_MS = 5_000;
 /** What the server does in the background, looked at anew while the page is open; null: it does not answer. */
 export function useJobs() {
   const memory = useMemoryApi();
-  const [jobs, setJobs] = useState<JobList | null>();
-  const look = useCallback(
-    () => memory((desk) => desk.fetchJobs()).then(setJobs, () => setJobs(null)),
-    [memory],
-  );
+  const [jobs, setJobs] = useState<Jobs | null>();
+  const look = useCallback(() => memory((desk) => desk.jobs()).then(setJobs, () => setJobs(null)), [memory]);
   useEffect(() => {
     void look();
     const timer = setInterval(() => void look(), EVERY_MS);

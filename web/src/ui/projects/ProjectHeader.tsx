@@ -22,7 +22,7 @@ export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: 
 
   const save = (name: string, description: string) =>
     void stored(
-      memory((desk) => desk.updateProject(id, { name, description })),
+      memory((desk) => desk.changeProject(id, { name, description })),
       done,
     );
 

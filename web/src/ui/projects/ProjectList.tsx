@@ -125,7 +125,7 @@ function List({ projects, worked }: ListProps) {
 function ByAgents({ project, now }: { project: AgentProject | undefined; now: number }) {
   if (!project?.lastAt) return null;
   const { id, name } = project.project;
-  const text = t("agents.inProject", { n: project.listObservations, when: ago(project.lastAt, now) });
+  const text = t("agents.inProject", { n: project.observations, when: ago(project.lastAt, now) });
   return (
     <Anchor
       component={Link}

@@ -15,7 +15,7 @@ export function Account() {
   const profile = useProfile();
   const [leaving, { open, close }] = useDisclosure();
   const { limits } = profile ?? account;
-  const usage = profile?.readUsage;
+  const usage = profile?.usage;
   return (
     <Section title={t("settings.account")}>
       <Group justify="space-between">
@@ -83,7 +83,7 @@ function useProfile(): Profile | undefined {
   useEffect(() => {
     let isHere = true;
     // Offline: what the device knows is shown.
-    desk.fetchProfile().then(
+    desk.profile().then(
       (found) => isHere && setProfile(found),
       () => {},
     );

@@ -13,7 +13,7 @@ import { t } from "../../locale/t.ts";
 export function DeviceAccounts() {
   const { account } = useDesk();
   const [accounts, setAccounts] = useState<KnownAccount[]>([]);
-  const look = () => void door.listStoredAccounts().then(setAccounts);
+  const look = () => void door.keptAccounts().then(setAccounts);
   useEffect(look, []);
   return (
     <Section title={t("settings.accounts")} hint={t("settings.accountsHint")}>
@@ -42,7 +42,7 @@ function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRe
     setBusy(true);
     setProblem(undefined);
     try {
-      await door.removeStoredAccount(userId);
+      await door.removeKept(userId);
       forgetDrafts(userId);
       onRemoved();
     } catch (error) {

@@ -30,12 +30,12 @@ export function ExportImport() {
   }
 
   async function takeOut() {
-    download(await desk.exportAccount(), `vademecum-export-${new Date().toISOString().slice(0, 10)}.zip`);
+    download(await desk.takeOut(), `vademecum-export-${new Date().toISOString().slice(0, 10)}.zip`);
     return undefined;
   }
 
   async function bringIn(zip: Blob) {
-    const { added, existing, skipped: leftOut } = await desk.importAccount(zip);
+    const { added, existing, leftOut } = await desk.bringIn(zip);
     return t("settings.imported", { added, existing, leftOut });
   }
 

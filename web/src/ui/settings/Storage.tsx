@@ -50,6 +50,6 @@ export function Storage() {
 function useLeftover() {
   const { desk } = useDesk();
   const [leftover, setLeftover] = useState<{ since: string; hasRoom: boolean } | null>(null);
-  useEffect(() => void desk.deletedTextState().then(setLeftover), [desk]);
+  useEffect(() => void desk.leftover().then(setLeftover), [desk]);
   return leftover;
 }

@@ -20,7 +20,7 @@ export function RenameSession({ session, onDone }: { session: SessionDoc; onDone
     if (!changed || changed === session.title) return onDone();
     if (storing.current) return; // Enter, and then the field that loses the focus
     storing.current = true;
-    void stored(desk.updateSession(session.id, { title: changed }), onDone).finally(
+    void stored(desk.changeSession(session.id, { title: changed }), onDone).finally(
       () => (storing.current = false),
     );
   }

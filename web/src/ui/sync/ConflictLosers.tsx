@@ -54,14 +54,12 @@ function Lost({ lost }: { lost: LostText }) {
           <Button
             size="compact-sm"
             variant="light"
-            onClick={() =>
-              void desk.restoreConflictLoser(lost.id).catch((error: unknown) => setProblem(said(error)))
-            }
+            onClick={() => void desk.restoreLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
           >
             {t("sync.restore")}
           </Button>
         )}
-        <Button size="compact-sm" variant="subtle" onClick={() => void desk.dismissConflictLoser(lost.id)}>
+        <Button size="compact-sm" variant="subtle" onClick={() => void desk.dismissLost(lost.id)}>
           {t("sync.dismiss")}
         </Button>
       </Group>

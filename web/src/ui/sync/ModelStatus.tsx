@@ -57,7 +57,7 @@ function useReembedding(): { done: number; of: number } | null {
   useEffect(() => {
     let gone = false;
     const look = () =>
-      desk.fetchProfile().then(
+      desk.profile().then(
         ({ reembedding }) => void (gone || setProgress(reembedding)),
         () => {}, // offline: what was known last stays
       );

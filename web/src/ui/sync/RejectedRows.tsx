@@ -3,7 +3,7 @@
 import { Box, Button, Group, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import { needsRoom } from "../../core/documents/documentList.ts";
-import type { RejectedRow } from "../../backend/sync/rejectedRows.ts";
+import type { RefusedRow } from "../../backend/sync/rejectedRows.ts";
 import { useDesk } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { useDismissed } from "./useDismissed.ts";
@@ -12,7 +12,7 @@ import { rejectionMessage } from "../rejectionMessage.ts";
 
 const SHOWN = 20;
 
-export function RejectedRows({ rows, onGo }: { rows: RejectedRow[]; onGo: () => void }) {
+export function RejectedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => void }) {
   const { desk } = useDesk();
   return (
     <Box component="section">
@@ -21,7 +21,7 @@ export function RejectedRows({ rows, onGo }: { rows: RejectedRow[]; onGo: () => 
           {t("sync.rejectedTitle")}
         </Title>
         {rows.length > 1 && (
-          <Button size="compact-sm" variant="subtle" onClick={() => void desk.retryRejectedRows()}>
+          <Button size="compact-sm" variant="subtle" onClick={() => void desk.tryRefusedAgain()}>
             {t("common.retryAll")}
           </Button>
         )}
@@ -35,7 +35,7 @@ export function RejectedRows({ rows, onGo }: { rows: RejectedRow[]; onGo: () => 
   );
 }
 
-function Refused({ row, onGo }: { row: RejectedRow; onGo: () => void }) {
+function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
   const { desk } = useDesk();
   const { collection, id } = row;
   const [isKept, keep] = useDismissed(`${collection}/${id}`, row.at);
@@ -50,7 +50,7 @@ function Refused({ row, onGo }: { row: RejectedRow; onGo: () => void }) {
         <Button
           size="compact-sm"
           variant="light"
-          onClick={() => void desk.retryRejectedRows({ collection, id })}
+          onClick={() => void desk.tryRefusedAgain({ collection, id })}
         >
           {t("common.retry")}
         </Button>

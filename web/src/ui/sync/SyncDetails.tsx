@@ -5,7 +5,7 @@ import { useHotkeys } from "@mantine/hooks";
 import type { LostText } from "../../storage/deviceDatabase.ts";
 import type { Said } from "../../core/sync/syncStatus.ts";
 import type { Collections } from "../../core/schema/rows.ts";
-import type { RejectedRow } from "../../backend/sync/rejectedRows.ts";
+import type { RefusedRow } from "../../backend/sync/rejectedRows.ts";
 import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
 import { useDesk } from "../../client/backendClient.tsx";
 import { ConflictLosers } from "./ConflictLosers.tsx";
@@ -18,7 +18,7 @@ import { t } from "../../locale/t.ts";
 
 interface Props {
   sync: SyncSummary;
-  refused: RejectedRow[];
+  refused: RefusedRow[];
   lost: LostText[];
   said: Said;
   onClose: () => void;
