@@ -9,7 +9,7 @@ import { withAssistant } from "./scripted.ts";
 
 withAssistant([
   { when: "slowly", say: ["On and on. "], pause_s: 0.1, ends: "never" },
-  { when: "rent", say: ["940 euros."] },
+  { when: "rent", say: ["940 euros."], first_s: 0.5 }, // long enough for the page to show that it is answering
 ]);
 
 let device: Device;
