@@ -8,11 +8,11 @@ import { FAILS, release, renew, withNewerApp } from "./newer.ts";
 withServer();
 withNewerApp();
 
-const WAITS = "Another tab has this app open in another version.";
-const ASKED = "A newer version in another tab waits until this page is loaded again.";
+const WAITS = "Vademecum is open in another tab with a different version.";
+const ASKED = "A newer version is waiting in another tab.";
 const PROMPT = "A new version is available. Anything you are writing is kept.";
-const FAILED = "This version of the app could not bring what is kept on this device into its form.";
-const OUTDATED = "A newer version of this app has been opened on this device";
+const FAILED = "This version could not convert your data on this device to its new format.";
+const OUTDATED = "A newer version of Vademecum was opened on this device";
 
 const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
 const note = (page: Page, key: string) =>
