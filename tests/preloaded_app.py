@@ -1,4 +1,4 @@
-"""What the processes of `forked_command` are forked from: the program, imported and used once, so that none of them does it."""
+"""Import the program and use it once, so that the processes that `forked_command` forks need not."""
 
 import gc
 import importlib

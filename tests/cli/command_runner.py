@@ -132,21 +132,23 @@ class Home:
     def token(self, email: str) -> str:
         return self.ok("token", "create", email).out.strip()
 
-    def spawn(self, *flags: str, anew: bool = False) -> tuple[subprocess.Popen[bytes] | Forked, Path]:
+    def spawn(
+        self, *flags: str, in_new_process: bool = False
+    ) -> tuple[subprocess.Popen[bytes] | Forked, Path]:
         log = self.data.with_name(f"{self.data.name}.{time.monotonic_ns()}.log")
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
         words = ["serve", "--port", "0", "--data", str(self.data), *flags]
-        if not anew:
+        if not in_new_process:
             streams = [Path(os.devnull), log, log]
             return Forked(forked(words, self.environment(), streams, Path.cwd())), log
         with log.open("wb") as file:
             command = [*COMMAND, *words]
             return subprocess.Popen(command, env=self.environment(), stdout=file, stderr=file), log
 
-    def start(self, *flags: str, anew: bool = False) -> Running:
-        """Start a server and wait until it is ready to answer. `anew`: as a person does it, with all its imports."""
-        process, log = self.spawn(*flags, anew=anew)
+    def start(self, *flags: str, in_new_process: bool = False) -> Running:
+        """Start a server and wait until it is ready to answer. `in_new_process`: as a person does it, with all its imports."""
+        process, log = self.spawn(*flags, in_new_process=in_new_process)
         began = time.monotonic()
         while (door := local_auth.read(self.data)) is None or door.pid != process.pid:
             said = log.read_text(errors="replace")
@@ -160,8 +162,8 @@ class Home:
         return server
 
     @contextmanager
-    def serving(self, *flags: str, anew: bool = False) -> Iterator[Running]:
-        self.running = server = self.start(*flags, anew=anew)
+    def serving(self, *flags: str, in_new_process: bool = False) -> Iterator[Running]:
+        self.running = server = self.start(*flags, in_new_process=in_new_process)
         try:
             yield server
         finally:

@@ -1,6 +1,6 @@
 """The real server as a process of its own, so that it can be killed; one that dies takes nothing of the test along.
 
-Starts are forked from a process that has imported the program, but for those that are to begin `anew`. Of these `start`
+Starts are forked from a process that has imported the program, but for those that are to begin `in_new_process`. Of these `start`
 measures what a person waits for: from the start of the process to the first answered pull, and to /ready. What other
 programs of the machine cost is taken out: the time in which the server's main thread could have run but had no
 processor. (Its own other threads cost it the interpreter's lock, which is not such a time, so that stays in.)
@@ -49,7 +49,7 @@ class Served:
     models: Path
     settings: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
-    program: tuple[str, ...] = ("-m", "vademecum.cli.main")  # of a start `anew`
+    program: tuple[str, ...] = ("-m", "vademecum.cli.main")  # of a start `in_new_process`
     first: Callable[[], None] | None = None  # what a forked process does to itself before it serves
     process: Process | None = None
     door: Door | None = None
@@ -61,8 +61,8 @@ class Served:
     def log(self) -> Path:
         return self.data.with_name(self.data.name + ".log")
 
-    def spawn(self, *, anew: bool = False) -> Process:
-        """Start the process without waiting for it. `anew`: as a person does it, with all that it imports."""
+    def spawn(self, *, in_new_process: bool = False) -> Process:
+        """Start the process without waiting. `in_new_process`: as a user does, with all imports, instead of by a fork."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith("VADEMECUM_")}
         theirs = {f"VADEMECUM_{k.upper()}": v for k, v in self.settings.items()}
         where = {
@@ -72,7 +72,7 @@ class Served:
         }
         environment = {**ours, **where, **theirs, **self.environment}
         words = ["serve", "--port", "0", "--data", str(self.data)]
-        if not anew:
+        if not in_new_process:
             self.log.touch()
             streams = [Path(os.devnull), self.log, self.log]
             self.process = Forked(forked(words, environment, streams, Path.cwd(), self.first))
@@ -83,12 +83,12 @@ class Served:
         return self.process
 
     async def start(
-        self, token: str = "", collection: str = "documents", *, anew: bool = False
+        self, token: str = "", collection: str = "documents", *, in_new_process: bool = False
     ) -> httpx.AsyncClient:
         """Spawn; wait for the door, then for the first pull of `token`'s user, then until ready. Returns a client. What
-        that takes is kept of a start `anew`."""
+        that takes is kept of a start `in_new_process`."""
         began = time.monotonic()
-        process = self.spawn(anew=anew)
+        process = self.spawn(in_new_process=in_new_process)
         while (door := local_auth.read(self.data)) is None or door.pid != process.pid:
             assert process.poll() is None, f"the server ended with {process.returncode}\n{self.tail()}"
             assert time.monotonic() - began < START_S, f"the server does not come up\n{self.tail()}"
@@ -99,12 +99,12 @@ class Served:
             path = f"/v1/sync/{collection}/0/pull?lwt=0&id=&limit=100"
             answer = await client.get(path, headers={"Authorization": f"Bearer {token}"})
             assert answer.status_code == 200, f"{answer.text}\n{self.tail()}"
-            if anew:
+            if in_new_process:
                 self.first_answer_s.append(time.monotonic() - began - queued_s(process.pid))
         while (await client.get("/ready")).status_code != 200:
             assert time.monotonic() - began < START_S, f"never ready\n{self.tail()}"
             await asyncio.sleep(0.02)
-        if anew:
+        if in_new_process:
             self.ready_s.append(time.monotonic() - began - queued_s(process.pid))
             self.wall_s.append(time.monotonic() - began)
         return client

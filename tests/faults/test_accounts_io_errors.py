@@ -73,7 +73,7 @@ def test_failed_change_leaves_file_and_memory_equal(
         disk.recover()
         loaded = {"LD_PRELOAD": str(shim), "SHIM_CTL": str(tmp_path / "control")}
         served = Served(tmp_path / "data", tmp_path / "no models", environment=loaded)
-        client = await served.start(anew=True)
+        client = await served.start(in_new_process=True)
         try:
             await served.add_user(EMAIL)
             for number in range(DEPTH):

@@ -79,7 +79,7 @@ def test_failed_disk_call_of_a_push_spares_other_accounts(tmp_path: Path, shim: 
         disk.recover()
         loaded = {"LD_PRELOAD": str(shim), "SHIM_CTL": str(tmp_path / "control")}
         served = Served(tmp_path / "data", tmp_path / "no models", environment=loaded)
-        client = await served.start(anew=True)
+        client = await served.start(in_new_process=True)
         try:
             (ada_id, ada), (_, bob) = [
                 await served.add_user(f"{name}@example.org") for name in ("ada", "bob")
@@ -106,7 +106,7 @@ def test_failed_disk_call_of_a_push_spares_other_accounts(tmp_path: Path, shim: 
         finally:
             await client.aclose()
             served.kill()
-        client = await served.start(anew=True)
+        client = await served.start(in_new_process=True)
         try:
             assert await live(client, ada) == await live(client, bob) == acknowledged
         finally:

@@ -55,7 +55,7 @@ def test_twenty_kills_lose_nothing_double_nothing_and_leave_nothing_by_half(tmp_
     rng, tally, small = Random(seed), Tally(), tmp_path / "models"
     download.prepare_from_folder(write_source(tmp_path / "source", MODEL), tmp_path / "source", small)
     real = Served(tmp_path / "real", MODELS, SETTINGS)
-    asyncio.run(besiege(real, rng, tally, ANEW, anew=True))
+    asyncio.run(besiege(real, rng, tally, ANEW, in_new_process=True))
     quick = Served(tmp_path / "quick", small, SETTINGS)
     asyncio.run(besiege(quick, rng, tally, ROUNDS - ANEW))
     report(real)
@@ -77,22 +77,24 @@ class Tally:
     kills_in_the_act: int = 0
 
 
-async def besiege(served: Served, rng: Random, tally: Tally, rounds: int, *, anew: bool = False) -> None:
+async def besiege(
+    served: Served, rng: Random, tally: Tally, rounds: int, *, in_new_process: bool = False
+) -> None:
     try:
         users = await begin(served)
         for number in range(rounds):
             if number % 4 == 2:
-                await cut_a_start(served, rng, anew=anew)
+                await cut_a_start(served, rng, in_new_process=in_new_process)
                 tally.starts_cut += 1
-            await start(served, users, first=number, anew=anew)
+            await start(served, users, first=number, in_new_process=in_new_process)
             await check_all(users, tally, search=number % 5 == 4)
             await load_until_killed(served, users, rng)
             tally.kills_in_the_act += any(user.unanswered for user in users)
-        await start(served, users, first=rounds, anew=anew)
+        await start(served, users, first=rounds, in_new_process=in_new_process)
         await check_all(users, tally, search=True)
         await close(users)
         served.stop()  # and what it folds together when it is asked to stop is the same
-        await start(served, users, first=0, anew=anew)
+        await start(served, users, first=0, in_new_process=in_new_process)
         await check_all(users, tally, search=True)
         await close(users)
     finally:
@@ -128,9 +130,9 @@ async def begin(served: Served) -> list[User]:
     return users
 
 
-async def start(served: Served, users: list[User], first: int, *, anew: bool = False) -> None:
+async def start(served: Served, users: list[User], first: int, *, in_new_process: bool = False) -> None:
     """Start; the first question is that of another user each time."""
-    client = await served.start(users[first % len(users)].token, anew=anew)
+    client = await served.start(users[first % len(users)].token, in_new_process=in_new_process)
     for user in users:
         user.client = client
 
@@ -140,10 +142,10 @@ async def close(users: list[User]) -> None:
     await users[0].client.aclose()
 
 
-async def cut_a_start(served: Served, rng: Random, *, anew: bool) -> None:
+async def cut_a_start(served: Served, rng: Random, *, in_new_process: bool) -> None:
     """Kill it while it comes up, or just after, when it takes up what the last crash left undone."""
-    served.spawn(anew=anew)
-    await asyncio.sleep(rng.uniform(0.4, 1.4) if anew else rng.uniform(0.1, 0.8))
+    served.spawn(in_new_process=in_new_process)
+    await asyncio.sleep(rng.uniform(0.4, 1.4) if in_new_process else rng.uniform(0.1, 0.8))
     served.kill()
 
 

@@ -33,7 +33,7 @@ def make_room(control: Path) -> None:
 async def started(served: Served) -> httpx.AsyncClient:
     """Start the server and find it by what it prints, because `server.json` cannot be written."""
     served.log.write_bytes(b"")
-    process = served.spawn(anew=True)
+    process = served.spawn(in_new_process=True)
     async with asyncio.timeout(START_S):
         while (found := re.search(r"http://127\.0\.0\.1:\d+", served.tail())) is None:
             assert process.poll() is None, served.tail()
@@ -49,7 +49,7 @@ def test_server_starts_with_a_full_disk_and_answers_reads(tmp_path: Path, shim: 
     served = Served(tmp_path / NAME, tmp_path / "no models", environment=loaded)
 
     async def scenario() -> None:
-        client = await served.start(anew=True)
+        client = await served.start(in_new_process=True)
         _, ada = await served.add_user("ada@example.org")
         for number in range(3):
             await pushed(client, ada, fact(f"f{number}"))

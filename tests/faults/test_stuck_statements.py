@@ -44,7 +44,7 @@ def hanging_server(tmp_path: Path, **settings: str) -> tuple[Served, Path]:
 def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
     async def scenario() -> None:
         served, hanging = hanging_server(tmp_path, attached_max="1")
-        client = await served.start(anew=True)
+        client = await served.start(in_new_process=True)
         try:
             people = [await served.add_user(f"p{number}@example.org") for number in range(4)]
             for (
@@ -81,7 +81,7 @@ def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
 def test_shutdown_with_a_stuck_thread_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
         served, hanging = hanging_server(tmp_path, attached_max="1")
-        client = await served.start(anew=True)
+        client = await served.start(in_new_process=True)
         assert served.process is not None
         try:
             (user_id, token), (_, other) = [await served.add_user(f"p{n}@example.org") for n in range(2)]

@@ -69,7 +69,7 @@ async function remove(one: Case): Promise<void> {
 }
 
 for (const one of shared.cases) {
-  test(`${one.name}: a device is left with what stays, healed, and with nothing of what went`, async () => {
+  test(`${one.name}: a device keeps exactly what remains, without dangling references`, async () => {
     await makeWorld();
     const device = await Device.make(harness, user, NAMES);
     await device.online();

@@ -17,7 +17,7 @@ from vademecum.services.sync.pagination import PageRequest, parse_page_request
 
 Req = Request[Account, Token, State]
 PAGE_MAX = 1000
-PAGE_DEFAULT = 100  # rows, of whoever asks for no number
+PAGE_DEFAULT = 100  # rows, if the request has no limit
 QUESTION_MAX = 10_000  # characters
 RESULTS_MAX = 100
 QueryText = Annotated[str, Meta(max_length=QUESTION_MAX)]

@@ -130,7 +130,7 @@ def test_a_log_that_its_disk_does_not_take_costs_no_answer(home):
 def test_a_server_that_is_to_outlive_its_terminal_does(home):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
     try:
-        with home.serving(anew=True) as server:
+        with home.serving(in_new_process=True) as server:
             server.process.send_signal(signal.SIGHUP)
             with server.client() as anyone:
                 assert anyone.get("/health").status_code == 200

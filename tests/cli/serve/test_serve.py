@@ -36,7 +36,7 @@ def sign_in(client, link):
 
 
 def test_the_first_start_says_as_whom_its_link_signs_in_and_it_does_so_once(home):
-    with home.serving(anew=True) as server:
+    with home.serving(in_new_process=True) as server:
         assert "Sign in as owner@localhost (administrator), once, within 15 minutes: http" in server.said()
         assert "not encrypted" not in server.said(), "nobody else reaches the loopback"
         (link,) = LINK.findall(server.said())
@@ -370,7 +370,7 @@ def test_a_server_with_a_model_asks_no_host_and_leaves_nothing_in_the_home_folde
     (tmp_path / "home").mkdir()
     home = Home(tmp_path / "data", {"models": str(small_model(tmp_path / "models"))})
     home.keep("ada@example.org")
-    with home.serving(anew=True) as server:
+    with home.serving(in_new_process=True) as server:
         answer = home.ok(
             "search", "apple trees", "--user", "ada@example.org", "--session", "s1", "--json"
         ).json

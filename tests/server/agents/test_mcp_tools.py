@@ -51,14 +51,14 @@ class Shop:
 
     @asynccontextmanager
     async def agent(
-        self, project: str = "app", email: str = ADA, anew: bool = False
+        self, project: str = "app", email: str = ADA, in_new_process: bool = False
     ) -> AsyncIterator[Client]:
         """`anew`: started as an agent does it; else forked, and `cat` is between its streams and ours."""
         words = ["mcp", "--data", str(self.home.data), "--user", email]
         place = self.folder / email / project
         place.mkdir(parents=True, exist_ok=True)
         environment = self.home.environment() | {"HOME": str(self.folder)}
-        if anew:
+        if in_new_process:
             command = StdioServerParameters(
                 command=sys.executable, args=["-m", "vademecum.cli.main", *words], env=environment, cwd=place
             )
@@ -135,7 +135,7 @@ def canaries(told: Told) -> set[str]:
 
 def test_an_agent_is_told_what_tools_there_are_and_that_texts_are_no_orders(shop: Shop) -> None:
     async def go() -> None:
-        async with shop.agent(anew=True) as client:
+        async with shop.agent(in_new_process=True) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == TOOLS
             assert all(tool.description and tool.annotations for tool in tools)

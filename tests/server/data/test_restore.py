@@ -98,7 +98,7 @@ def test_a_folder_that_cannot_take_the_records_is_named_by_backup_and_restore(tm
             (folder / "records.duckdb.new").mkdir()
             [damaged] = (await backups.backup(h.parts, tmp_path / "again")).damaged
             assert (
-                "cannot be written anew: " in damaged.problem
+                "cannot be rewritten: " in damaged.problem
                 and "records.duckdb.new cannot be used" in damaged.problem
             )
             with pytest.raises(Broken, match=r"stopped at .*records\.duckdb\.new"):

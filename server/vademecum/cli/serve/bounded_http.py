@@ -2,7 +2,7 @@
 anybody can ask who sends it.
 
 Without one, a header of a hundred megabytes costs as much memory, and the server's time for seconds: it is put together
-anew with each piece that comes.
+again with each piece that arrives.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ LACKING = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 # its way, that one ends without an answer.
 IDLE_S = 75
 GC_EVERY = 50_000  # new objects between looks for cycles: a push makes thousands, none of them cyclic
-# A write takes Python's lock anew after each of its statements, and waits as long as this for a job that computes.
+# A write reacquires the GIL after each statement, and waits up to this long for a thread that computes.
 SWITCH_S = 0.0005
 _log = structlog.get_logger("vademecum.serve")
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where commands find a server that listens everywhere

@@ -58,7 +58,7 @@ def list_jobs(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[st
 
 
 def meta_changes(tx: Transaction, before: StoredJobs) -> dict[str, str]:
-    """What of `meta` the transaction changes."""
+    """Return the entries of `meta` that the transaction changes."""
     changed: dict[str, str] = {}
     if tx.extracted_up_to_seq != before.extracted_up_to_seq:
         changed[FOLLOWED] = "" if tx.extracted_up_to_seq is None else str(tx.extracted_up_to_seq)
@@ -97,8 +97,10 @@ def apply_commit(tx: Transaction, stored: StoredJobs) -> None:
 def statements(
     alias: str, jobs: Mapping[str, Job | None], known: Mapping[str, Job], absent: Set[str] = frozenset()
 ) -> list[Statement]:
-    """Write the jobs in the place of those with their ids; None: there is none any more. `known`: jobs as they stand in
-    the table, by id; `absent`: ids that no job has there."""
+    """Return the statements that store the jobs, by id; None deletes a job.
+
+    `known`: jobs as the table has them. `absent`: ids that the table does not have.
+    """
     table = f"{alias}.main.jobs"
     changed = {i: job for i, job in jobs.items() if job is not None and i in known}
     if len(changed) > FEW:

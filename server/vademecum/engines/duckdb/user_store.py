@@ -91,8 +91,8 @@ class _Write:
 
 
 class UserStore:
-    """Reads and writes of one user. `pins` keeps the file attached while anything of it is under way. `lost`: it is of
-    use to nobody until it is attached anew."""
+    """Reads and writes of one user. `pins` keeps the file attached while an operation is in progress. While `is_unusable`
+    is set, the file must be attached again before it is used."""
 
     def __init__(
         self,

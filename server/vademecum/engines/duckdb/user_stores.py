@@ -255,7 +255,7 @@ class UserStores:
 
     def _is_full(self) -> bool:
         """The heads of all rows of an attached file are in memory. One file may have more than the bound: it stays, or
-        it would be loaded anew for every request."""
+        it would be loaded again for every request."""
         if len(self._entries) > self._attached_max:
             return True
         rows = sum(len(store.row_index.rows) for store in self.attached_stores())
@@ -339,7 +339,7 @@ class UserStores:
         async with self.open(user_id) as store:
             await store.compact()
         async with self.detached(user_id) as folder:
-            with translate_disk_errors(user_id, "written anew", folder):
+            with translate_disk_errors(user_id, "rewritten", folder):
                 await _to_the_end(
                     self.files.instance.run(
                         lambda _: rewrite_records(self.files.instance, folder / RECORDS_FILE), user_id

@@ -11,7 +11,7 @@ import msgspec
 
 from vademecum.fsync import sync_folder
 
-# Raise it when the shape of the rows or of the terms changes: folders of another layout are built anew.
+# Raise it when the shape of the rows or of the terms changes: folders of another layout are rebuilt.
 LAYOUT = 4
 FILE = "checkpoint.json"
 

@@ -91,7 +91,7 @@ async def new_cookie(parts: Parts, account: Account, check: AccountCheck | None 
 
 
 async def keep_alive(parts: Parts, token: Token) -> bool:
-    """Begin the days of a cookie in use anew, once a third of them is over: a burst of requests writes once, and a
+    """Extend a cookie in use once a third of its lifetime is over: a burst of requests writes once, and a
     month of them too. Returns whether that was done; a cookie that is not valid any more stays so."""
     is_fresh = token.expires_at is None or token.expires_at > later(parts.clock(), COOKIE_S * 2 / 3)
     if is_fresh or not is_valid(parts, token):

@@ -153,7 +153,7 @@ def content(path: Path, *, whole: bool = True) -> bytes:
 
 
 def settle(folder: Path, why: str = "", *, lasting: bool = False) -> None:
-    """After a look: what still waits is counted anew, and why it waits is written down; `lasting`: for `record` to say
+    """After a look: count what still waits, and write down why it waits; `lasting`: for `record` to say
     next time, although nothing waits now."""
     waiting = sum(blocks(_stat(path)[0]) for path in files(folder))
     if not waiting and not lasting:

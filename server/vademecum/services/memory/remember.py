@@ -211,7 +211,7 @@ def store_memory(
     row = _refreshed(tx, said, known, limits)
     if row is not None:
         return row, row["id"]
-    # Deleted, it is known again when it is extracted; the person themselves may have it remembered anew.
+    # Extraction recognizes a deleted memory and does not store it again; its user may.
     memory_id = _derived_id(tx, known)
     return _added(tx, said, known, limits, memory_id if tx.head(key_of(memory_id)) is None else None)
 

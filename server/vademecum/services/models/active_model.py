@@ -46,7 +46,7 @@ def chosen(settings: Settings) -> str:
         raise Broken(
             f"{path} cannot be read: it names the model in use. Nothing was changed. Write the name of that folder of "
             f"{settings.models_folder} into it, or remove it: then the server chooses, and what another model has "
-            "embedded is embedded anew."
+            "embedded is embedded again."
         ) from error
 
 
@@ -162,7 +162,7 @@ class Inference:
         return None if opening is None else await self._opened(opening, patience_s)
 
     async def for_anyone(self, user_id: str, patience_s: float | None = None) -> Embedder | None:
-        """The embedder of what is made anew at once when the model is changed: nobody is behind. Otherwise as `get`."""
+        """Return the embedder for vectors that are remade at once when the model changes. Otherwise as `get`."""
         return await self.get(patience_s)
 
     def may_follow(self, user_id: str) -> bool:

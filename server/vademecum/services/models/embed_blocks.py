@@ -71,7 +71,7 @@ def gone(changes: list[Change]) -> set[str]:
     }
 
 
-_Block = tuple[str, int]  # its id and seq: an edited one is tried anew
+_Block = tuple[str, int]  # its id and seq: an edited one is tried again
 
 
 class EmbedJob:

@@ -132,9 +132,7 @@ class Reembedding:
                 self._ask("embed", user_id)
                 self._ask("index", user_id)
             for user_id in await self._with_rows(accounts):
-                self._ask(
-                    "recall", user_id
-                )  # its vectors are in no row: it is made anew, behind the documents
+                self._ask("recall", user_id)  # its vectors are in no row: it is rebuilt after the documents
             await self._go_on()
 
     async def find_model(self, accounts: Callable[[], Collection[str]]) -> None:

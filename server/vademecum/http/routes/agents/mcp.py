@@ -1,7 +1,7 @@
 """`/mcp`: the tools by streamable HTTP, for an API token; `/mcp?project=NAME` says where the agent works.
 
 A request stands alone: it is answered by this process's own API with the credential it came with, so that there is no
-session to steal and nothing to lose when the server starts anew. So there is nothing to follow by a stream either: all
+session to steal and nothing to lose when the server restarts. So there is nothing to follow by a stream either: all
 but POST is refused.
 """
 
@@ -47,7 +47,7 @@ class McpGateway:
         self._manager: asyncio.Future[StreamableHTTPSessionManager] = asyncio.Future()
 
     async def run(self) -> None:
-        """Until it is cancelled. What fails is told to those who wait for it, and tried anew for who asks next."""
+        """Run until cancelled. A failure is reported to the waiting callers, and the next caller tries again."""
         while True:
             await self._asked.wait()
             try:
