@@ -1,36 +1,36 @@
-"""Every "no" of the program, as one tree. A code is stable; wording may change.
+"""All errors that callers see, as one tree. Codes are stable; wording may change.
 
 VademecumError
 ├── BadRequest         BAD_REQUEST        the request itself cannot be understood
 ├── SignedOut          SIGNED_OUT         no valid cookie or token
-├── Forbidden          FORBIDDEN          this account may not do that at all
+├── Forbidden          FORBIDDEN          the account is not allowed to do this
 │   └── TierTooLow     TIER               the account's tier does not include it
-├── NotFound           NOT_FOUND          unknown, or somebody else's: the two are the same answer
-├── Conflict           CONFLICT           the state of things forbids it
+├── NotFound           NOT_FOUND          unknown, or of another account: the answer is the same
+├── Conflict           CONFLICT           the current state does not allow it
 │   ├── OtherEpoch     EPOCH              the store was restored; start again from zero
-│   ├── Duplicate      DUPLICATE          another row has this value, which only one may have
-│   └── Gone           GONE               it was deleted meanwhile, and deletion wins
-├── TooLarge           TOO_LARGE          body, file or row over its bound
+│   ├── Duplicate      DUPLICATE          another row has this unique value
+│   └── Gone           GONE               the row was deleted meanwhile; deletion wins
+├── TooLarge           TOO_LARGE          a body, file or row exceeds its limit
 ├── LimitReached       DOCUMENT_LIMIT …   the account is full
-├── UnreadableFile     NO_TEXT …          a file out of which no text can be had
-├── NothingToSummarise NO_DATA            there is nothing yet of which a summary could be made
+├── UnreadableFile     NO_TEXT …          no text can be read from the file
+├── NothingToSummarise NO_DATA            there is nothing to summarize yet
 ├── Outdated           OUTDATED           the client's schema is older than the one served
 ├── TooNew             TOO_NEW            the client's schema is newer: wait and retry
 ├── Busy               BUSY               a bounded queue is full: wait `retry_after_s` and retry
 │   ├── NotYetErased                      the disk has no room to rewrite what was deleted
 │   ├── RateLimited    RATE_LIMITED
-│   │   └── TooManyStreams STREAM_LIMIT  the account has all the live streams it may have
+│   │   └── TooManyStreams STREAM_LIMIT  the account has too many live streams
 │   ├── AssistantBusy  ASSISTANT_BUSY     the assistant's endpoint asks to wait
 │   └── Stopping       STOPPING           the server is being stopped
-├── AssistantError     ASSISTANT          there is no answer of a language model to be had
-│   ├── NoAssistant    NO_ASSISTANT       none is set up
+├── AssistantError     ASSISTANT          the language model gave no answer
+│   ├── NoAssistant    NO_ASSISTANT       no model is set up
 │   ├── AssistantUnreachable ASSISTANT_UNREACHABLE  its endpoint does not answer
-│   │   └── AssistantSilent              it took the question and said nothing
-│   ├── AssistantKeyRefused  ASSISTANT_KEY          it does not accept the server's key
-│   ├── ModelUnknown   ASSISTANT_MODEL    it does not have the model
-│   ├── AssistantBroke ASSISTANT_FAILED   it failed, broke off, or sent what is no answer
+│   │   └── AssistantSilent              the endpoint accepted the question and sent nothing
+│   ├── AssistantKeyRefused  ASSISTANT_KEY          the endpoint rejects the server's key
+│   ├── ModelUnknown   ASSISTANT_MODEL    the endpoint does not have the model
+│   ├── AssistantBroke ASSISTANT_FAILED   the endpoint failed, broke off, or sent no valid answer
 │   └── AnswerTooSlow  ASSISTANT_TIMEOUT  the answer took longer than an answer may
-└── Broken             BROKEN             the data folder needs a person: message says what to do
+└── Broken             BROKEN             the data folder needs repair; the message says how
     └── Fenced         FENCED             this account's records are damaged; other accounts are served
 """
 
@@ -49,7 +49,7 @@ NOT_NOW_S = 15
 
 
 class VademecumError(Exception):
-    """A refusal with a stable `code` and a sentence for a person: what happened, what is safe, what to do."""
+    """An error with a stable `code` and a message for people: what happened, what is safe, what to do."""
 
     code = "ERROR"
 
@@ -81,7 +81,7 @@ class NotFound(VademecumError):
 
 
 def no_such(collection: str) -> NotFound:
-    """Unknown, deleted, still waiting for its parent, or somebody else's: all the same answer."""
+    """Return the same error for an unknown, deleted, waiting or foreign row."""
     noun = f"{collection[:-3]}y" if collection.endswith("ies") else collection.removesuffix("s")
     return NotFound(f"There is no such {noun}.")
 
@@ -137,13 +137,15 @@ class Busy(VademecumError):
 
 
 def is_full(error: Exception) -> bool:
-    """Is it the disk's want of room? Libraries say so in words alone."""
-    said = str(error).lower()
-    return getattr(error, "errno", None) in FULL or any(os.strerror(one).lower() in said for one in FULL)
+    """Return whether the disk is full. Some libraries say so only in their message."""
+    message = str(error).lower()
+    return getattr(error, "errno", None) in FULL or any(
+        os.strerror(number).lower() in message for number in FULL
+    )
 
 
 def lacks_room(error: VademecumError) -> bool:
-    """Return whether it is a full disk that refused."""
+    """Return whether a full disk caused the error."""
     return error.__cause__ is not None and isinstance(error.__cause__, Exception) and is_full(error.__cause__)
 
 
@@ -206,7 +208,7 @@ class AssistantBroke(AssistantError):
 
 
 class ReplyNotJson(AssistantBroke):
-    """The model was asked for JSON and wrote something else."""
+    """The model did not reply with the JSON that it was asked for."""
 
 
 class AnswerTooSlow(AssistantError):
