@@ -75,12 +75,17 @@ def found() -> list[Found]:
     return patterns()
 
 
-def test_time_of_a_pattern_grows_with_the_length(found):
+def test_patterns_are_found_and_none_is_built_in_a_function(found):
     assert len(found) > 200
+
+
+@pytest.mark.soak
+def test_time_of_a_pattern_grows_with_the_length(found):
     growing = [(one, growing_text(one)) for one in found]
     assert [f"{one.where}: {text[:20]!r}…" for one, text in growing if text] == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("source", ["(a+)+b", "x*y", "<a[^>]*>"])
 def test_growth_of_a_quadratic_pattern_is_noticed(source):
     assert growing_text(Found("here", re.compile(source), set()))
