@@ -28,13 +28,13 @@ from searchers import data
 from targets.base import must
 from targets.ours import Ours
 from targets.wire import push_body
-from vademecum.app import open_parts
+from vademecum.app import open_services
 from vademecum.engines.lance import Block, Chunk
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.memory.indexable_text import pieces
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope
 from vademecum.model.schema.collections import Registry
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.settings import Settings
 
 PROJECTS = 10
@@ -108,14 +108,14 @@ async def _push(ours: Ours, turns: Turns) -> None:
             assert answer.body == b"[]", answer.body[:500]
 
 
-async def index(parts: Parts, user_id: str, turns: Turns) -> None:
+async def index(services: Services, user_id: str, turns: Turns) -> None:
     """What the jobs would have made of the records, with the vectors given."""
-    async with parts.users.open(user_id) as store:
+    async with services.users.open(user_id) as store:
         at = store.epoch, store.seq
     for begin in range(0, len(turns.texts), PORTION):
         blocks = [_block(turns, number) for number in range(begin, min(begin + PORTION, len(turns.texts)))]
-        await parts.recall.indexes.write(user_id, lambda one, some=blocks: one.apply(some, [], [], at))
-        await parts.recall.indexes.write(user_id, lambda one: one.optimise())
+        await services.recall.indexes.write(user_id, lambda one, some=blocks: one.apply(some, [], [], at))
+        await services.recall.indexes.write(user_id, lambda one: one.optimise())
 
 
 def _block(turns: Turns, number: int) -> Block:
@@ -192,24 +192,26 @@ async def _measure(folder: Path, turns: Turns, rounds: int) -> Figures:
     figures = Figures(defaultdict(list), defaultdict(list), len(turns.texts))
     settings = Settings(data=folder / "data", models=MODEL.parent)
     user_id = next((folder / "data" / "users").glob("*/*")).name
-    async with open_parts(settings, Registry()) as parts:
-        await index(parts, user_id, turns)
+    async with open_services(settings, Registry()) as services:
+        await index(services, user_id, turns)
     questions = iter(turns.asked * 10)
     for number in range(rounds):
-        async with open_parts(settings, Registry()) as parts:
-            embedder = await parts.inference.get()
+        async with open_services(settings, Registry()) as services:
+            embedder = await services.inference.get()
             assert embedder is not None
             await embedder.embed_query("warm")
             lance = Lance(folder / "lance", embedder)
-            asks = {"ours": _ours(parts, user_id), "meaning": lance.meaning, "hybrid": lance.hybrid}
+            asks = {"ours": _ours(services, user_id), "meaning": lance.meaning, "hybrid": lance.hybrid}
             for scope in SCOPES if number % 2 == 0 else reversed(SCOPES):
                 await _round(figures, asks, lance, scope, questions, number)
     return figures
 
 
-def _ours(parts: Parts, user_id: str) -> Ask:
+def _ours(services: Services, user_id: str) -> Ask:
     async def ask(question: str, scope: str) -> int:
-        found = await parts.recall.search(user_id, SCOPES[scope], question, frozenset({"episodes"}), data.K)
+        found = await services.recall.search(
+            user_id, SCOPES[scope], question, frozenset({"episodes"}), data.K
+        )
         return len(found)
 
     return ask

@@ -1,4 +1,4 @@
-"""The application: its routes, and its life around the parts that `services/runtime/composition` opens. It alone sees all layers."""
+"""The application: its routes, and its life around the services that `services/runtime/composition` opens. It alone sees all layers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -42,9 +42,9 @@ from vademecum.model.schema.collections import Registry
 from vademecum.services.accounts.accounts import finish_leaving
 from vademecum.services.accounts.tokens import forgetting_expired
 from vademecum.services.runtime.clock import now_iso
-from vademecum.services.runtime.composition import open_parts
+from vademecum.services.runtime.composition import open_services
 from vademecum.services.runtime.concurrency_limits import share_threads
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.settings import Settings
 
 
@@ -63,11 +63,11 @@ class App(Litestar):
 
 
 @asynccontextmanager
-async def _opened(app: Litestar, opening: AbstractAsyncContextManager[Parts]) -> AsyncIterator[Parts]:
+async def _opened(app: Litestar, opening: AbstractAsyncContextManager[Services]) -> AsyncIterator[Services]:
     """Why they cannot be opened is kept for whoever starts the server: the frameworks around it log where, not why."""
     try:
-        async with opening as parts:
-            yield parts
+        async with opening as services:
+            yield services
     except VademecumError as error:
         app.state.refusal = error.message
         raise
@@ -83,16 +83,16 @@ async def serving(
     *,
     works: bool = True,
 ) -> AsyncIterator[None]:
-    """The life of the application: its parts are open for as long as the block runs."""
+    """The life of the application: its services are open for as long as the block runs."""
     share_threads()
-    async with _opened(app, open_parts(settings, registry, clock, migrations, works)) as parts:
-        app.state.parts = parts
-        await finish_leaving(parts)
-        accounts = parts.accounts.accounts
-        tasks = [asyncio.create_task(parts.backstage.begin_anew(settings.data, list(accounts)))]
+    async with _opened(app, open_services(settings, registry, clock, migrations, works)) as services:
+        app.state.services = services
+        await finish_leaving(services)
+        accounts = services.accounts.accounts
+        tasks = [asyncio.create_task(services.backstage.begin_anew(settings.data, list(accounts)))]
         if works:  # a command ends in a moment
-            tasks.append(asyncio.create_task(parts.reembedding.find_model(lambda: list(accounts))))
-        async with parts.spool.running(), forgetting_expired(parts), mcp.run_mcp(app):
+            tasks.append(asyncio.create_task(services.reembedding.find_model(lambda: list(accounts))))
+        async with services.spool.running(), forgetting_expired(services), mcp.run_mcp(app):
             yield
         for task in tasks:
             task.cancel()

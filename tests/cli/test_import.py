@@ -130,8 +130,8 @@ def test_who_waits_is_not_told_that_a_document_is_ready_which_is_not(tmp_path, c
             await ada.push("sessions", session("s1"))
             rows = [document(ada.id, name, status=name) for name in ("ready", "failed")]
             assert await ada.push("documents", *rows) == []
-            client = ApiClient(browser(h), h.parts.local_secret)
-            email = h.parts.accounts.accounts[ada.id].email
+            client = ApiClient(browser(h), h.services.local_secret)
+            email = h.services.accounts.accounts[ada.id].email
             with _progress() as progress:
                 await _embedded(client, email, {name: name for name in ("ready", "failed", "gone")}, progress)
 

@@ -56,8 +56,8 @@ class Crashed:
 
 async def fill(data: Path) -> list[str]:
     async with house(data) as h:
-        accounts = [await create(h.parts, f"kept{n}@example.org", "JIGGA") for n in range(KEPT)]
-        return [await issue(h.parts, account, "api", "test", None) for account in accounts]
+        accounts = [await create(h.services, f"kept{n}@example.org", "JIGGA") for n in range(KEPT)]
+        return [await issue(h.services, account, "api", "test", None) for account in accounts]
 
 
 @pytest.fixture(scope="module")
@@ -87,16 +87,16 @@ def test_the_server_starts_with_every_account_and_token_of_before_the_damage(cra
 
     async def scenario():
         async with house(damaged.data) as h:
-            emails = {account.email for account in h.parts.accounts.accounts.values()}
+            emails = {account.email for account in h.services.accounts.accounts.values()}
             assert emails == damaged.kept | set(damaged.logged[: CASES[name].whole])
             for token in damaged.tokens:
                 transport = httpx.ASGITransport(h.app)
                 headers = {"Authorization": f"Bearer {token}"}
                 async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
                     assert (await client.get("/v1/me", headers=headers)).status_code == 200
-            later = await create(h.parts, "later@example.org", "FREE")
+            later = await create(h.services, "later@example.org", "FREE")
         async with house(damaged.data) as h:
-            assert {a.email for a in h.parts.accounts.accounts.values()} == emails | {later.email}
+            assert {a.email for a in h.services.accounts.accounts.values()} == emails | {later.email}
 
     run(scenario)
 
@@ -149,7 +149,7 @@ def test_reading_the_accounts_of_a_backup_changes_nothing_in_it(crashed, tmp_pat
     async def scenario():
         async with house(tmp_path / "data") as h:
             before = (crashed.data / FILE).read_bytes()
-            adopted = await h.parts.accounts.adopt_missing(crashed.data / FILE, set(), set())
+            adopted = await h.services.accounts.adopt_missing(crashed.data / FILE, set(), set())
             assert adopted.count == KEPT
             assert (crashed.data / FILE).read_bytes() == before
             assert not list((tmp_path / "data").glob(f"{FILE}.new*"))

@@ -31,7 +31,7 @@ def test_stored_data_folder_opens_syncs_and_searches(tmp_path, archive):
                 stored = expected[name]
                 person = Person(stored["id"], with_token(h, stored["secret"]))
                 assert await h.everything(person) == stored["rows"]
-                async with h.parts.users.open(person.id) as store:
+                async with h.services.users.open(person.id) as store:
                     assert store.row_index.rows["episodes/early"].seq == WAITING
                 found = (await person.search(words))["results"]
                 assert found[0]["filename"].startswith(name)

@@ -22,7 +22,7 @@ LISTENERS = 3
 
 async def settle(h: House, books: Books) -> None:
     """Extraction too, so that the books can say where what was found belongs."""
-    await h.parts.backstage.jobs["work"].settle(books.person.id)
+    await h.services.backstage.jobs["work"].settle(books.person.id)
     await heard_by_the_model(books)
 
 
@@ -53,7 +53,7 @@ def test_no_canary_is_heard_outside_its_scope_by_any_way_to_read(tmp_path: Path)
             for books in people:
                 heard += await read_everywhere(books, rng)
             for books, stream in zip(people, streams, strict=False):
-                h.parts.hub.close_user(books.person.id)
+                h.services.hub.close_user(books.person.id)
                 told = canaries_in((await asyncio.wait_for(stream, 60)).text)
                 assert told and {canary.split("-")[1] for canary in told} == {f"u{books.number}"}
         assert all(heard.values()), f"a way to read has shown nothing at all: {heard}"

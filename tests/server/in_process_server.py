@@ -28,8 +28,8 @@ from vademecum.model.schema.collections import Registry
 from vademecum.services.accounts import sign_in
 from vademecum.services.accounts.tokens import digest
 from vademecum.services.runtime.clock import now_iso
-from vademecum.services.runtime.composition import open_parts
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.composition import open_services
+from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.ids import new_id
 from vademecum.settings import Settings
 from wait_until import soon
@@ -119,14 +119,14 @@ class Person:
 
 @dataclass
 class House:
-    parts: Parts
+    services: Services
     app: Any
 
     async def person(self, tier: str = "JIGGA", account_id: str = "") -> Person:
         account = Account(account_id or new_id(), f"{secrets.token_hex(4)}@example.org", tier, False, None, T)  # type: ignore[arg-type]
         secret = secrets.token_urlsafe(32)
         token = Token(new_id(), account.id, "api", "test", digest(secret), T)
-        accounts = self.parts.accounts
+        accounts = self.services.accounts
         async with accounts._turn:  # in one commit: two are a quarter of what many tests cost
             await accounts._execute([_insert("accounts", account), _insert("tokens", token)])
             accounts._remember(account)
@@ -137,17 +137,17 @@ class House:
         """Wait until nothing is left to do backstage for this person, but what a language model is asked (an attempt that
         has failed waits for the next) and what is looked at once a day."""
         for _ in range(5):
-            for job in self.parts.backstage.jobs.values():
+            for job in self.services.backstage.jobs.values():
                 if job.name not in ("work", "retain"):
                     await job.settle(person.id)
 
     async def everything(self, person: Person) -> dict[str, list[dict[str, Any]]]:
         """All rows that the person's devices would have."""
-        return {name: await person.pull(name) for name in self.parts.registry.synced}
+        return {name: await person.pull(name) for name in self.services.registry.synced}
 
     async def streams(self, count: int) -> None:
         """Wait until so many streams are open."""
-        await soon(lambda: self.parts.hub.count() >= count)
+        await soon(lambda: self.services.hub.count() >= count)
 
 
 # Apps whose houses are gone, by the size of a body that they take. Making the routes is most of the cost of a house,
@@ -180,7 +180,7 @@ async def _first_start(data: Path) -> None:
     empty = _shared("empty") / "begun"
     if not empty.exists():
         beginning = Path(tempfile.mkdtemp(dir=empty.parent))
-        async with open_parts(Settings(data=beginning, models=beginning / "no-models"), Registry()):
+        async with open_services(Settings(data=beginning, models=beginning / "no-models"), Registry()):
             pass
         with suppress(OSError):  # another house was quicker
             beginning.rename(empty)
@@ -208,7 +208,7 @@ async def house(
     if migrations is None:
         await _first_start(data)
     async with serving(app, configured, registry or Registry(), clock, migrations):
-        yield House(app.state.parts, app)
+        yield House(app.state.services, app)
     idle.append(app)
 
 

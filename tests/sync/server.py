@@ -52,15 +52,15 @@ async def alive() -> str:
 @post("/test/user", opt={"public": True}, status_code=200)
 async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
-    parts = request.app.state.parts
+    services = request.app.state.services
     body = await request.json()
     password = await hashed(body["password"]) if "password" in body else None
     user_id = body.get("userId") or new_id()
     account = Account(user_id, f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, password, T)
-    await parts.accounts.add_account(account)
+    await services.accounts.add_account(account)
     secret = secrets.token_urlsafe(32)
-    await parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
-    link = await new_link(parts, account)
+    await services.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
+    link = await new_link(services, account)
     return {"userId": account.id, "token": secret, "link": link}
 
 
@@ -68,35 +68,35 @@ async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
 async def make_link(request: Request[Any, Any, Any]) -> dict[str, str]:
     """Another device of the same person."""
     assert request.headers["x-harness"] == SECRET
-    parts = request.app.state.parts
-    account = parts.accounts.accounts[(await request.json())["userId"]]
-    return {"link": await new_link(parts, account)}
+    services = request.app.state.services
+    account = services.accounts.accounts[(await request.json())["userId"]]
+    return {"link": await new_link(services, account)}
 
 
 @post("/test/token", opt={"public": True}, status_code=200)
 async def make_token(request: Request[Any, Any, Any]) -> dict[str, str]:
     """Another program of the same person."""
     assert request.headers["x-harness"] == SECRET
-    parts = request.app.state.parts
-    account = parts.accounts.accounts[(await request.json())["userId"]]
-    return {"token": await issue(parts, account, "api", "second", None)}
+    services = request.app.state.services
+    account = services.accounts.accounts[(await request.json())["userId"]]
+    return {"token": await issue(services, account, "api", "second", None)}
 
 
 @post("/test/revoke", opt={"public": True}, status_code=200)
 async def revoke(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
-    parts = request.app.state.parts
-    token = parts.accounts.tokens[digest((await request.json())["token"])]
-    await parts.accounts.revoke_tokens([token])
+    services = request.app.state.services
+    token = services.accounts.tokens[digest((await request.json())["token"])]
+    await services.accounts.revoke_tokens([token])
     return {}
 
 
 @post("/test/tier", opt={"public": True}, status_code=200)
 async def set_tier(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
-    parts = request.app.state.parts
+    services = request.app.state.services
     body = await request.json()
-    await change_tier(parts, parts.accounts.accounts[body["userId"]], body["tier"])
+    await change_tier(services, services.accounts.accounts[body["userId"]], body["tier"])
     return {}
 
 

@@ -129,7 +129,7 @@ async def _own_app(settings: Settings) -> AsyncIterator[ApiClient]:
         async with httpx.AsyncClient(
             transport=transport, base_url="http://localhost", timeout=TIMEOUT_S
         ) as client:
-            yield ApiClient(client, app.state.parts.local_secret)
+            yield ApiClient(client, app.state.services.local_secret)
 
 
 async def use_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T]]) -> T:

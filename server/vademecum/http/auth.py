@@ -23,7 +23,7 @@ from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.sign_in import COOKIE_S, DEVICE_S, keep_alive, new_device
 from vademecum.services.accounts.tokens import check_still_in, digest, find_token
 from vademecum.services.agents import folder_check
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 SESSION_COOKIE = "vademecum"
 ACCOUNT_HEADER = (
@@ -50,14 +50,14 @@ class Authentication(AbstractAuthenticationMiddleware):
     async def authenticate_request(
         self, connection: ASGIConnection[Any, Any, Any, Any]
     ) -> AuthenticationResult:
-        parts: Parts = connection.app.state.parts
-        limit_address(parts, connection)
+        services: Services = connection.app.state.services
+        limit_address(services, connection)
         if connection.route_handler.opt.get("public"):
-            _check_origin(parts, connection)  # else another site could sign a browser in as somebody else
+            _check_origin(services, connection)  # else another site could sign a browser in as somebody else
             return AuthenticationResult(user=None, auth=None)
-        account, token = authenticate(parts, connection)
+        account, token = authenticate(services, connection)
         _check_account(account, connection)
-        limit_account(parts, connection, account.id)
+        limit_account(services, connection, account.id)
         current_user.set(account.id)
         activity.note(account.id)
         return AuthenticationResult(user=account, auth=token)
@@ -67,49 +67,49 @@ def _recheck_token(scope: Scope) -> None:
     """Raises SignedOut. What the account may do is what it may now."""
     token = scope.get("auth")
     if isinstance(token, Token) and token.id != LOCAL:
-        parts: Parts = scope["litestar_app"].state.parts
-        check_still_in(parts, token)
-        scope["user"] = parts.accounts.accounts[token.account_id]
+        services: Services = scope["litestar_app"].state.services
+        check_still_in(services, token)
+        scope["user"] = services.accounts.accounts[token.account_id]
 
 
-def require_administrator(connection: ASGIConnection[Any, Account, Any, Any]) -> Parts:
-    """The server's parts, for an administrator. Raises Forbidden for anybody else."""
+def require_administrator(connection: ASGIConnection[Any, Account, Any, Any]) -> Services:
+    """The server's services, for an administrator. Raises Forbidden for anybody else."""
     if not connection.user.admin:
         raise Forbidden("This is for administrators of the server.")
-    parts: Parts = connection.app.state.parts
-    return parts
+    services: Services = connection.app.state.services
+    return services
 
 
-def authenticate(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Account, Token]:
+def authenticate(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Account, Token]:
     """The account and the credential of this request. Raises SignedOut, or Forbidden for a foreign page's request."""
     header = connection.headers.get("authorization", "")
     scheme, _, secret = header.partition(" ")
     if scheme.lower() == "local":
-        return _authenticate_local_command(parts, connection, secret)
+        return _authenticate_local_command(services, connection, secret)
     if scheme.lower() == "bearer" and secret:
-        found = find_token(parts, secret.strip(), "api")
+        found = find_token(services, secret.strip(), "api")
         if found is None:
             raise SignedOut(
                 "This token is unknown or revoked. `vademecum token create EMAIL` makes a new one."
             )
     else:
         cookie = connection.cookies.get(SESSION_COOKIE, "")
-        found = find_token(parts, cookie, "cookie") if cookie else None
+        found = find_token(services, cookie, "cookie") if cookie else None
         if found is not None:
-            _check_origin(parts, connection)
+            _check_origin(services, connection)
     if found is None:
         raise SignedOut("You are signed out here. What is on this device is safe; sign in to go on.")
-    return parts.accounts.accounts[found.account_id], found
+    return services.accounts.accounts[found.account_id], found
 
 
 def _authenticate_local_command(
-    parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], secret: str
+    services: Services, connection: ASGIConnection[Any, Any, Any, Any], secret: str
 ) -> tuple[Account, Token]:
     """A command on this machine, acting for the account named by `X-Vademecum-User` (an email, quoted), or as administrator."""
-    if not is_local_request(connection) or not local_auth.opens(parts.local_secret, secret):
+    if not is_local_request(connection) or not local_auth.opens(services.local_secret, secret):
         raise SignedOut("The local door is for commands on the server's own machine.")
     email = unquote(connection.headers.get("x-vademecum-user", ""))
-    account = parts.accounts.by_email(email) if email else LOCAL_ADMIN
+    account = services.accounts.by_email(email) if email else LOCAL_ADMIN
     if account is None:
         raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
     return account, Token(LOCAL, account.id, "api", "command line", "", "")
@@ -128,11 +128,11 @@ def session_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) 
 
 async def sign_in_cookies(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> list[Cookie]:
     """Return what a browser that signs in receives: its session and, unless it has one, the cookie of a known browser."""
-    parts: Parts = connection.app.state.parts
-    session = parts.accounts.tokens.get(digest(secret))
+    services: Services = connection.app.state.services
+    session = services.accounts.tokens.get(digest(secret))
     if session is None:  # signed out in this moment
         return [session_cookie(connection, secret)]
-    device = find_device_token(parts, connection)
+    device = find_device_token(services, connection)
     if device is not None and device.account_id == session.account_id:
         return [session_cookie(connection, secret)]
     return [session_cookie(connection, secret), await device_cookie(connection, session)]
@@ -140,7 +140,7 @@ async def sign_in_cookies(connection: ASGIConnection[Any, Any, Any, Any], secret
 
 async def device_cookie(connection: ASGIConnection[Any, Any, Any, Any], session: Token) -> Cookie:
     """Make the browser of this session a known one. Raise SignedOut if the session has ended."""
-    secret = await new_device(connection.app.state.parts, session)
+    secret = await new_device(connection.app.state.services, session)
     return _cookie(connection, secret, DEVICE_S, DEVICE_COOKIE)
 
 
@@ -176,15 +176,15 @@ async def renew_cookie(message: Message, scope: Scope) -> None:
     if headers.get("content-type", "").startswith("text/event-stream"):
         return
     connection: ASGIConnection[Any, Any, Any, Any] = ASGIConnection(scope)
-    if await keep_alive(connection.app.state.parts, token):
+    if await keep_alive(connection.app.state.services, token):
         _, value = session_cookie(connection, connection.cookies[SESSION_COOKIE]).to_encoded_header()
         headers.add("set-cookie", value.decode("latin-1"))
 
 
 def _is_secure(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     """Did the browser come by HTTPS? A trusted proxy has set the scheme before we see it."""
-    parts: Parts = connection.app.state.parts
-    return connection.scope.get("scheme") == "https" or parts.settings.origin.startswith("https:")
+    services: Services = connection.app.state.services
+    return connection.scope.get("scheme") == "https" or services.settings.origin.startswith("https:")
 
 
 def _check_account(account: Account, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
@@ -195,14 +195,14 @@ def _check_account(account: Account, connection: ASGIConnection[Any, Any, Any, A
         )
 
 
-def _check_origin(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
+def _check_origin(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
     """A cookie travels with requests that other sites cause: those carry their own Origin."""
     if connection.scope.get("method", "GET") in SAFE_METHODS:
         return
     origin = connection.headers.get("origin")
     if origin is None and connection.headers.get("sec-fetch-site") in (None, "same-origin", "none"):
         return
-    said, public = _split(origin or ""), urlsplit(parts.settings.origin)
+    said, public = _split(origin or ""), urlsplit(services.settings.origin)
     known = said.netloc != "" and said.netloc in (connection.headers.get("host", ""), public.netloc)
     # By plain HTTP anybody on the line can answer in our name, and have a page there write to us by HTTPS.
     is_secure = connection.scope.get("scheme") == "https" or (

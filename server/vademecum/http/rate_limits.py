@@ -12,47 +12,49 @@ from litestar.connection import ASGIConnection
 from vademecum.engines.duckdb.account_store import Token
 from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.tokens import find_token
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 SHARED_ADDRESS_FACTOR = 20  # times the budget of one address, for one that many people may share
 ALREADY_COUNTED = "vademecum.counted"  # in the scope of a request that the server makes of itself
 DEVICE_COOKIE = "vademecum-device"
 
 
-def limit_address(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
+def limit_address(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
     """Before it is known who asks, so that guessing secrets is bounded too."""
-    if _is_exempt(parts, connection):
+    if _is_exempt(services, connection):
         return
     kind = _kind(connection)
-    factor = SHARED_ADDRESS_FACTOR if is_shared(parts, connection) else 1
+    factor = SHARED_ADDRESS_FACTOR if is_shared(services, connection) else 1
     if kind == "sign_in":  # a known browser passes, also from an address that others use up
-        device = find_device_token(parts, connection)
+        device = find_device_token(services, connection)
         if device is None:
-            parts.limiter.take(kind, rate_limit_key(connection), factor)
+            services.limiter.take(kind, rate_limit_key(connection), factor)
         else:
-            parts.limiter.take(kind, f"device {device.id}")
+            services.limiter.take(kind, f"device {device.id}")
     else:
-        parts.limiter.take(kind, rate_limit_key(connection), factor)
+        services.limiter.take(kind, rate_limit_key(connection), factor)
 
 
-def limit_account(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], account_id: str) -> None:
+def limit_account(
+    services: Services, connection: ASGIConnection[Any, Any, Any, Any], account_id: str
+) -> None:
     """The same account from many addresses. Before the body is read."""
     kind = _kind(connection)
-    if kind != "sign_in" and not _is_exempt(parts, connection):
-        parts.limiter.take(kind, account_id)
+    if kind != "sign_in" and not _is_exempt(services, connection):
+        services.limiter.take(kind, account_id)
 
 
-def _is_exempt(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    return ALREADY_COUNTED in connection.scope or has_local_credential(parts, connection)
+def _is_exempt(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    return ALREADY_COUNTED in connection.scope or has_local_credential(services, connection)
 
 
-def has_local_credential(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+def has_local_credential(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     """Return whether a command of this machine asks."""
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
     return (
         scheme.lower() == "local"
         and is_local_request(connection)
-        and local_auth.opens(parts.local_secret, secret)
+        and local_auth.opens(services.local_secret, secret)
     )
 
 
@@ -66,16 +68,16 @@ def address_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     return connection.client.host if connection.client is not None else "127.0.0.1"
 
 
-def is_shared(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+def is_shared(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     """Return whether many people may have this address, because a proxy does not forward theirs."""
     address = address_of(connection)
-    return is_loopback(address) or parts.settings.is_proxy(address)
+    return is_loopback(address) or services.settings.is_proxy(address)
 
 
-def find_device_token(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> Token | None:
+def find_device_token(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> Token | None:
     """Return the device token of a browser that has signed in before. It lets nobody in."""
     cookie = connection.cookies.get(DEVICE_COOKIE, "")
-    return find_token(parts, cookie, "device") if cookie else None
+    return find_token(services, cookie, "device") if cookie else None
 
 
 def rate_limit_key(connection: ASGIConnection[Any, Any, Any, Any]) -> str:

@@ -11,7 +11,7 @@ def track_foreground(app: ASGIApp) -> ASGIApp:
     """Middleware. Nobody waits who still sends, however slowly, nor whose answer has begun: a stream may go on for days."""
 
     async def counted(scope: Scope, receive: Receive, send: Send) -> None:
-        request = _Request(scope["litestar_app"].state.parts.foreground)
+        request = _Request(scope["litestar_app"].state.services.foreground)
 
         async def receive_and_see() -> Any:
             if not request.sends:  # what is left to hear of is that it goes away: it is worked on meanwhile

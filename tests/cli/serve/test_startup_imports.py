@@ -19,7 +19,7 @@ from vademecum.services.accounts.accounts import ensure_owner
 from vademecum.settings import Settings
 
 async def pull(app):
-    headers = {"host": "localhost", "authorization": f"Local {app.state.parts.local_secret}", "x-vademecum-user": OWNER}
+    headers = {"host": "localhost", "authorization": f"Local {app.state.services.local_secret}", "x-vademecum-user": OWNER}
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
         "path": "/v1/sync/documents/0/pull", "raw_path": b"/v1/sync/documents/0/pull", "root_path": "",
@@ -36,7 +36,7 @@ async def pull(app):
 async def first_answer():
     app = create_app(Settings(data=Path(sys.argv[1])))
     async with app.lifespan():
-        await ensure_owner(app.state.parts)
+        await ensure_owner(app.state.services)
         await pull(app)
 
 asyncio.run(first_answer())

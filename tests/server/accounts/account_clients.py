@@ -14,7 +14,7 @@ OTHER = "staple of another kind"
 async def owner(h, base_url="http://test"):
     """The owner's browser, come in by the link that the first start prints."""
     client = browser(h, base_url=base_url)
-    link = await ensure_owner(h.parts)
+    link = await ensure_owner(h.services)
     entered = await client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
     assert entered.status_code == 303, entered.text
     return client
@@ -36,7 +36,7 @@ async def signed_in(h, email, password=PASSWORD, base_url="http://test"):
 async def at_browser(h, person):
     """The person, signed in at a browser: there tokens and first passwords are made."""
     client = browser(h)
-    client.cookies["vademecum"] = await new_cookie(h.parts, h.parts.accounts.accounts[person.id])
+    client.cookies["vademecum"] = await new_cookie(h.services, h.services.accounts.accounts[person.id])
     return Person(person.id, client)
 
 
@@ -65,4 +65,4 @@ async def streaming(h, call):
 
 async def passed_on(h, account_id):
     """Wait until the streams of an account have sent all that they had, and wait for more."""
-    await soon(lambda: all(one._queue._getters for one in h.parts.hub._subscriptions[account_id]))
+    await soon(lambda: all(one._queue._getters for one in h.services.hub._subscriptions[account_id]))

@@ -26,7 +26,7 @@ async def sign_in(h, email=EMAIL):
 
 async def arrive(h, email=EMAIL):
     """An account with a password, a browser that is signed in, and a token. Returns the person and the browser."""
-    account = await create(h.parts, email, "JIGGA", password=PASSWORD)
+    account = await create(h.services, email, "JIGGA", password=PASSWORD)
     client, answer = await sign_in(h, email)
     assert answer.status_code == 200, answer.text
     secret = (await client.post("/v1/tokens", json={"name": f"laptop of {email}"})).json()["secret"]
@@ -45,12 +45,12 @@ async def fill(person):
 
 def needles(h, person, blocks=()):
     """What may stand in no file afterwards: who it was, the secrets' hashes, the text, the vectors."""
-    account = h.parts.accounts.accounts[person.id]
+    account = h.services.accounts.accounts[person.id]
     found = {
         text: text.encode()
         for text in (account.email, CANARY[10:50], "xylophone-notes", f"laptop of {account.email}")
     }
-    found |= {f"hash of {t.kind}": t.hash.encode() for t in h.parts.accounts.tokens_of(person.id)}
+    found |= {f"hash of {t.kind}": t.hash.encode() for t in h.services.accounts.tokens_of(person.id)}
     if account.password:
         found["password"] = account.password.encode()
     for row in blocks:
@@ -91,7 +91,7 @@ def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
             await fill(ada)
             await bob.upload("roses.txt", "Roses are planted in the garden every spring.")
             for person in (ada, bob):
-                await h.parts.backstage.jobs["embed"].settle(person.id)
+                await h.services.backstage.jobs["embed"].settle(person.id)
             assert (await ada.search("xylophone"))["results"] and (await bob.search("roses"))["results"]
             bobs = await h.everything(bob)
             wanted = needles(h, ada, await ada.pull("vectorEmbeddings"))
@@ -114,7 +114,7 @@ def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
             await h.settle(bob)
         assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
         async with house(tmp_path) as h:
-            assert [a.email for a in h.parts.accounts.accounts.values()] == ["bob@other.example"]
+            assert [a.email for a in h.services.accounts.accounts.values()] == ["bob@other.example"]
             again = browser(h)
             again.headers.update(ada.client.headers)
             refused(await again.get("/v1/me"), 401, "SIGNED_OUT")
@@ -149,7 +149,7 @@ def test_leaving_needs_the_sentence(tmp_path):
 def test_an_administrator_who_removes_an_account_erases_as_much(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=60) as h:
-            link = await ensure_owner(h.parts)  # on a new data folder, so before Ada
+            link = await ensure_owner(h.services)  # on a new data folder, so before Ada
             ada, _ = await arrive(h)
             await fill(ada)
             await ada.search("xylophone")
@@ -190,7 +190,7 @@ def test_who_leaves_while_devices_are_writing_leaves_nothing(tmp_path):
                 answers = await asyncio.wait_for(asyncio.gather(*calls), 60)
                 assert not [a.text for a in answers if a.status_code == 500]
                 await h.settle(ada)
-                assert ada.id not in h.parts.accounts.accounts
+                assert ada.id not in h.services.accounts.accounts
                 assert (left_on_disk(tmp_path, wanted), paths_of(tmp_path, ada.id)) == (set(), [])
 
     run(scenario)
@@ -217,7 +217,7 @@ def test_leaving_ends_the_open_streams(tmp_path):
             await h.streams(1)
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             assert (await asyncio.wait_for(stream, 60)).status_code == 200
-            assert h.parts.hub.count() == 0
+            assert h.services.hub.count() == 0
 
     run(scenario)
 
@@ -230,7 +230,7 @@ def test_the_address_can_come_back_and_finds_nothing(tmp_path):
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             again, _ = await arrive(h)
             assert again.id != ada.id
-            assert await h.everything(again) == {name: [] for name in h.parts.registry.synced}
+            assert await h.everything(again) == {name: [] for name in h.services.registry.synced}
             late = document(again.id, "d1", activeSessions=["s1"])
             assert await again.push("documents", late) == [], "nothing is remembered against it"
 
@@ -244,11 +244,11 @@ def test_no_backup_brings_back_who_has_left(tmp_path):
             bob, _ = await arrive(h, "bob@other.example")
             await fill(ada)
             await bob.push("facts", fact("f1"))
-            await backup(h.parts, tmp_path / "copy")
+            await backup(h.services, tmp_path / "copy")
             wanted = needles(h, ada)
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
-            await restore(h.parts, tmp_path / "copy")
-            assert ada.id not in h.parts.accounts.accounts
+            await restore(h.services, tmp_path / "copy")
+            assert ada.id not in h.services.accounts.accounts
             refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
             refused((await sign_in(h))[1], 401, "SIGNED_OUT")
             assert paths_of(tmp_path / "data", ada.id) == []

@@ -38,11 +38,11 @@ NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1)}}
 def test_an_account_that_is_there_loses_no_event_when_it_is_added_once_more(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
-            await remove(h.parts, await create(h.parts, EMAIL, "FREE"))
-            await create(h.parts, EMAIL, "FREE")
+            await remove(h.services, await create(h.services, EMAIL, "FREE"))
+            await create(h.services, EMAIL, "FREE")
             folder = spooled(h, EMAIL, event("waits"))
             with pytest.raises(Conflict, match="Nothing was changed"):
-                await create(h.parts, EMAIL, "FREE")
+                await create(h.services, EMAIL, "FREE")
             assert len(list(folder.glob("*.json"))) == 1
 
     run(scenario)
@@ -66,13 +66,13 @@ def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> Non
 def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
-            old = await create(h.parts, EMAIL, "FREE")
+            old = await create(h.services, EMAIL, "FREE")
             # and its file could not be written
-            await h.parts.accounts.block(old.id, lambda one: note_left(tmp_path, one.id, one.email))
-            new = await create(h.parts, EMAIL, "FREE")
+            await h.services.accounts.block(old.id, lambda one: note_left(tmp_path, one.id, one.email))
+            new = await create(h.services, EMAIL, "FREE")
             folder = spooled(h, EMAIL, event("waits"))
         async with house(tmp_path, **NO_ROOM) as h:
-            assert h.parts.accounts.by_email(EMAIL) == new and not h.parts.accounts.exists(old.id)
+            assert h.services.accounts.by_email(EMAIL) == new and not h.services.accounts.exists(old.id)
             assert len(list(folder.glob("*.json"))) == 1
 
     run(scenario)
@@ -120,11 +120,11 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
                 await person.push("facts", fact("f1"))
                 ids.append(person.id)
             for gone in ids[:2]:
-                note_left(tmp_path, gone, h.parts.accounts.accounts[gone].email)
+                note_left(tmp_path, gone, h.services.accounts.accounts[gone].email)
 
     async def start() -> None:
         async with house(tmp_path) as h:
-            assert set(h.parts.accounts.accounts) == set(ids[2:])
+            assert set(h.services.accounts.accounts) == set(ids[2:])
 
     def there() -> list[bool]:
         return [user_folder(tmp_path, account_id).exists() for account_id in ids]
@@ -196,38 +196,38 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
 
     async def before() -> None:
         async with house(data) as h:
-            ada, bob = await h.person(), await create(h.parts, EMAIL, "FREE")
+            ada, bob = await h.person(), await create(h.services, EMAIL, "FREE")
             ids.extend((ada.id, bob.id))
-            await backup(h.parts, saved)
-            await remove(h.parts, bob)
+            await backup(h.services, saved)
+            await remove(h.services, bob)
 
     async def unsure() -> None:
         with capture_logs() as logs:
             async with house(data) as h:
-                assert set(h.parts.accounts.accounts) == {ids[0]}, "it starts, with all who are here"
+                assert set(h.services.accounts.accounts) == {ids[0]}, "it starts, with all who are here"
                 with pytest.raises(Broken, match="mended"):
-                    await restore(h.parts, saved)
+                    await restore(h.services, saved)
                 folder = spooled(h, EMAIL, event("waits"))
                 with pytest.raises(Broken, match="mended"):
-                    await create(h.parts, EMAIL, "FREE")
+                    await create(h.services, EMAIL, "FREE")
 
                 async def is_told() -> bool:
-                    await h.parts.spool.take_up()
+                    await h.services.spool.take_up()
                     (waiting,) = spool_files.waiting(folder.parent)
                     assert waiting.events == 1
                     return "mended" in waiting.why
 
                 await soon(is_told)  # the server may be at it itself
-                assert set(h.parts.accounts.accounts) == {ids[0]}
-                await create(h.parts, "eve@example.org", "FREE")
+                assert set(h.services.accounts.accounts) == {ids[0]}
+                await create(h.services, "eve@example.org", "FREE")
         assert "it is not known who has left" in [log["event"] for log in logs]
         async with house(data):  # with events that wait
             pass
 
     async def mended() -> None:
         async with house(data) as h:
-            await restore(h.parts, saved)
-            assert ids[1] not in h.parts.accounts.accounts
+            await restore(h.services, saved)
+            assert ids[1] not in h.services.accounts.accounts
             assert not (data / "spool" / EMAIL).exists()
 
     run(before)
@@ -251,20 +251,20 @@ def test_email_leaves_the_accounts_file_though_the_folder_stays(
 
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            bob = await create(h.parts, EMAIL, "FREE")
-            removing, failures = h.parts.users.remove, [Broken("The folder could not be erased.")] * 2
+            bob = await create(h.services, EMAIL, "FREE")
+            removing, failures = h.services.users.remove, [Broken("The folder could not be erased.")] * 2
 
             async def failing(user_id: str) -> None:
                 if failures:
                     raise failures.pop()
                 await removing(user_id)
 
-            monkeypatch.setattr(h.parts.users, "remove", failing)
+            monkeypatch.setattr(h.services.users, "remove", failing)
             assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
             with pytest.raises(Broken, match="could not be erased"):
-                await remove(h.parts, bob)
+                await remove(h.services, bob)
             assert scan(tmp_path, [EMAIL.encode()]) == 0
-            await soon(lambda: not h.parts.backstage.leaving.is_asked(bob.id))
+            await soon(lambda: not h.services.backstage.leaving.is_asked(bob.id))
             assert not failures, "it is tried again without a restart"
 
     run(scenario)
@@ -278,13 +278,13 @@ def test_start_erases_the_email_that_a_stop_left_in_the_accounts_file(
 
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            bob = await create(h.parts, EMAIL, "FREE")
+            bob = await create(h.services, EMAIL, "FREE")
             for number in range(OTHERS):
-                await create(h.parts, f"person{number}@example.org", "FREE")
-            await h.parts.accounts.block(bob.id, lambda one: note_left(tmp_path, one.id, one.email))
+                await create(h.services, f"person{number}@example.org", "FREE")
+            await h.services.accounts.block(bob.id, lambda one: note_left(tmp_path, one.id, one.email))
             if is_marked:
-                h.parts.backstage.leaving.ask(bob.id)
-            await h.parts.accounts.remove_account(bob.id)
+                h.services.backstage.leaving.ask(bob.id)
+            await h.services.accounts.remove_account(bob.id)
         assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
         async with house(tmp_path):
             assert scan(tmp_path, [EMAIL.encode()]) == 0
@@ -297,7 +297,7 @@ def test_marker_alone_erases_no_account(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
-            leaving = h.parts.backstage.leaving
+            leaving = h.services.backstage.leaving
             assert leaving is not None
             await leaving.run_now(ada.id)
             assert (await ada.live("facts")).keys() == {"f1"}

@@ -30,8 +30,10 @@ def test_the_first_start_makes_a_local_owner_who_may_do_all(tmp_path):
             assert (me["tier"], me["admin"]) == ("JIGGA", True)
             assert [a["userId"] for a in (await boss.get("/v1/accounts")).json()] == [me["userId"]]
         async with house(tmp_path) as h:
-            assert await ensure_owner(h.parts) is None, "the owner is signed in: no second link is handed out"
-            assert len(h.parts.accounts.accounts) == 1
+            assert await ensure_owner(h.services) is None, (
+                "the owner is signed in: no second link is handed out"
+            )
+            assert len(h.services.accounts.accounts) == 1
 
     run(scenario)
 
@@ -40,12 +42,12 @@ def test_what_is_for_administrators_is_refused_to_others_and_changes_nothing(tmp
     async def scenario():
         async with house(tmp_path) as h:
             bob = await h.person("FREE")
-            before = dict(h.parts.accounts.accounts)
+            before = dict(h.services.accounts.accounts)
             for method, path, body in ADMIN_CALLS:
                 refused(await bob.call(method, path.format(bob.id), json=body), 403, "FORBIDDEN")
                 answer = await browser(h).request(method, path.format(bob.id), json=body)
                 refused(answer, 401, "SIGNED_OUT")
-                assert h.parts.accounts.accounts == before
+                assert h.services.accounts.accounts == before
 
     run(scenario)
 
@@ -112,7 +114,7 @@ def test_what_is_no_address_is_refused(tmp_path):
                 refused(
                     await boss.post("/v1/accounts", json={"email": email, "tier": "FREE"}), 400, "BAD_REQUEST"
                 )
-            assert len(h.parts.accounts.accounts) == 1
+            assert len(h.services.accounts.accounts) == 1
 
     run(scenario)
 
@@ -127,9 +129,9 @@ def test_an_account_that_is_removed_does_not_come_back_by_a_change_under_way(tmp
                 calls.insert(number % 4, boss.delete(f"/v1/accounts/{bob}"))
                 answers = await asyncio.gather(*calls)
                 assert {a.status_code for a in answers} <= {200, 404}
-                assert bob not in h.parts.accounts.accounts
+                assert bob not in h.services.accounts.accounts
         async with house(tmp_path) as h:
-            assert [a.email for a in h.parts.accounts.accounts.values()] == ["owner@localhost"]
+            assert [a.email for a in h.services.accounts.accounts.values()] == ["owner@localhost"]
 
     run(scenario)
 
@@ -171,14 +173,14 @@ def test_one_account_is_found_by_its_email_and_no_other_is_opened(tmp_path):
             boss, ada = await owner(h), await h.person()
             made = await account(boss, "José@example.org", password=None)
             await ada.push("sessions", session("s1"))
-            async with h.parts.users.detached(ada.id):
+            async with h.services.users.detached(ada.id):
                 pass
             for email in ("José@example.org", "jose\u0301@EXAMPLE.org", " josé@example.org"):
                 answer = await boss.get("/v1/accounts", params={"email": email})
                 assert answer.json() == [made], email
             for email in ("nobody@example.org", ""):
                 assert (await boss.get("/v1/accounts", params={"email": email})).json() == []
-            assert h.parts.users.attached_stores() == []
+            assert h.services.users.attached_stores() == []
 
     run(scenario)
 
@@ -192,20 +194,20 @@ def test_the_only_administrator_stays_while_others_are_here_and_may_make_another
             boss = await owner(h)
             me = (await boss.get("/v1/me")).json()["userId"]
             bob = (await account(boss, "bob@example.org"))["userId"]
-            before = dict(h.parts.accounts.accounts)
+            before = dict(h.services.accounts.accounts)
             for asked in (
                 boss.delete(f"/v1/accounts/{me}"),
                 boss.request("DELETE", "/v1/me", json=LEAVE),
             ):
                 said = refused(await asked, 409, "CONFLICT")["detail"]
                 assert "the only administrator" in said and "vademecum user admin" in said
-                assert h.parts.accounts.accounts == before
+                assert h.services.accounts.accounts == before
             with pytest.raises(Conflict, match="the only administrator"):
-                await change_admin(h.parts, before[me], admin=False)
+                await change_admin(h.services, before[me], admin=False)
             body = {"userId": bob, "admin": True}
             refused(await boss.post("/v1/local/administrator", json=body), 403, "FORBIDDEN")
-            assert h.parts.accounts.accounts == before
-            await change_admin(h.parts, before[bob], admin=True)
+            assert h.services.accounts.accounts == before
+            await change_admin(h.services, before[bob], admin=True)
             assert (await boss.request("DELETE", "/v1/me", json=LEAVE)).json() == {"deleted": 1}
             client = await signed_in(h, "bob@example.org")
             assert [one["userId"] for one in (await client.get("/v1/accounts")).json()] == [bob]
@@ -218,17 +220,17 @@ def test_of_two_administrators_who_go_at_once_one_stays(tmp_path):
         async with house(tmp_path) as h:
             boss = await owner(h)
             await account(boss, "ada@example.org", password=None)
-            me = h.parts.accounts.by_email("owner@localhost")
+            me = h.services.accounts.by_email("owner@localhost")
             for turn in range(4):
                 made = await account(boss, f"bob{turn}@example.org", password=None)
-                bob = await change_admin(h.parts, h.parts.accounts.accounts[made["userId"]], admin=True)
-                ways = [remove(h.parts, bob), change_admin(h.parts, me, admin=False)]
+                bob = await change_admin(h.services, h.services.accounts.accounts[made["userId"]], admin=True)
+                ways = [remove(h.services, bob), change_admin(h.services, me, admin=False)]
                 ended = await asyncio.gather(*(ways if turn % 2 else reversed(ways)), return_exceptions=True)
                 assert [type(one) for one in ended].count(Conflict) == 1
-                assert [one.admin for one in h.parts.accounts.accounts.values()].count(True) == 1
-                await change_admin(h.parts, me, admin=True)
-                if h.parts.accounts.exists(bob.id):
-                    await change_admin(h.parts, bob, admin=False)
+                assert [one.admin for one in h.services.accounts.accounts.values()].count(True) == 1
+                await change_admin(h.services, me, admin=True)
+                if h.services.accounts.exists(bob.id):
+                    await change_admin(h.services, bob, admin=False)
 
     run(scenario)
 
@@ -238,7 +240,7 @@ def test_the_very_last_account_may_go_and_the_next_start_makes_an_owner(tmp_path
         async with house(tmp_path) as h:
             boss = await owner(h)
             assert (await boss.request("DELETE", "/v1/me", json=LEAVE)).json() == {"deleted": 1}
-            assert not h.parts.accounts.accounts
+            assert not h.services.accounts.accounts
         async with house(tmp_path) as h:
             assert (await (await owner(h)).get("/v1/me")).json()["admin"]
 
@@ -253,10 +255,15 @@ def test_where_nobody_administers_the_next_start_gives_the_owner_back(tmp_path):
             ada = await h.person()
             boss = await owner(h)
             assert len((await boss.get("/v1/accounts")).json()) == 2
-            found = h.parts.accounts.by_email("owner@localhost")
-            await h.parts.accounts.change_account(found.id, lambda a: msgspec.structs.replace(a, admin=False))
+            found = h.services.accounts.by_email("owner@localhost")
+            await h.services.accounts.change_account(
+                found.id, lambda a: msgspec.structs.replace(a, admin=False)
+            )
         async with house(tmp_path) as h:
-            await ensure_owner(h.parts)
-            assert h.parts.accounts.accounts[found.id].admin and not h.parts.accounts.accounts[ada.id].admin
+            await ensure_owner(h.services)
+            assert (
+                h.services.accounts.accounts[found.id].admin
+                and not h.services.accounts.accounts[ada.id].admin
+            )
 
     run(scenario)

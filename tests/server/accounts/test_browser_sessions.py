@@ -18,7 +18,7 @@ class Days:
     """The server's clock, moved on by whole days."""
 
     def __init__(self, h):
-        self._parts, self._clock = h.parts, h.parts.clock
+        self._parts, self._clock = h.services, h.services.clock
 
     def now(self, day):
         moment = later(self._clock(), day * DAY)
@@ -27,15 +27,15 @@ class Days:
 
 async def signed_in(h, address="127.0.0.1"):
     """A browser's client, and the Set-Cookie that let it in."""
-    if h.parts.accounts.by_email(EMAIL) is None:
-        await create(h.parts, EMAIL, "JIGGA", password=PASSWORD)
+    if h.services.accounts.by_email(EMAIL) is None:
+        await create(h.services, EMAIL, "JIGGA", password=PASSWORD)
     client = browser(h, address)
     entered = await attempt(client)
     return client, entered.headers.get_list("set-cookie")[0]
 
 
 def token_of(h, client):
-    return find_token(h.parts, client.cookies["vademecum"], "cookie")
+    return find_token(h.services, client.cookies["vademecum"], "cookie")
 
 
 def test_a_browser_that_is_used_stays_signed_in_for_years_by_few_writes(tmp_path):
@@ -95,8 +95,8 @@ def test_a_burst_of_requests_moves_a_cookie_on_once(tmp_path):
             client, _ = await signed_in(h)
             Days(h).now(45)
             writes = []
-            execute = h.parts.accounts._execute
-            h.parts.accounts._execute = lambda works: (writes.append(works), execute(works))[1]
+            execute = h.services.accounts._execute
+            h.services.accounts._execute = lambda works: (writes.append(works), execute(works))[1]
             answers = await asyncio.gather(*(client_like(h, client).get("/v1/me") for _ in range(20)))
             assert [a.status_code for a in answers] == [200] * 20
             assert (len(writes), sum("set-cookie" in a.headers for a in answers)) == (1, 1)
@@ -113,10 +113,10 @@ def test_a_cookie_that_has_expired_is_not_revived(tmp_path):
             for _ in range(2):
                 answer = await client.get("/v1/me")
                 assert answer.status_code == 401 and "set-cookie" not in answer.headers
-            assert not await keep_alive(h.parts, before), (
+            assert not await keep_alive(h.services, before), (
                 "not by a request that began before it expired, either"
             )
-            assert h.parts.accounts.tokens[before.hash] == before
+            assert h.services.accounts.tokens[before.hash] == before
 
     run(scenario)
 
@@ -127,11 +127,11 @@ def test_a_cookie_that_is_revoked_while_it_is_moved_on_stays_revoked(tmp_path):
             client, _ = await signed_in(h)
             token = token_of(h, client)
             Days(h).now(45)
-            accounts = h.parts.accounts
+            accounts = h.services.accounts
             with accounts._lock:  # the write is under way
                 request = asyncio.create_task(client.get("/v1/me"))
                 await soon(lambda: accounts._turn.locked())
-                revoking = asyncio.create_task(sign_out(h.parts, token))
+                revoking = asyncio.create_task(sign_out(h.services, token))
                 await asyncio.sleep(0.05)
             answer = await request
             await revoking
@@ -163,8 +163,8 @@ def test_a_stream_does_not_move_a_cookie_on(tmp_path):
             Days(h).now(45)
             for path in ("/v1/sync/stream", "/v1/sync/facts/0/pullStream"):
                 stream = asyncio.create_task(client.get(path))
-                await soon(lambda: h.parts.hub.count())
-                h.parts.hub.close_user(before.account_id)
+                await soon(lambda: h.services.hub.count())
+                h.services.hub.close_user(before.account_id)
                 answer = await stream
                 assert answer.status_code == 200 and "set-cookie" not in answer.headers
             assert token_of(h, client) == before
@@ -176,17 +176,17 @@ def test_tokens_and_links_are_never_moved_on(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            account = h.parts.accounts.accounts[ada.id]
-            link = (await new_link(h.parts, account)).partition("link=")[2]
-            ends = later(h.parts.clock(), 50 * DAY)
-            brief = {"Authorization": f"Bearer {await issue(h.parts, account, 'api', 'brief', ends)}"}
-            tokens = dict(h.parts.accounts.tokens)
+            account = h.services.accounts.accounts[ada.id]
+            link = (await new_link(h.services, account)).partition("link=")[2]
+            ends = later(h.services.clock(), 50 * DAY)
+            brief = {"Authorization": f"Bearer {await issue(h.services, account, 'api', 'brief', ends)}"}
+            tokens = dict(h.services.accounts.tokens)
             Days(h).now(45)
             for headers in ({}, brief):
                 answer = await ada.call("GET", "/v1/me", headers=headers)
                 assert answer.status_code == 200 and "set-cookie" not in answer.headers
             await browser(h).get("/v1/sign-in", params={"link": link})
-            assert h.parts.accounts.tokens == tokens
+            assert h.services.accounts.tokens == tokens
 
     run(scenario)
 
@@ -197,15 +197,17 @@ def test_expired_cookies_and_links_are_forgotten_while_the_server_runs(tmp_path,
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            account = h.parts.accounts.accounts[ada.id]
-            await new_link(h.parts, account)
+            account = h.services.accounts.accounts[ada.id]
+            await new_link(h.services, account)
             await signed_in(h)
             await asyncio.sleep(0.1)
-            kinds = sorted(t.kind for t in h.parts.accounts.tokens.values())
+            kinds = sorted(t.kind for t in h.services.accounts.tokens.values())
             assert kinds == ["api", "cookie", "device", "link"], "what has not expired stays"
             Days(h).now(366)  # the cookie of a known browser lasts a year
-            await soon(lambda: len(h.parts.accounts.tokens) <= 1)
+            await soon(lambda: len(h.services.accounts.tokens) <= 1)
         async with house(tmp_path) as h:
-            assert [t.kind for t in h.parts.accounts.tokens.values()] == ["api"], "the file forgot them too"
+            assert [t.kind for t in h.services.accounts.tokens.values()] == ["api"], (
+                "the file forgot them too"
+            )
 
     run(scenario)

@@ -74,7 +74,7 @@ def test_old_hash_of_the_bytes_as_typed_is_rehashed(tmp_path):
             async def store(typed):
                 old = sign_in._hasher.hash(typed)
                 change = lambda now: msgspec.structs.replace(now, password=old)  # noqa: E731
-                await h.parts.accounts.change_account(made["userId"], change)
+                await h.services.accounts.change_account(made["userId"], change)
                 return old
 
             await store(DECOMPOSED)
@@ -85,7 +85,7 @@ def test_old_hash_of_the_bytes_as_typed_is_rehashed(tmp_path):
             await signed_in(h, EMAIL, COMPOSED)
             old = await store("with a\ttab in it")  # valid in old versions: stays as it is
             await signed_in(h, EMAIL, "with a\ttab in it")
-            assert h.parts.accounts.accounts[made["userId"]].password == old
+            assert h.services.accounts.accounts[made["userId"]].password == old
 
     run(scenario)
 
@@ -131,6 +131,6 @@ def test_address_that_passes_for_another_is_refused(tmp_path, email):
             boss = await owner(h)
             answer = await boss.post("/v1/accounts", json={"email": email, "tier": "FREE"})
             refused(answer, 400, "BAD_REQUEST")
-            assert len(h.parts.accounts.accounts) == 1
+            assert len(h.services.accounts.accounts) == 1
 
     run(scenario)

@@ -57,13 +57,13 @@ def test_no_crash_leaves_a_new_password_beside_the_browsers_of_the_old_one(tmp_p
             boss = await owner(h)
             await account(boss, "ada@example.org")
             here, there = await signed_in(h, "ada@example.org"), await signed_in(h, "ada@example.org")
-            execute = h.parts.accounts._execute
+            execute = h.services.accounts._execute
 
             async def killed(works):
                 await execute(works)
                 raise Killed
 
-            monkeypatch.setattr(h.parts.accounts, "_execute", killed)
+            monkeypatch.setattr(h.services.accounts, "_execute", killed)
             with suppress(Killed):
                 await here.post("/v1/password", json={"new": OTHER, "current": PASSWORD})
             monkeypatch.undo()
@@ -120,7 +120,7 @@ def test_a_stream_gives_nothing_more_once_its_sign_in_has_ended(tmp_path):
                 await ada.push("facts", fact(f"{name}-after"))
                 heard = (await asyncio.wait_for(stream, 60)).text
                 assert f"{name}-before" in heard and f"{name}-after" not in heard
-                assert h.parts.hub.count() == 0
+                assert h.services.hub.count() == 0
 
             async def changed_elsewhere(_):
                 other = await signed_in(h, "ada@example.org")
@@ -149,13 +149,13 @@ def test_a_password_changed_at_the_same_moment_undoes_no_decision_of_an_administ
                 await asyncio.sleep(0.005)
                 assert (await call(f"/v1/accounts/{made}")).status_code == 200
                 await task
-                return h.parts.accounts.accounts.get(made)
+                return h.services.accounts.accounts.get(made)
 
             lowered = await meanwhile("a@example.org", lambda path: boss.patch(path, json={"tier": "FREE"}))
             assert lowered.tier == "FREE"
             assert await meanwhile("b@example.org", boss.delete) is None, "the removed account came back"
         async with house(tmp_path) as h:
-            assert {a.email: a.tier for a in h.parts.accounts.accounts.values()} == {
+            assert {a.email: a.tier for a in h.services.accounts.accounts.values()} == {
                 "owner@localhost": "JIGGA",
                 "a@example.org": "FREE",
             }

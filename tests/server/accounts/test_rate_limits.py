@@ -38,7 +38,7 @@ CLASSES = {
 def stopped_clock(h):
     """The limiter's seconds stand still unless the test moves them."""
     seconds = [0.0]
-    h.parts.limiter = Limiter(h.parts.settings.rates, lambda: seconds[0])
+    h.services.limiter = Limiter(h.services.settings.rates, lambda: seconds[0])
     return seconds
 
 
@@ -65,8 +65,8 @@ def limited(answer):
 def command(h, person):
     """The person, as a command of the server's machine acts for them: no limit holds."""
     client = browser(h)
-    email = h.parts.accounts.accounts[person.id].email
-    client.headers.update({"Authorization": f"Local {h.parts.local_secret}", "X-Vademecum-User": email})
+    email = h.services.accounts.accounts[person.id].email
+    client.headers.update({"Authorization": f"Local {h.services.local_secret}", "X-Vademecum-User": email})
     return Person(person.id, client)
 
 
@@ -123,7 +123,7 @@ def test_shared_address_has_twenty_budgets_and_an_account_one(tmp_path, address)
                 for _ in range(20 * 3 - 4):
                     assert (await strangers.get("/health")).status_code == 200
                 limited(await strangers.get("/health"))
-            assert h.parts.limiter.crowded == {address}
+            assert h.services.limiter.crowded == {address}
 
     run(scenario)
 
@@ -184,7 +184,7 @@ def test_every_route_counts_and_a_refused_one_too(tmp_path):
                 assert (await client.get("/v1/documents/nope")).status_code == 404
             for path in ("/v1/me", "/v1/sync/facts/0/pull", "/v1/sync/stream", "/v1/sync/facts/0/pullStream"):
                 limited(await client.get(path))
-            assert h.parts.hub.count() == 0
+            assert h.services.hub.count() == 0
 
     run(scenario)
 
@@ -214,7 +214,7 @@ def test_a_thousand_addresses_do_not_forget_the_one_that_is_held_up(tmp_path):
                 await client.get("/health")
             limited(await client.get("/health"))
             for number in range(1000):
-                h.parts.limiter.take("read", f"192.0.{number // 250}.{number % 250}")
+                h.services.limiter.take("read", f"192.0.{number // 250}.{number % 250}")
             limited(await client.get("/health"))
 
     run(scenario)

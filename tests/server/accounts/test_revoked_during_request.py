@@ -47,7 +47,7 @@ async def no_hashing():
 
 
 def names_of_tokens(h, account_id):
-    return {t.name for t in h.parts.accounts.tokens_of(account_id) if t.kind == "api"}
+    return {t.name for t in h.services.accounts.tokens_of(account_id) if t.kind == "api"}
 
 
 def test_a_request_begun_with_a_stolen_cookie_gives_no_token_once_the_password_is_changed(tmp_path):
@@ -102,11 +102,11 @@ def test_a_request_is_carried_out_with_the_rights_of_the_moment_when_all_of_it_i
         async with house(tmp_path) as h:
             boss = await owner(h)
             made = await account(boss, "ada@example.org", tier="JIGGA")
-            await h.parts.accounts.change_account(made["userId"], lambda a: _with(a, admin=True))
+            await h.services.accounts.change_account(made["userId"], lambda a: _with(a, admin=True))
             ada = await signed_in(h, "ada@example.org")
             body = b'{"email": "mine@example.org", "tier": "FREE"}'
             async with held(ada, "POST", "/v1/accounts", body) as answer:
-                await h.parts.accounts.change_account(made["userId"], lambda a: _with(a, admin=False))
+                await h.services.accounts.change_account(made["userId"], lambda a: _with(a, admin=False))
             refused(answer.result(), 403, "FORBIDDEN")
             row = b'{"query": "what sings?", "sessionId": "s1"}'
             async with held(ada, "POST", "/v1/search", row) as answer:
@@ -161,7 +161,7 @@ def test_a_password_that_is_being_set_when_the_account_is_reset_is_not_set(tmp_p
                 await soon(somebody_waits)
                 link = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
             refused(await task, 401, "SIGNED_OUT")
-            assert h.parts.accounts.accounts[ada].password is None
+            assert h.services.accounts.accounts[ada].password is None
             entered = await browser(h).post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
             assert entered.status_code == 303, "the new link is as good as before"
 
@@ -176,7 +176,7 @@ def test_a_link_that_is_being_used_when_the_account_is_reset_lets_nobody_in(tmp_
             reset = {"resetPassword": True}
             link = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
             client = browser(h)
-            turn = h.parts.accounts._turn
+            turn = h.services.accounts._turn
             async with turn:
                 using = asyncio.create_task(
                     client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})

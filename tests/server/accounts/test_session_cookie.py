@@ -81,7 +81,7 @@ def test_a_write_that_another_site_causes_is_refused_with_the_cookie_but_not_wit
             for method, path, more in writes:
                 refused(await boss.request(method, path, headers=headers, **more), 403, "FORBIDDEN")
             assert await ada.pull("sessions") == [] and len((await ada.call("GET", "/v1/tokens")).json()) == 1
-            assert h.parts.accounts.accounts[ada.id].password is None
+            assert h.services.accounts.accounts[ada.id].password is None
             # the same with a token, and with the cookie from the page itself
             pushed = await ada.call("POST", "/v1/sync/sessions/0/push", json=[row], headers=headers)
             assert (pushed.status_code, pushed.json()) == (200, [])

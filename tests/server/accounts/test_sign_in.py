@@ -37,7 +37,7 @@ class Clock:
 
     def __init__(self, h):
         self.now = 1000.0
-        h.parts.limiter = Limiter(h.parts.settings.rates, lambda: self.now)
+        h.services.limiter = Limiter(h.services.settings.rates, lambda: self.now)
 
     def wait(self, seconds):
         self.now += float(seconds)
@@ -49,7 +49,7 @@ class Clock:
 def test_a_sign_in_link_works_once(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            link = await ensure_owner(h.parts)
+            link = await ensure_owner(h.services)
             first, second = browser(h), browser(h)
             for _ in range(2):  # looking at it, as a mail program does, does not use it up
                 page = await first.get(link)
@@ -66,7 +66,7 @@ def test_a_sign_in_link_works_once(tmp_path):
 def test_a_sign_in_link_works_once_also_when_several_use_it_at_once(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            link = await ensure_owner(h.parts)
+            link = await ensure_owner(h.services)
             answers = await asyncio.gather(*(follow(browser(h), link) for _ in range(5)))
             assert sorted(a.status_code for a in answers) == [303, 401, 401, 401, 401]
 
@@ -76,14 +76,14 @@ def test_a_sign_in_link_works_once_also_when_several_use_it_at_once(tmp_path):
 def test_a_sign_in_link_expires_after_fifteen_minutes(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            server_clock = h.parts.clock
+            server_clock = h.services.clock
             for minutes, status in ((14, 303), (16, 401)):
-                link = await ensure_owner(h.parts)
-                h.parts.clock = lambda minutes=minutes: later(server_clock(), minutes)
+                link = await ensure_owner(h.services)
+                h.services.clock = lambda minutes=minutes: later(server_clock(), minutes)
                 client = browser(h)
                 assert (await follow(client, link)).status_code == status
                 await client.post("/v1/sign-out")
-                h.parts.clock = server_clock
+                h.services.clock = server_clock
 
     run(scenario)
 
@@ -93,13 +93,13 @@ def test_a_browser_is_signed_out_after_ninety_days_without_use(tmp_path):
 
     async def scenario():
         async with house(tmp_path) as h:
-            server_clock = h.parts.clock
+            server_clock = h.services.clock
             client = browser(h)
-            entered = await follow(client, await ensure_owner(h.parts))
+            entered = await follow(client, await ensure_owner(h.services))
             days = int(entered.headers["set-cookie"].partition("Max-Age=")[2].partition(";")[0]) / 86_400
             headers = {"Cookie": f"vademecum={client.cookies['vademecum']}"}
             for day, status in ((days + 1, 401), (days - 1, 200)):
-                h.parts.clock = lambda day=day: later(server_clock(), day * 1440)
+                h.services.clock = lambda day=day: later(server_clock(), day * 1440)
                 assert (await browser(h).get("/v1/me", headers=headers)).status_code == status
 
     run(scenario)
@@ -108,7 +108,7 @@ def test_a_browser_is_signed_out_after_ninety_days_without_use(tmp_path):
 def test_a_link_is_no_token_and_no_cookie(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            secret = (await ensure_owner(h.parts)).partition("link=")[2]
+            secret = (await ensure_owner(h.services)).partition("link=")[2]
             client = browser(h)
             bearer = {"Authorization": f"Bearer {secret}"}
             refused(await client.get("/v1/me", headers=bearer), 401, "SIGNED_OUT")
@@ -138,7 +138,7 @@ HTML = {"Accept": "text/html,application/xhtml+xml"}
 def test_the_page_says_as_whom_a_link_signs_in(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            link = await ensure_owner(h.parts)
+            link = await ensure_owner(h.services)
             page = await browser(h).get(link)
             assert "as <b>owner@localhost</b> (administrator), once." in page.text
 
@@ -148,11 +148,11 @@ def test_the_page_says_as_whom_a_link_signs_in(tmp_path):
 def test_a_link_that_is_no_good_is_answered_with_a_page_that_says_what_to_do(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            server_clock = h.parts.clock
-            used, old = await ensure_owner(h.parts), await ensure_owner(h.parts)
+            server_clock = h.services.clock
+            used, old = await ensure_owner(h.services), await ensure_owner(h.services)
             assert (await follow(browser(h), used)).status_code == 303
             for link, minutes in ((used, 0), (old, 16), ("/v1/sign-in?link=never-was", 0)):
-                h.parts.clock = lambda minutes=minutes: later(server_clock(), minutes)
+                h.services.clock = lambda minutes=minutes: later(server_clock(), minutes)
                 data = {"link": link.partition("link=")[2]}
                 shown = await browser(h).get(link, headers=HTML)
                 sent = await browser(h).post("/v1/sign-in/link", data=data, headers=HTML)
@@ -171,7 +171,7 @@ def test_a_link_that_is_no_good_is_answered_with_a_page_that_says_what_to_do(tmp
 def test_the_pages_run_nothing_and_name_their_one_style(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            for path in ("/v1/sign-in", await ensure_owner(h.parts)):
+            for path in ("/v1/sign-in", await ensure_owner(h.services)):
                 page = await browser(h).get(path)
                 style = page.text.partition("<style>")[2].partition("</style>")[0].encode()
                 digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
@@ -185,9 +185,9 @@ def test_the_pages_run_nothing_and_name_their_one_style(tmp_path):
 def test_a_name_on_a_page_is_text(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            await create(h.parts, "<i>ada&co@example.org", "FREE")
-            account = h.parts.accounts.by_email("<i>ada&co@example.org")
-            page = await browser(h).get(await new_link(h.parts, account))
+            await create(h.services, "<i>ada&co@example.org", "FREE")
+            account = h.services.accounts.by_email("<i>ada&co@example.org")
+            page = await browser(h).get(await new_link(h.services, account))
             assert "<b>&lt;i&gt;ada&amp;co@example.org</b>" in page.text
 
     run(scenario)
@@ -197,7 +197,7 @@ def test_another_site_can_sign_nobody_out(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             client = browser(h)
-            await follow(client, await ensure_owner(h.parts))
+            await follow(client, await ensure_owner(h.services))
             foreign = {"Origin": "https://elsewhere.example"}
             refused(await client.post("/v1/sign-out", headers=foreign), 403, "FORBIDDEN")
             assert (await client.get("/v1/me")).status_code == 200
@@ -225,8 +225,8 @@ def test_a_wrong_password_an_unknown_address_and_an_account_without_password_ans
 
     async def scenario():
         async with house(tmp_path) as h:
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
-            await create(h.parts, "link@example.org", "JIVE")
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, "link@example.org", "JIVE")
             answers = []
             for email, password in (
                 (EMAIL, "not this one at all"),
@@ -236,7 +236,7 @@ def test_a_wrong_password_an_unknown_address_and_an_account_without_password_ans
                 ("link@example.org", ""),
                 ("not an address", PASSWORD),
             ):
-                h.parts.limiter = Limiter(h.parts.settings.rates, lambda: 0.0)
+                h.services.limiter = Limiter(h.services.settings.rates, lambda: 0.0)
                 before = len(verified)
                 answer = await attempt(browser(h), email, password)
                 assert len(verified) == before + 1, f"{email} was answered without the work of a password"
@@ -252,11 +252,11 @@ def test_a_wrong_password_an_unknown_address_and_an_account_without_password_ans
 def test_the_address_is_read_as_people_write_it(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            await create(h.parts, "Ada@Example.org", "JIVE", password=PASSWORD)
+            await create(h.services, "Ada@Example.org", "JIVE", password=PASSWORD)
             for email in ("ada@example.org", "ADA@EXAMPLE.ORG", " ada@example.org"):
                 assert (await attempt(browser(h), email)).status_code == 200
             for password in (PASSWORD.upper(), PASSWORD + " ", PASSWORD[:-1]):
-                h.parts.limiter = Limiter(h.parts.settings.rates, lambda: 0.0)
+                h.services.limiter = Limiter(h.services.settings.rates, lambda: 0.0)
                 refused(await attempt(browser(h), EMAIL, password), 401, "SIGNED_OUT")
 
     run(scenario)
@@ -293,7 +293,7 @@ def test_address_signs_in_ten_times_a_minute_a_shared_one_twenty_times_that(tmp_
             client = browser(h, address)
             for _ in range(times):
                 refused(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
-            link = await ensure_owner(h.parts)
+            link = await ensure_owner(h.services)
             answer = await follow(client, link)
             refused(answer, 429, "RATE_LIMITED")
             wait = int(answer.headers["retry-after"])
@@ -310,7 +310,7 @@ def test_guessing_a_password_is_ten_a_minute_even_when_the_delay_is_waited_for(t
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
             client = browser(h, "203.0.113.9")
             guesses, waits = 0, []
             while clock.now < 1000 + 180:
@@ -334,7 +334,7 @@ def test_the_delay_holds_for_the_right_password_too_and_ends_with_it(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
             client = browser(h, "203.0.113.9")
             for _ in range(3):
                 refused(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
@@ -356,7 +356,7 @@ def test_changing_a_password_is_no_way_around_the_limit(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
             client = browser(h, "203.0.113.9")
             assert (await attempt(client)).status_code == 200
             statuses = []

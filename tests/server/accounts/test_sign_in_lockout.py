@@ -15,7 +15,7 @@ HOME, SHARED = "198.51.100.7", "203.0.113.9"
 class Clock:
     def __init__(self, h):
         self.now = 0.0
-        h.parts.limiter = Limiter(h.parts.settings.rates, lambda: self.now)
+        h.services.limiter = Limiter(h.services.settings.rates, lambda: self.now)
 
 
 async def attempt(client, password=PASSWORD, email=EMAIL):
@@ -40,7 +40,7 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
             client = await find_device_token(h, SHARED)
             for minute in range(3):
                 assert 429 in await guess_from_everywhere(h, 12, minute * 12)
@@ -59,7 +59,7 @@ def test_failures_behind_a_proxy_delay_no_other_account(tmp_path, address):
     async def scenario():
         async with house(tmp_path, trusted_proxies="10.0.0.2") as h:
             clock = Clock(h)
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
             for minute in range(12):
                 await attempt(browser(h, address), "not this one", f"nobody{minute}@example.org")
                 clock.now += 1
@@ -72,8 +72,8 @@ def test_wrong_passwords_from_many_addresses_slow_down_one_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
-            await create(h.parts, "bob@example.org", "JIVE", password=PASSWORD)
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, "bob@example.org", "JIVE", password=PASSWORD)
             tries = 0
             for second in range(1800):
                 tries += (await guess_from_everywhere(h, 1, second)).count(401)
@@ -92,8 +92,8 @@ def test_delay_binds_passwords_only(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
-            account = await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
-            link = await new_link(h.parts, account)
+            account = await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            link = await new_link(h.services, account)
             await guess_from_everywhere(h, 12)
             client = browser(h, HOME)
             for _ in range(3):
@@ -109,7 +109,7 @@ def test_known_browser_of_another_account_is_delayed(tmp_path):
         async with house(tmp_path) as h:
             Clock(h)
             for email in (EMAIL, "bob@example.org"):
-                await create(h.parts, email, "JIVE", password=PASSWORD)
+                await create(h.services, email, "JIVE", password=PASSWORD)
             client = browser(h, HOME)
             assert (await attempt(client, email="bob@example.org")).status_code == 200
             await client.post("/v1/sign-out")
@@ -124,7 +124,7 @@ def test_known_browser_is_bound_to_its_account(tmp_path):
         async with house(tmp_path) as h:
             Clock(h)
             for email in (EMAIL, "bob@example.org"):
-                await create(h.parts, email, "JIVE", password=PASSWORD)
+                await create(h.services, email, "JIVE", password=PASSWORD)
             client = await find_device_token(h)
             statuses = [(await attempt(client, "not it", "bob@example.org")).status_code for _ in range(12)]
             assert statuses[:3] == [401] * 3 and statuses.count(429) == 9
@@ -138,7 +138,7 @@ def test_ten_wrong_passwords_end_a_known_browser(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
             client = await find_device_token(h)
             wrong = 0
             while wrong < 10:
@@ -152,7 +152,7 @@ def test_ten_wrong_passwords_end_a_known_browser(tmp_path):
 
 
 def devices(h):
-    return [token for token in h.parts.accounts.tokens.values() if token.kind == "device"]
+    return [token for token in h.services.accounts.tokens.values() if token.kind == "device"]
 
 
 @pytest.mark.parametrize("how", ["change", "reset"])
@@ -160,7 +160,7 @@ def test_new_password_forgets_the_other_known_browsers(tmp_path, how):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
-            account = await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            account = await create(h.services, EMAIL, "JIVE", password=PASSWORD)
             thief = await find_device_token(h)
             here = browser(h, HOME)
             assert (await attempt(here)).status_code == 200
@@ -168,7 +168,7 @@ def test_new_password_forgets_the_other_known_browsers(tmp_path, how):
                 body = {"new": OTHER, "current": PASSWORD}
                 assert (await here.post("/v1/password", json=body)).status_code == 200
             else:
-                link = await reset_password(h.parts, account)
+                link = await reset_password(h.services, account)
                 await here.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
                 assert (await here.post("/v1/password", json={"new": OTHER})).status_code == 200
             assert len(devices(h)) == 1
@@ -183,7 +183,7 @@ def test_known_browsers_survive_a_restart_and_are_bounded(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
-            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
             for number in range(DEVICES_MAX + 2):
                 kept = (await find_device_token(h, f"198.51.100.{number}")).cookies["vademecum-device"]
             assert len(devices(h)) == DEVICES_MAX

@@ -54,7 +54,7 @@ def test_a_change_of_tier_takes_effect_at_once(tmp_path):
             assert len(await ada.live("documents")) == 1, "what is held stays"
             await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
         async with house(tmp_path) as h:
-            assert h.parts.accounts.accounts[ada.id].tier == "JIVE"
+            assert h.services.accounts.accounts[ada.id].tier == "JIVE"
 
     run(scenario)
 
@@ -71,7 +71,7 @@ def test_a_tier_that_does_not_exist_is_refused(tmp_path):
                 400,
                 "BAD_REQUEST",
             )
-            assert h.parts.accounts.accounts[ada.id].tier == "FREE"
+            assert h.services.accounts.accounts[ada.id].tier == "FREE"
             refused(await boss.patch("/v1/accounts/nobody", json={"tier": "JIVE"}), 404, "NOT_FOUND")
 
     run(scenario)

@@ -38,14 +38,14 @@ WITH_A_SECRET = {"GET /v1/sign-in", "POST /v1/sign-in", "POST /v1/sign-in/link"}
 
 def secrets_of(h):
     """All that lets anybody in."""
-    held = h.parts.accounts
+    held = h.services.accounts
     return set(held.tokens), {a.email: (a.password, a.tier) for a in held.accounts.values()}
 
 
 def local(h, email=""):
     """A command of the server's own machine."""
     client = browser(h)
-    client.headers["Authorization"] = f"Local {h.parts.local_secret}"
+    client.headers["Authorization"] = f"Local {h.services.local_secret}"
     if email:
         client.headers["X-Vademecum-User"] = email
     return client

@@ -22,7 +22,7 @@ def test_a_token_is_shown_once_and_only_its_hash_is_stored(tmp_path):
             assert len(secret) >= 32 and made["token"]["name"] == "my laptop"
             listed = await ada.call("GET", "/v1/tokens")
             assert listed.json() == [made["token"]] and secret not in listed.text
-            stored = h.parts.accounts.tokens_of(ada.id)
+            stored = h.services.accounts.tokens_of(ada.id)
             assert not any(t.hash in listed.text for t in stored)
             second, again = await bearer(h, boss)
             assert again["secret"] != secret and len((await second.call("GET", "/v1/tokens")).json()) == 2
@@ -47,7 +47,7 @@ def test_passwords_are_stored_as_argon2id_only_at_the_cost_that_is_advised(tmp_p
         async with house(tmp_path) as h:
             boss = await owner(h)
             await account(boss, "ada@example.org")
-            assert h.parts.accounts.by_email("ada@example.org").password.startswith(COST)
+            assert h.services.accounts.by_email("ada@example.org").password.startswith(COST)
         content = accounts_bytes(tmp_path)
         assert b"ada@example.org" in content and PASSWORD.encode() not in content
 
@@ -84,7 +84,7 @@ def test_a_browsers_cookie_is_no_token_and_is_not_listed_or_revoked_as_one(tmp_p
         async with house(tmp_path) as h:
             boss = await owner(h)
             assert (await boss.get("/v1/tokens")).json() == []
-            cookie = next(t for t in h.parts.accounts.tokens.values() if t.kind == "cookie")
+            cookie = next(t for t in h.services.accounts.tokens.values() if t.kind == "cookie")
             refused(await boss.delete(f"/v1/tokens/{cookie.id}"), 404, "NOT_FOUND")
             swapped = with_token(h, boss.cookies["vademecum"])
             refused(await swapped.get("/v1/me"), 401, "SIGNED_OUT")
@@ -122,8 +122,8 @@ def test_the_local_door_opens_from_this_machine_alone(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            email = h.parts.accounts.accounts[ada.id].email
-            headers = {"Authorization": f"Local {h.parts.local_secret}", "X-Vademecum-User": email}
+            email = h.services.accounts.accounts[ada.id].email
+            headers = {"Authorization": f"Local {h.services.local_secret}", "X-Vademecum-User": email}
             assert (await browser(h).get("/v1/me", headers=headers)).json()["userId"] == ada.id
             refused(await browser(h, "203.0.113.9").get("/v1/me", headers=headers), 401, "SIGNED_OUT")
             # the header names a user for the local door only
@@ -169,7 +169,7 @@ def test_the_tokens_of_an_account_are_those_that_are_stored_after_every_change(t
 
     async def scenario():
         async with house(tmp_path) as h:
-            held = h.parts.accounts
+            held = h.services.accounts
 
             def check():
                 for known in held.accounts:
@@ -189,7 +189,7 @@ def test_the_tokens_of_an_account_are_those_that_are_stored_after_every_change(t
             assert held.tokens_of(bob.id) == []
             assert sorted(t.kind for t in held.tokens.values()) == ["cookie", "device"]
         async with house(tmp_path) as h:
-            held = h.parts.accounts
+            held = h.services.accounts
             check()
             assert len(held.tokens) == 2
 

@@ -41,8 +41,8 @@ async def listed(person: Person, project: str = "*", **more: Any) -> list[Row]:
 def commands(h: House, person: Person) -> Person:
     """The same user, through the door that this machine's own commands take."""
     client = browser(h)
-    email = quote(h.parts.accounts.accounts[person.id].email)
-    client.headers.update({"Authorization": f"Local {h.parts.local_secret}", "X-Vademecum-User": email})
+    email = quote(h.services.accounts.accounts[person.id].email)
+    client.headers.update({"Authorization": f"Local {h.services.local_secret}", "X-Vademecum-User": email})
     return Person(person.id, client)
 
 
@@ -66,5 +66,5 @@ async def identify(person: Person, **identity: str) -> Row:
 
 async def swept(h: House, person: Person) -> None:
     """What is over the time of its kind is gone."""
-    h.parts.backstage.hurry("retain", person.id)
-    await h.parts.backstage.jobs["retain"]._tasks[person.id]
+    h.services.backstage.hurry("retain", person.id)
+    await h.services.backstage.jobs["retain"]._tasks[person.id]

@@ -18,7 +18,7 @@ from vademecum.services.data.erase import scan
 
 
 def ago(h, days):
-    return days_before(h.parts.clock(), days)
+    return days_before(h.services.clock(), days)
 
 
 def test_what_is_old_goes_by_its_kind_and_leaves_the_disk_but_not_what_is_pinned(tmp_path):
@@ -33,7 +33,7 @@ def test_what_is_old_goes_by_its_kind_and_leaves_the_disk_but_not_what_is_pinned
         assert {row["content"] for row in await listed(ada)} == {"pinned read", "young read", "ran", "why"}
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
-        assert h.parts.backstage.jobs["retain"].is_asked(ada.id), "it looks again another day"
+        assert h.services.backstage.jobs["retain"].is_asked(ada.id), "it looks again another day"
 
     run_for_one(tmp_path / "data", scenario)
 
@@ -235,7 +235,7 @@ def test_a_briefing_keeps_to_its_tokens_by_the_models_own_count(tmp_path):
         await take(ada, *(event(f"步骤 {n}: переписать модуль", n) for n in range(200)))
         for budget in (60, 200, 1000):
             made = await told(ada, tokens=budget)
-            (counted,) = await h.parts.inference.count_tokens([made["text"]])
+            (counted,) = await h.services.inference.count_tokens([made["text"]])
             assert made["tokens"] == counted <= budget
         assert counted > 500
         for wrong in (0, 100_001):

@@ -185,7 +185,7 @@ def test_a_stream_of_all_collections_does_not_tell_of_observations(tmp_path):
         await h.streams(1)
         await take(ada, event("quite unmistakable"))
         await ada.push("projects", project("p9"))
-        h.parts.hub.close_user(ada.id)
+        h.services.hub.close_user(ada.id)
         heard = (await asyncio.wait_for(stream, 60)).text
         assert "p9" in heard and '"app"' in heard
         assert "unmistakable" not in heard and "observations" not in heard and "roots" not in heard
@@ -234,9 +234,10 @@ def test_events_that_an_account_has_no_room_for_are_refused_together(tmp_path):
                     break
                 taken += len(more)
             refused(answer, 409, "STORAGE_LIMIT")
-            assert len(h.parts.users.attached_stores()[0].row_index.dependents) and taken >= 80
+            assert len(h.services.users.attached_stores()[0].row_index.dependents) and taken >= 80
             count = sum(
-                key.startswith("observations/") for key in h.parts.users.attached_stores()[0].row_index.rows
+                key.startswith("observations/")
+                for key in h.services.users.attached_stores()[0].row_index.rows
             )
             assert count == taken
 
@@ -249,6 +250,6 @@ def test_what_a_clock_that_is_ahead_has_dated_is_of_the_moment_it_was_taken_up(t
             ada = await h.person()
             await take(ada, event("early", at="2999-01-01T00:00:00.000Z"))
             (row,) = await listed(ada)
-            assert row["createdAt"] == row["updatedAt"] <= h.parts.clock()
+            assert row["createdAt"] == row["updatedAt"] <= h.services.clock()
 
     run(scenario)

@@ -300,7 +300,7 @@ def test_secrets_in_what_folders_are_called_are_not_stored(tmp_path):
         assert (await identify(ada, **identity))["project"] == found["project"]
         await take(ada, event(project={**APP, **identity}))
         assert [row["projectId"] for row in await listed(ada)] == [found["project"]["id"]]
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             claim = await store.write(lambda tx: [tx.row(key) for key in tx.keys("roots")])
         assert len(claim) == 1 and "[redacted]" in claim[0]["name"] and "[redacted]" in claim[0]["root"]
         assert secret not in str(claim) and secret not in str(await names(ada))
@@ -349,14 +349,14 @@ def test_of_many_folders_the_one_that_was_not_at_work_for_longest_is_forgotten(t
             def work(tx):
                 tx.now = f"2030-01-{day:02}T00:00:00.000Z"
                 said = Identity(name, f"~/{name}", "git")
-                project_id = project_claims.project_of(tx, said, h.parts.limits(account), HERE)
+                project_id = project_claims.project_of(tx, said, h.services.limits(account), HERE)
                 known = [tx.row(key)["name"] for key in tx.keys("roots") if tx.row_state(key) == "live"]
                 return project_id, sorted(known)
 
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 return await store.write(work)
 
-        account = h.parts.accounts.accounts[ada.id]
+        account = h.services.accounts.accounts[ada.id]
         first, _ = await at_work(1, "a")
         for day, name in ((2, "b"), (3, "c"), (4, "a")):
             await at_work(day, name)

@@ -41,19 +41,19 @@ def scenario_of(tmp_path: Path, scenario, **settings) -> None:
 
 
 def asked_again(h: House, person: Person) -> bool:
-    return h.parts.backstage.jobs["retain"].is_asked(person.id)
+    return h.services.backstage.jobs["retain"].is_asked(person.id)
 
 
 async def known(h: House, person: Person) -> set[str]:
     """The ids of events that the user's file has."""
-    async with h.parts.users.open(person.id) as store:
+    async with h.services.users.open(person.id) as store:
         query = f"SELECT id FROM {store.alias}.main.taken"
         return {row[0] for row in await store._run(lambda c: c.execute(query).fetchall())}
 
 
 async def rows(h: House, person: Person) -> list[str]:
     """Keys of all rows that devices do not have, the dead ones too."""
-    async with h.parts.users.open(person.id) as store:
+    async with h.services.users.open(person.id) as store:
         return [key for key in store.row_index.rows if key.startswith(("observations/", "roots/"))]
 
 
@@ -94,9 +94,9 @@ def test_when_all_is_forgotten_no_id_of_an_event_is_left_on_the_disk(tmp_path):
 def test_an_event_that_is_taken_up_in_the_very_commit_that_forgets_leaves_no_id(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         said = [msgspec.convert(event("x"), Event)]
-        limits = h.parts.limits(h.parts.accounts.accounts[ada.id])
+        limits = h.services.limits(h.services.accounts.accounts[ada.id])
         taking = partial(ingest.take_up, events=said, limits=limits, view=folder_check.AFAR)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             before = store.seq
             both = store.write(taking), store.write(lambda tx: _bury_all(tx, {}))
             assert (await asyncio.gather(*both))[0] == 1
@@ -109,9 +109,9 @@ def test_an_event_that_is_taken_up_in_the_very_commit_that_forgets_leaves_no_id(
 def test_a_restore_of_what_was_before_a_forgetting_brings_back_no_id(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         await take(ada, event("make"))
-        await backups.backup(h.parts, tmp_path / "backup")
+        await backups.backup(h.services, tmp_path / "backup")
         await forget(ada)
-        await backups.restore(h.parts, tmp_path / "backup")
+        await backups.restore(h.services, tmp_path / "backup")
         assert await known(h, ada) == set() and await listed(ada) == []
 
     scenario_of(tmp_path, scenario)
@@ -139,20 +139,20 @@ def test_of_a_row_that_no_device_is_told_of_no_tombstone_stays_and_no_backup_bri
         await take(ada, said)
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 1
-        await backups.backup(h.parts, tmp_path / "backup")
+        await backups.backup(h.services, tmp_path / "backup")
         clock.days = 61
         (key,) = [key for key in await rows(h, ada) if key.startswith("observations/")]
         await swept(h, ada)
         assert await listed(ada) == [] and key in await rows(h, ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             before, seq = store.row_index.tombstones, store.seq
         await swept(h, ada)
         assert key not in await rows(h, ada) and await listed(ada) == []
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             assert (store.row_index.tombstones, store.seq) == (before - 1, seq)
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
-        await backups.restore(h.parts, tmp_path / "backup")
+        await backups.restore(h.services, tmp_path / "backup")
         assert await listed(ada) == [], "the ledger knows of its death"
         await swept(h, ada)
         assert key not in await rows(h, ada)
@@ -172,7 +172,7 @@ def test_a_row_that_was_edited_and_deleted_does_not_come_back_with_a_restart_onc
         await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
         await swept(h, ada)
         assert f"observations/{row['id']}" not in await rows(h, ada)
-        async with h.parts.users.detached(ada.id):
+        async with h.services.users.detached(ada.id):
             pass  # what is in memory is read from the file again
         assert {row["path"] for row in await listed(ada)} == {"two", "three"}
 
@@ -200,9 +200,9 @@ def test_no_seq_is_given_twice_after_the_newest_tombstone_has_gone(tmp_path):
             for _ in range(2):
                 await swept(h, ada)
             assert not [key for key in await rows(h, ada) if key.startswith("observations/")]
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 seq = store.seq
-        async with house(tmp_path / "data", clock=clock) as h, h.parts.users.open(ada.id) as store:
+        async with house(tmp_path / "data", clock=clock) as h, h.services.users.open(ada.id) as store:
             assert store.seq == seq
 
     run(whole)
@@ -214,7 +214,7 @@ def test_a_tombstone_stays_while_the_ledger_cannot_be_written(tmp_path):
         path = user_ledger(tmp_path / "data", ada.id).path
         path.unlink()
         path.mkdir()
-        retain = h.parts.backstage.jobs["retain"]._work
+        retain = h.services.backstage.jobs["retain"]._work
         await retain(ada.id)
         with pytest.raises(OSError, match="ledger"):
             await retain(ada.id)
@@ -237,17 +237,17 @@ def test_what_died_of_its_age_does_not_outlive_its_tombstone_in_the_ledger_and_c
             ada, *(event(f"read {n}", kind="read", at=long_ago) for n in range(5)), event("mine", kind="read")
         )
         (mine,) = [row for row in await listed(ada) if row["content"] == "mine"]
-        await backups.backup(h.parts, tmp_path / "backup")
+        await backups.backup(h.services, tmp_path / "backup")
         await ada.call("DELETE", f"/v1/observations/{mine['id']}?project=app")
-        ledger, retain = user_ledger(tmp_path / "data", ada.id), h.parts.backstage.jobs["retain"]._work
+        ledger, retain = user_ledger(tmp_path / "data", ada.id), h.services.backstage.jobs["retain"]._work
         clock.days = 2
         await retain(ada.id)
         assert len(ledger.read()) == 6
         await retain(ada.id)
-        async with h.parts.users.detached(ada.id):
+        async with h.services.users.detached(ada.id):
             pass
         assert await listed(ada) == [] and len(ledger.read()) <= 2
-        await backups.restore(h.parts, tmp_path / "backup")
+        await backups.restore(h.services, tmp_path / "backup")
         back = {row["content"] for row in await listed(ada)}  # until their age is looked at
         assert back and back < {f"read {n}" for n in range(5)}, "what a person deleted is not among them"
         await retain(ada.id)

@@ -24,8 +24,8 @@ def test_events_are_taken_up_in_whatever_letters_the_user_was_named(tmp_path, sp
     async def scenario():
         async with house(tmp_path) as h:
             ada, grace = await h.person(), await h.person()
-            leave(tmp_path, spelled(h.parts.accounts.accounts[ada.id].email))
-            await h.parts.spool.take_up()
+            leave(tmp_path, spelled(h.services.accounts.accounts[ada.id].email))
+            await h.services.spool.take_up()
             assert [row["content"] for row in await listed(ada)] == ["ls"] and await listed(grace) == []
             assert not [file for file in (tmp_path / "spool").rglob("*") if file.is_file()]
 
@@ -37,15 +37,15 @@ def test_to_forget_everything_empties_the_spool_in_whatever_letters_the_user_was
     async def scenario():
         async with house(tmp_path) as h:
             ada, grace = await h.person(), await h.person()
-            named = spelled(h.parts.accounts.accounts[ada.id].email)
+            named = spelled(h.services.accounts.accounts[ada.id].email)
             for below in ("", "rejected"):
                 folder = tmp_path / "spool" / below / folder_name(named)
                 folder.mkdir(parents=True)
                 (folder / "half.json.tmp").write_text("what Ada did")
-            leave(tmp_path, h.parts.accounts.accounts[grace.id].email)
+            leave(tmp_path, h.services.accounts.accounts[grace.id].email)
             done = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
             assert done.status_code == 200
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             assert not [file for file in (tmp_path / "spool").rglob("*") if file.is_file()]
             assert len(await listed(grace)) == 1
 

@@ -129,7 +129,7 @@ def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
             monkeypatch.setattr(spool_files, "content", no_content)
             folder = spooled(h, email(h, ada), event())
             with pytest.raises(OSError, match="Too many"):
-                await h.parts.spool.drop(h.parts.accounts.accounts[ada.id], "p1")
+                await h.services.spool.drop(h.services.accounts.accounts[ada.id], "p1")
             await soon((folder / WHY).exists)
             assert (folder / WHY).read_text() == spool.LOG_SAYS
             for error, by_hand in (
@@ -179,7 +179,7 @@ def test_what_a_hook_writes_for_who_has_left_is_deleted(tmp_path: Path) -> None:
             await left(h, ada)
             late = [spooled(h, spelled, event("late")) for spelled in (address, address.upper())]
             stranger = spooled(h, "nobody@example.org", event("of nobody"))
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             assert not any(folder.exists() for folder in late)
             aside = tmp_path / "spool" / "rejected"
             assert [folder.name for folder in aside.iterdir()] == [stranger.name]
@@ -195,11 +195,11 @@ def test_an_address_that_came_back_is_taken_up(tmp_path: Path) -> None:
             address = email(h, ada)
             await left(h, ada)
             assert has_left(tmp_path, address)
-            again = await accounts.create(h.parts, address, "JIGGA")
+            again = await accounts.create(h.services, address, "JIGGA")
             folder = spooled(h, address, event("anew"))
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             assert not list(folder.iterdir())
-            async with h.parts.users.open(again.id) as store:
+            async with h.services.users.open(again.id) as store:
                 assert sum(key.startswith("observations/") for key in store.row_index.rows) == 1
 
     run(scenario)
@@ -208,12 +208,12 @@ def test_an_address_that_came_back_is_taken_up(tmp_path: Path) -> None:
 def test_an_owner_who_has_left_is_no_owner_who_is_to_come(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            await ensure_owner(h.parts)
-            owner = h.parts.accounts.by_email(OWNER)
+            await ensure_owner(h.services)
+            owner = h.services.accounts.by_email(OWNER)
             assert owner is not None
-            await accounts.remove(h.parts, owner)
+            await accounts.remove(h.services, owner)
             folder = spooled(h, "owner", event("late"))
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             assert not folder.exists()
 
     run(scenario)
@@ -227,7 +227,7 @@ def test_a_start_ends_a_removal_that_a_stop_cut_off(tmp_path: Path, known: bool)
             address = email(h, ada)
             note_left(tmp_path, ada.id, address)
             if not known:
-                await h.parts.accounts.remove_account(ada.id)
+                await h.services.accounts.remove_account(ada.id)
         # Between the two, nobody takes anything up.
         others = spooled(h, email(h, ben), event("his"))
         for name in (address, f"rejected/{address}"):
@@ -235,7 +235,7 @@ def test_a_start_ends_a_removal_that_a_stop_cut_off(tmp_path: Path, known: bool)
             folder.mkdir(parents=True)
             (folder / "one.json").write_text(json.dumps(event("hers")))
         async with house(tmp_path) as h:
-            assert ada.id not in h.parts.accounts.accounts
+            assert ada.id not in h.services.accounts.accounts
             await emptied(others)
             there = [path for path in (tmp_path / "spool").rglob("*") if address in path.name]
             assert there == [] and len(await listed(ben)) == 1
@@ -269,7 +269,7 @@ def test_a_folder_that_cannot_be_removed_is_said_when_all_else_is_forgotten(tmp_
             assert said.startswith("All else is erased.") and await listed(ada) == []
             assert scan(user_folder(tmp_path, ada.id), [b"an aubergine in"]) == 0
             refused(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
-            assert ada.id not in h.parts.accounts.accounts
+            assert ada.id not in h.services.accounts.accounts
             assert not user_folder(tmp_path, ada.id).exists(), "all else has gone"
 
     run(scenario)
@@ -283,7 +283,7 @@ def test_work_for_a_new_model_is_begun_when_what_failed_has_passed(
     async def scenario() -> None:
         (tmp_path / "embedded").mkdir(parents=True)  # where a file should be
         async with house(tmp_path, model=True) as h:
-            assert await h.parts.inference.get() is not None
+            assert await h.services.inference.get() is not None
             await asyncio.sleep(0.3)
             (tmp_path / "embedded").rmdir()
             await soon((tmp_path / "embedded").is_file)

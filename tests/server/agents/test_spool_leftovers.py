@@ -56,7 +56,7 @@ def test_a_server_that_starts_bounds_them_and_an_old_event_is_kept_from_when_it_
             await soon(lambda: not old.exists())
             folder = spooled(h, email(h, ada))
             aged(folder / "odd.json", 99)
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             bound(tmp_path / "spool", tmp_path / "spool" / "rejected")
             assert (tmp_path / "spool" / "rejected" / folder.name / "odd.json").exists()
 

@@ -56,7 +56,7 @@ def test_a_folder_that_cannot_be_read_is_said_and_the_rest_goes_on(tmp_path: Pat
             await take(ben, event("in the rows", project=project))
             address = quote(email(h, ben), safe="")
             spooled(h, email(h, ada), event("hers waits"))
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             shut = tmp_path / place.format(address)
             shut.mkdir(parents=True, exist_ok=True)
             shut.chmod(0)
@@ -103,7 +103,7 @@ def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken
             shut.write_text(json.dumps(event("shut", project=project)))
             shut.chmod(0)
             spooled(h, email(h, ada), *(event(f"e{n}", n, project=project) for n in range(5)))
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             assert {row["content"] for row in await listed(ada)} == {f"e{n}" for n in range(5)}
             assert list(folder.glob("*.json")) == [shut] and not (tmp_path / "spool" / "rejected").exists()
             why = (folder / WHY).read_text()
@@ -112,7 +112,7 @@ def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken
             refused(await ada.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
             assert shut.exists() and len(await listed(ada)) == 5, "nobody knows whose it is"
             shut.chmod(0o600)
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             assert len(await listed(ada)) == 6 and not list(folder.iterdir())
 
     with as_anybody():
@@ -130,16 +130,16 @@ def test_a_deletion_that_is_refused_takes_no_event(tmp_path: Path, monkeypatch: 
             aside.mkdir(parents=True)
             (aside / "shut.json").touch()  # of the last folder
             (aside / "shut.json").chmod(0)
-            await h.parts.spool.take_up()
-            account = h.parts.accounts.accounts[ada.id]
+            await h.services.spool.take_up()
+            account = h.services.accounts.accounts[ada.id]
             before = set((tmp_path / "spool").rglob("*.json"))
             assert len(before) == 5
             monkeypatch.setattr(spool.project_claims, "meaning", lambda tx, said, project_id, view: said)
             with pytest.raises(Broken, match=r"shut\.json"):
-                await h.parts.spool.drop(account, "p1")
+                await h.services.spool.drop(account, "p1")
             assert set((tmp_path / "spool").rglob("*.json")) == before
             (aside / "shut.json").chmod(0o600)
-            await h.parts.spool.drop(account, "p1")
+            await h.services.spool.drop(account, "p1")
             assert not list((tmp_path / "spool").rglob("*.json")) and not aside.exists()
 
     with as_anybody():
@@ -152,7 +152,7 @@ def test_what_another_has_taken_up_leaves_no_folder_under_its_users_address(tmp_
             folder = spooled(h, "nobody@example.org", event())
             (listed_by_both,) = folder.glob("*.json")
             listed_by_both.unlink()
-            h.parts.spool._set_aside([listed_by_both])
+            h.services.spool._set_aside([listed_by_both])
             assert not (tmp_path / "spool" / "rejected").exists()
 
     run(scenario)

@@ -41,8 +41,8 @@ def test_a_client_that_goes_away_takes_the_question_back(tmp_path, rule):
         async with listening(h.app) as url:
             async with reading(url, ada) as lines:
                 await first_word(lines)
-                assert (model.left, h.parts.answers.count()) == (0, 1)
-            await soon(lambda: model.left == 1 and h.parts.answers.count() == 0)
+                assert (model.left, h.services.answers.count()) == (0, 1)
+            await soon(lambda: model.left == 1 and h.services.answers.count() == 0)
 
     scenario_of(tmp_path, scenario, rule)
 
@@ -58,7 +58,7 @@ def test_a_client_that_goes_away_before_the_first_word_takes_the_question_back(t
                 asked.cancel()
                 with suppress(asyncio.CancelledError):
                     await asked
-            await soon(lambda: model.left == 1 and h.parts.answers.count() == 0)
+            await soon(lambda: model.left == 1 and h.services.answers.count() == 0)
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
@@ -67,7 +67,7 @@ def test_a_server_that_stops_says_so_in_its_answers(tmp_path):
     async def scenario(h, model, ada):
         async with listening(h.app) as url, reading(url, ada) as lines:
             await first_word(lines)
-            h.parts.answers.stop()
+            h.services.answers.stop()
             name, failure = await last_event(lines)
             assert (name, failure["code"]) == ("failed", "STOPPING") and "kept" not in failure["message"]
             await soon(lambda: model.left == 1)
@@ -78,8 +78,8 @@ def test_a_server_that_stops_says_so_in_its_answers(tmp_path):
 
 def test_a_reader_who_stops_reading_holds_a_place_no_longer_than_an_answer_may_take(tmp_path):
     async def scenario(h, model, ada):
-        answering = h.parts.answers.begin(*asking(h, ada))
-        await soon(lambda: h.parts.answers.count() == 0 and model.left == 1)
+        answering = h.services.answers.begin(*asking(h, ada))
+        await soon(lambda: h.services.answers.count() == 0 and model.left == 1)
         with pytest.raises(AnswerTooSlow):
             while True:  # what came is kept
                 assert not isinstance(await answering.next(), Done)
@@ -89,8 +89,8 @@ def test_a_reader_who_stops_reading_holds_a_place_no_longer_than_an_answer_may_t
 
 def test_a_stop_that_comes_before_an_answer_has_run_at_all_is_said_too(tmp_path):
     async def scenario(h, model, ada):
-        answering = h.parts.answers.begin(*asking(h, ada))
-        h.parts.answers.stop()
+        answering = h.services.answers.begin(*asking(h, ada))
+        h.services.answers.stop()
         async with asyncio.timeout(60):
             with pytest.raises(Stopping):
                 await answering.next()
@@ -123,7 +123,7 @@ def test_a_person_has_a_few_answers_at_once_and_another_is_not_held_up(tmp_path)
                 refused(answer, 429, "RATE_LIMITED")
                 assert int(answer.headers["retry-after"]) > 0
                 assert text_of(await heard(bob, "short")) == "Yes."
-            await soon(lambda: h.parts.answers.count() == 0)
+            await soon(lambda: h.services.answers.count() == 0)
             assert text_of(await heard(ada, "short")) == "Yes."
 
     scenario_of(tmp_path, scenario, Rule(when="short", say=["Yes."]), ENDLESS, assistant_whole_s=30)

@@ -80,9 +80,9 @@ def test_tokens_are_those_of_the_model(tmp_path):
             await ada.upload("lease.txt", "The rent of the mill is due in March. " * 40)
             made = await told(ada, systemPrompt="You are a careful clerk.")
             cut = "(?=\\[STATE|\\[CONVERSATION|\\[DOCUMENT)"
-            counted = await h.parts.inference.count_tokens(re.split(cut, made["prompt"]))
+            counted = await h.services.inference.count_tokens(re.split(cut, made["prompt"]))
             assert counted == list(made["tokens"].values())
-            assert await h.parts.inference.count_tokens([made["prompt"]]) == [sum(counted)]
+            assert await h.services.inference.count_tokens([made["prompt"]]) == [sum(counted)]
 
     run(scenario)
 

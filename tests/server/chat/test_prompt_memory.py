@@ -214,7 +214,7 @@ def test_memory_never_takes_more_than_a_third_nor_anything_from_state_or_turns(
             after = await told(ada)
             section = SECTION.search(after["prompt"])
             assert section is not None and after["dropped"]["memories"]
-            (taken,) = await h.parts.inference.count_tokens([section[0]])
+            (taken,) = await h.services.inference.count_tokens([section[0]])
             assert 0 < taken <= BUDGETS[tier].volatile // 3  # type: ignore[index]
             assert after["tokens"]["volatile"] <= after["budget"]["volatile"]
             assert after["tokens"]["state"] == before["tokens"]["state"] > 0.8 * BUDGETS[tier].state  # type: ignore[index]

@@ -26,7 +26,7 @@ def test_a_superseded_memory_and_a_deleted_one_are_not_recalled_though_the_index
             await ada.add("memories", *rows.values())
             await h.settle(ada)
             assert set(recalled(await told(ada))) == {"old", "dead", "here"}
-            stop_index(h.parts.recall.indexer)
+            stop_index(h.services.recall.indexer)
             superseded = {**rows["old"], "supersededBy": "here"}
             assert await ada.push("memories", superseded, assumed=rows["old"]) == []
             await ada.add("memories", dead(rows["dead"]))
@@ -42,7 +42,7 @@ def break_index(h: House, fault: str) -> None:
             raise OSError("the disk is gone")
         await asyncio.Event().wait()
 
-    h.parts.recall.indexes.read = read  # type: ignore[method-assign]
+    h.services.recall.indexes.read = read  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("fault", ["stuck", "broken"])

@@ -78,7 +78,7 @@ def test_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_again(tmp
             blocks = await ada.pull("vectorEmbeddings")
             assert all(block["embedding"] for block in blocks) and blocks
         async with restarted(tmp_path, ada, model=True) as h:
-            embedder = await h.parts.inference.get(30)
+            embedder = await h.services.inference.get(30)
             assert embedder is not None
             embedded: list[list[str]] = []
             passages = embedder.embed_passages
@@ -213,7 +213,7 @@ def test_a_document_returned_or_deleted_during_the_question_is_left_out(tmp_path
 
 
 def _after_seeking(h: House, act: Callable[[], Awaitable[Any]]) -> None:
-    seeker = h.parts.searcher._seeker
+    seeker = h.services.searcher._seeker
     seek = seeker.search_hybrid
 
     async def then(*asked: Any) -> Any:

@@ -54,20 +54,20 @@ def test_file_that_cannot_be_attached_fences_its_account(
             ada, bob = await h.person(), await h.person()
             for person in (ada, bob):
                 await person.add("facts", fact("f1"))
-            await backup(h.parts, tmp_path / "saved")
+            await backup(h.services, tmp_path / "saved")
             path = records(tmp_path / "data", ada)
-            async with h.parts.users.detached(ada.id):
+            async with h.services.users.detached(ada.id):
                 path.write_bytes(damaged(path.read_bytes()))
-            account = h.parts.accounts.accounts[ada.id]
+            account = h.services.accounts.accounts[ada.id]
             for _ in range(2):
                 said = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
             assert str(path) in said and f"vademecum restore BACKUP --user {account.email}" in said
-            assert (await profile(h.parts, account)).problem == said, "doctor reads it there"
+            assert (await profile(h.services, account)).problem == said, "doctor reads it there"
             assert (await bob.call("GET", "/ready")).json()["fenced"] == 1
             assert len(await bob.live("facts")) == 1
-            await restore_one(h.parts, tmp_path / "saved", account.email)
+            await restore_one(h.services, tmp_path / "saved", account.email)
             assert set(await ada.live("facts")) == {"f1"}
-            assert h.parts.users.fences.fenced() == {}
+            assert h.services.users.fences.fenced() == {}
 
     run(scenario)
 
@@ -131,11 +131,11 @@ def test_sound_file_that_cannot_be_attached_now_is_not_fenced(
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
-            async with h.parts.users.detached(ada.id):
+            async with h.services.users.detached(ada.id):
                 pass
             with trouble(records(tmp_path, ada)):
                 assert said in refused(await ada.call("GET", PULL), status, code)["detail"]
-            assert h.parts.users.fences.fenced() == {}
+            assert h.services.users.fences.fenced() == {}
             assert set(await ada.live("facts")) == {"f1"}
 
     with as_anybody():

@@ -15,21 +15,21 @@ async def two_people(h):
     people = [await h.person(), await h.person()]
     for person in people:
         await person.add("facts", fact("f1"))
-    return people, [h.parts.accounts.accounts[person.id].email for person in people]
+    return people, [h.services.accounts.accounts[person.id].email for person in people]
 
 
 def damage_fence(h, person):
-    h.parts.users.fences.fence(person.id, "a block of the file is corrupt")
+    h.services.users.fences.fence(person.id, "a block of the file is corrupt")
 
 
 def damage_records(h, person):
-    path = user_folder(h.parts.settings.data, person.id) / "records.duckdb"
+    path = user_folder(h.services.settings.data, person.id) / "records.duckdb"
     path.unlink()
 
 
 def change_segment(h, person):
     """Damage that is noticed only when the segment is read."""
-    with duckdb.connect(user_folder(h.parts.settings.data, person.id) / "records.duckdb") as connection:
+    with duckdb.connect(user_folder(h.services.settings.data, person.id) / "records.duckdb") as connection:
         connection.execute("UPDATE packs SET bodies = replace(bodies, 'Ada', 'Eve')")
 
 
@@ -38,9 +38,9 @@ def test_backup_copies_all_but_the_damaged_account(tmp_path, damage):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)
-            async with h.parts.users.detached(ada.id):
+            async with h.services.users.detached(ada.id):
                 damage(h, ada)
-            manifest = await backup(h.parts, tmp_path / "saved")
+            manifest = await backup(h.services, tmp_path / "saved")
             assert [one.email for one in manifest.damaged] == emails[:1]
             assert "restore" in manifest.damaged[0].problem
             stored = msgspec.json.decode((tmp_path / "saved" / MANIFEST).read_bytes(), type=BackupManifest)
@@ -56,13 +56,13 @@ def test_restore_of_one_account_leaves_the_others(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)
-            await backup(h.parts, tmp_path / "saved")
+            await backup(h.services, tmp_path / "saved")
             (user_folder(tmp_path / "saved", bob.id) / "records.duckdb").write_bytes(b"damaged")
             damage_fence(h, ada)
             await bob.add("facts", fact("f2", key="k2"))
             with pytest.raises(BadRequest, match="no account"):
-                await restore_one(h.parts, tmp_path / "saved", "nobody@example.org")
-            restored = await restore_one(h.parts, tmp_path / "saved", emails[0])
+                await restore_one(h.services, tmp_path / "saved", "nobody@example.org")
+            restored = await restore_one(h.services, tmp_path / "saved", emails[0])
             assert restored.users == 1
             assert set(await ada.live("facts")) == {"f1"}
             assert set(await bob.live("facts")) == {"f1", "f2"}
@@ -74,16 +74,16 @@ def test_backup_repairs_log_that_a_crash_has_damaged(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, _), _ = await two_people(h)
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 await store.checkpoint()
             await ada.add("facts", fact("f2", key="k2"))
             folder = user_folder(tmp_path / "data", ada.id)
             log = (folder / "records.duckdb.wal").read_bytes()
             content = (folder / "records.duckdb").read_bytes()
-            async with h.parts.users.detached(ada.id):
+            async with h.services.users.detached(ada.id):
                 (folder / "records.duckdb").write_bytes(content)
                 (folder / "records.duckdb.wal").write_bytes(log[:-7])
-            assert (await backup(h.parts, tmp_path / "saved")).damaged == []
+            assert (await backup(h.services, tmp_path / "saved")).damaged == []
             assert "f1" in await ada.live("facts")
 
     run(scenario)

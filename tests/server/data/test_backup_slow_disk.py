@@ -32,19 +32,19 @@ def test_accounts_change_while_a_slow_disk_takes_their_copy(
 
     async def scenario() -> None:
         async with house(tmp_path / "data") as h:
-            await accounts.create(h.parts, "ada@example.org", "FREE")
-            making = asyncio.create_task(backup(h.parts, tmp_path / "saved"))
+            await accounts.create(h.services, "ada@example.org", "FREE")
+            making = asyncio.create_task(backup(h.services, tmp_path / "saved"))
             try:
                 await soon(is_reached.is_set)
                 async with asyncio.timeout(30):
-                    await accounts.create(h.parts, "bob@example.org", "FREE")
-                    await h.parts.accounts.ping()
+                    await accounts.create(h.services, "bob@example.org", "FREE")
+                    await h.services.accounts.ping()
                 assert not making.done()
             finally:
                 may_go_on.set()
             await making
         async with house(tmp_path / "other") as h:
-            await restore(h.parts, tmp_path / "saved")
-            assert h.parts.accounts.by_email("ada@example.org")
+            await restore(h.services, tmp_path / "saved")
+            assert h.services.accounts.by_email("ada@example.org")
 
     run(scenario)

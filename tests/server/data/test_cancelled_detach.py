@@ -34,7 +34,7 @@ def test_a_job_that_is_cut_off_while_it_detaches_another_users_file_locks_nobody
     async def scenario():
         async with house(tmp_path, attached_max=1) as h, AsyncExitStack() as holds:
             ada, bob = await both(h)
-            await holds.enter_async_context(h.parts.users.open(ada.id))
+            await holds.enter_async_context(h.services.users.open(ada.id))
             with held_up(h):
                 [leaving] = await in_line(h, holds.aclose())
                 await cut_off(leaving)
@@ -50,7 +50,7 @@ def test_a_rewrite_that_is_cut_off_while_it_detaches_the_file_locks_nobody_out(t
         async with house(tmp_path) as h:
             _, bob = await both(h)
             with held_up(h):
-                [rewriting] = await in_line(h, h.parts.users.rewrite(bob.id))
+                [rewriting] = await in_line(h, h.services.users.rewrite(bob.id))
                 await cut_off(rewriting)
             assert set(await bob.live("facts")) == {"f"}
 
@@ -62,15 +62,15 @@ def test_a_rewrite_that_is_cut_off_keeps_others_out_until_it_is_over(tmp_path, m
         async with house(tmp_path) as h:
             _, bob = await both(h)
             begun, gate = threading.Event(), threading.Event()
-            copy = h.parts.instance.copy_database
+            copy = h.services.instance.copy_database
 
             def held(source, target):
                 begun.set()
                 gate.wait()
                 copy(source, target)
 
-            monkeypatch.setattr(h.parts.instance, "copy_database", held)
-            rewriting = asyncio.create_task(h.parts.users.rewrite(bob.id))
+            monkeypatch.setattr(h.services.instance, "copy_database", held)
+            rewriting = asyncio.create_task(h.services.users.rewrite(bob.id))
             await asyncio.to_thread(begun.wait)
             for _ in range(2):
                 await cut_off(rewriting)

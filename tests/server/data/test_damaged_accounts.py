@@ -77,7 +77,7 @@ def test_replaced_file_takes_no_more_commits(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 await store.checkpoint()
             path = file_of(tmp_path, ada)
             copy = path.with_name("copy")
@@ -87,7 +87,7 @@ def test_replaced_file_takes_no_more_commits(tmp_path: Path) -> None:
             assert (answer.status_code, answer.json()["code"]) == (503, "FENCED")
 
             async def recovered() -> bool:
-                return h.parts.users.fences.reason(ada.id) is None
+                return h.services.users.fences.reason(ada.id) is None
 
             await soon(recovered)
             await ada.add("facts", fact("f2"))

@@ -101,7 +101,7 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> No
             ada, bob = await h.person(), await h.person()
             await ada.push("facts", fact("f1"), fact("f2"))
             await bob.push("facts", fact("f1"))
-            await backup(h.parts, saved)
+            await backup(h.services, saved)
             await ada.push("facts", {**fact("f1"), "_deleted": True}, assumed=fact("f1"))
         for one in (ada, bob):
             (user_folder(data, one.id) / "records.duckdb").unlink()
@@ -114,12 +114,12 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> No
                     "the doctor hears of it, too"
                 )
                 assert "vademecum restore" in told and str(user_ledger(data, one.id).path) in told
-            done = await backup(h.parts, tmp_path / "without them")
-            name_of = h.parts.accounts.name_of
+            done = await backup(h.services, tmp_path / "without them")
+            name_of = h.services.accounts.name_of
             assert {one.email for one in done.damaged} == {name_of(ada.id), name_of(bob.id)}
             assert all("vademecum restore" in one.problem for one in done.damaged)
-            await restore(h.parts, saved)
-            async with h.parts.users.open(ada.id) as store:
+            await restore(h.services, saved)
+            async with h.services.users.open(ada.id) as store:
                 assert store.seq > SEQ_JUMP, "no number is given twice"
             assert set(await ada.live("facts")) == {"f2"} and set(await bob.live("facts")) == {"f1"}
 
@@ -160,8 +160,8 @@ def test_who_never_erased_anything_does_not_begin_anew_either_until_the_ledger_i
             for one in (bob, carl):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
             assert "problem" in (await bob.call("GET", "/v1/me")).json()
-            (damaged,) = (await backup(h.parts, tmp_path.with_name("of nothing"))).damaged
-            assert damaged.email == h.parts.accounts.name_of(bob.id) and "is gone" in damaged.problem
+            (damaged,) = (await backup(h.services, tmp_path.with_name("of nothing"))).damaged
+            assert damaged.email == h.services.accounts.name_of(bob.id) and "is gone" in damaged.problem
             assert await carl.push("facts", fact("f2")) == [], "he had none"
             user_ledger(tmp_path, bob.id).path.unlink()
             assert await bob.live("facts") == {}
@@ -209,11 +209,11 @@ def test_a_foreign_line_in_a_ledger_holds_up_no_restore(tmp_path: Path) -> None:
         async with house(data) as h:
             ada = await h.person()
             await ada.push("facts", fact("f1"), fact("f2"))
-            await backup(h.parts, saved)
+            await backup(h.services, saved)
             await ada.push("facts", {**fact("f1"), "_deleted": True}, assumed=fact("f1"))
             with user_ledger(data, ada.id).path.open("ab") as file:
                 file.write(b'{"seq":9,"key":"nowhere/x"}\n["x"]\n{"seq":-4}\n\xff\n{"seq":9,"key":"fac')
-            await restore(h.parts, saved)
+            await restore(h.services, saved)
             assert set(await ada.live("facts")) == {"f2"}
 
     run(scenario)

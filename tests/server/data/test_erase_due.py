@@ -20,10 +20,10 @@ def test_failing_account_does_not_stop_erasure_of_others(tmp_path: Path) -> None
             for one in people:
                 await one.add("facts", fact("f1"))
                 await one.push("facts", dead(fact("f1")), assumed=fact("f1"))
-            job = h.parts.backstage.jobs["erase"]
+            job = h.services.backstage.jobs["erase"]
             assert all(job.is_asked(one.id) for one in people)
-            h.parts.users.recovery._is_closing = True  # the fence stays
-            h.parts.users.fences.fence(people[0].id, "it is damaged")
+            h.services.users.recovery._is_closing = True  # the fence stays
+            h.services.users.fences.fence(people[0].id, "it is damaged")
             emails = {one.id: f"{number}@example.org" for number, one in enumerate(people)}
             with pytest.raises(Broken, match=r"2 of 3 accounts were erased.*0@example\.org"):
                 await erase_due(tmp_path, job, emails)

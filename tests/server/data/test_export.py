@@ -82,7 +82,7 @@ def test_an_export_is_all_that_a_device_can_pull_and_can_be_read_back(tmp_path):
             await fill(ada)
             await h.settle(ada)
             files = await exported(ada)
-            for collection in h.parts.registry.synced:
+            for collection in h.services.registry.synced:
                 live = await ada.live(collection)
                 assert live, f"{collection}: the test holds none"
                 assert rows_of(files, collection) == live
@@ -93,7 +93,7 @@ def test_an_export_is_all_that_a_device_can_pull_and_can_be_read_back(tmp_path):
             }
             assert texts_of(files) == [PROSE]
             everything = "".join(files.values())
-            stored = h.parts.accounts.tokens_of(ada.id)
+            stored = h.services.accounts.tokens_of(ada.id)
             assert not any(token.hash in everything for token in stored), "no secrets, hashed or not"
 
     run(scenario)
@@ -130,7 +130,7 @@ def test_every_line_is_byte_for_byte_what_a_device_pulls(tmp_path):
             assert await push_text(ada, "facts", [UNUSUAL]) == []
             files = await exported(ada)
             assert UNUSUAL in lines_of(files, "facts")
-            for collection in h.parts.registry.synced:
+            for collection in h.services.registry.synced:
                 assert lines_of(files, collection) == await pulled(ada, collection) != [], collection
 
     run(scenario)
@@ -157,17 +157,17 @@ def test_what_was_exported_can_be_pushed_to_another_server_without_loss(tmp_path
             assert await push_text(ada, "facts", [UNUSUAL]) == []
             await ada.push("episodes", episode("early", "later"))
             files = await exported(ada)
-            before = {name: await pulled(ada, name) for name in h.parts.registry.synced}
+            before = {name: await pulled(ada, name) for name in h.services.registry.synced}
         async with house(tmp_path / "two") as h:
             ada = await h.person(account_id=ada.id)
             for collection in reversed(
-                list(h.parts.registry.synced)
+                list(h.services.registry.synced)
             ):  # children first: the order does not matter
                 assert await push_text(ada, collection, lines_of(files, collection)) == []
             for early in waiting_of(files):
                 assert await ada.push(early["collection"], early["row"]) == []
             await h.settle(ada)
-            for collection in h.parts.registry.synced:
+            for collection in h.services.registry.synced:
                 assert sorted(await pulled(ada, collection)) == sorted(before[collection]), collection
             again = await exported(ada)
             assert again["waiting.jsonl"] == files["waiting.jsonl"] != ""
@@ -224,7 +224,7 @@ def test_what_was_deleted_is_not_in_it(tmp_path):
             await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
             files = await exported(ada)
             assert texts_of(files) == []
-            assert all(rows_of(files, collection) == {} for collection in h.parts.registry.synced)
+            assert all(rows_of(files, collection) == {} for collection in h.services.registry.synced)
 
     run(scenario)
 
@@ -283,7 +283,7 @@ def test_what_agents_did_and_what_waits_of_it_is_in_the_export(tmp_path):
             spooled(h, email(h, ben), event("his waits"))
             (folder / "half.json").write_bytes(b'{"v":1, "content": "h\xffalf"')
             (folder / "link.json").symlink_to("/etc/passwd")
-            await h.parts.spool.take_up()
+            await h.services.spool.take_up()
             files = await exported(ada)
             lines = [json.loads(line) for line in files["agent-events.jsonl"].splitlines()]
             assert [line for line in lines if "event" in line] == [
@@ -304,10 +304,10 @@ def test_export_holds_no_file_while_the_client_reads(tmp_path, monkeypatch):
             ada = await h.person()
             await ada.push("facts", *(fact(f"f{number}") for number in range(9)))
             await h.settle(ada)
-            stream = Export(h.parts.users, ada.id, {}, ["facts"], None, None).stream()
+            stream = Export(h.services.users, ada.id, {}, ["facts"], None, None).stream()
             pieces = [await anext(stream) for _ in range(4)]
             before = set(files_below(tmp_path))
-            async with asyncio.timeout(20), h.parts.users.detached(ada.id):
+            async with asyncio.timeout(20), h.services.users.detached(ada.id):
                 pass
             pieces += [piece async for piece in stream]
             assert not set(files_below(tmp_path)) - before, "the export needs no room on the disk"
@@ -324,10 +324,10 @@ def test_restore_ends_an_export_under_way(tmp_path, monkeypatch):
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.push("facts", *(fact(f"f{number}") for number in range(9)))
-            stream = Export(h.parts.users, ada.id, {}, ["facts"], None, None).stream()
+            stream = Export(h.services.users, ada.id, {}, ["facts"], None, None).stream()
             for _ in range(4):
                 await anext(stream)
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 await store.begin_epoch()
             with pytest.raises(OtherEpoch):
                 async for _ in stream:

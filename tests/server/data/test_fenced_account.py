@@ -20,8 +20,8 @@ def test_fence_names_account_and_file_and_spares_others(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             await ada.push("facts", fact("f1"))
-            h.parts.users.fences.fence(ada.id, "a block of the file is corrupt")
-            email = h.parts.accounts.accounts[ada.id].email
+            h.services.users.fences.fence(ada.id, "a block of the file is corrupt")
+            email = h.services.accounts.accounts[ada.id].email
         async with house(tmp_path) as h:
             for one in (ada, bob):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
@@ -40,7 +40,7 @@ def test_fence_names_account_and_file_and_spares_others(tmp_path: Path) -> None:
 
 
 async def accounts_with_problem(h: House) -> list[tuple[str, str]]:
-    profiles = [await profile(h.parts, account) for account in h.parts.accounts.accounts.values()]
+    profiles = [await profile(h.services, account) for account in h.services.accounts.accounts.values()]
     return [(one.email, one.problem) for one in profiles if one.problem]
 
 
@@ -55,7 +55,7 @@ def test_fence_ends_live_streams_and_refuses_new_ones(tmp_path: Path) -> None:
                 listen(url, ada, paths[1]) as second,
                 listen(url, bob, paths[0]) as other,
             ):
-                h.parts.users.fences.fence(ada.id, "a block of the file is corrupt")
+                h.services.users.fences.fence(ada.id, "a block of the file is corrupt")
                 async with asyncio.timeout(20):
                     await asyncio.gather(first.ended.wait(), second.ended.wait())
                 for path in paths:
@@ -72,13 +72,13 @@ def test_restore_lifts_fence(tmp_path: Path) -> None:
         async with house(tmp_path / "data") as h:
             ada = await h.person()
             await ada.push("facts", fact("f1"))
-            await backup(h.parts, tmp_path / "saved")
-            h.parts.users.fences.fence(ada.id, "it is damaged")
+            await backup(h.services, tmp_path / "saved")
+            h.services.users.fences.fence(ada.id, "it is damaged")
             refused(await ada.call("GET", PULL), 503, "FENCED")
-            await restore(h.parts, tmp_path / "saved")
+            await restore(h.services, tmp_path / "saved")
             assert set(await ada.live("facts")) == {"f1"}
         async with house(tmp_path / "data") as h:
-            assert h.parts.users.fences.fenced() == {}
+            assert h.services.users.fences.fenced() == {}
 
     run(scenario)
 
@@ -86,9 +86,9 @@ def test_restore_lifts_fence(tmp_path: Path) -> None:
 def test_stuck_account_that_has_left_does_not_end_process(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            report = h.parts.instance.on_damage
+            report = h.services.instance.on_damage
             assert report("an account that has left", "a statement does not end")
-            assert h.parts.users.fences.fenced() == {}
+            assert h.services.users.fences.fenced() == {}
             for needed in ("", "#1", "accounts"):
                 assert not report(needed, "a statement does not end")
 

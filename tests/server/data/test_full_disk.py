@@ -53,7 +53,7 @@ async def with_a_long_log(h: House) -> Person:
 
 
 async def seq(h: House, person: Person) -> int:
-    async with h.parts.users.open(person.id) as store:
+    async with h.services.users.open(person.id) as store:
         return store.seq
 
 
@@ -73,13 +73,13 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
 ) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            await h.parts.inference.get()
+            await h.services.inference.get()
             ada, bob = await with_a_long_log(h), await h.person()
             await with_a_long_log(h)
             before = await seq(h, ada)
             log = log_of(tmp_path, ada)
             with full():
-                await h.parts.users.checkpoint_idle()
+                await h.services.users.checkpoint_idle()
                 assert log.stat().st_size > FULL
                 status, store = await ready(h)
                 assert status == 503 and "the disk did not take what 2 accounts" in store
@@ -91,7 +91,7 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
                 await bob.add("facts", fact("b"))
             await ada.add("facts", fact("late"))
             assert await seq(h, ada) == before + 1, "it was no crash"
-            await h.parts.users.checkpoint_idle()
+            await h.services.users.checkpoint_idle()
             assert not log.exists() or log.stat().st_size < 100_000
             assert await ready(h) == (200, "ok")
         async with house(tmp_path) as h:
@@ -112,12 +112,12 @@ def test_what_cannot_be_begun_or_erased_for_want_of_room_is_told_so_and_done_whe
                 answer = await bob.call("POST", "/v1/sync/facts/0/push", json=batch)
                 assert "it may be full" in refused(answer, 503, "BUSY")["detail"]
                 with pytest.raises(Busy, match="it may be full"):
-                    await h.parts.users.rewrite(ada.id)
+                    await h.services.users.rewrite(ada.id)
             await bob.add("facts", fact("b"))
-            await h.parts.users.rewrite(ada.id)
+            await h.services.users.rewrite(ada.id)
             assert len(await ada.live("facts")) == 10 * LOG
             with full(4096), pytest.raises(Busy, match="it may be full"):
-                await h.parts.users.rewrite(ada.id)
+                await h.services.users.rewrite(ada.id)
             assert len(await ada.live("facts")) == 10 * LOG
 
     run(scenario)
@@ -130,7 +130,7 @@ def test_who_holds_the_file_when_its_log_is_not_taken_is_told_so_and_the_next_ma
         async with house(tmp_path) as h:
             ada = await with_a_long_log(h)
             async with asyncio.timeout(60):
-                async with h.parts.users.open(ada.id) as store:
+                async with h.services.users.open(ada.id) as store:
                     with full(), pytest.raises(Busy):
                         await store.checkpoint()
                     waiting = asyncio.create_task(ada.pull("facts"))
@@ -152,7 +152,7 @@ def test_who_needs_the_place_of_a_file_whose_log_is_not_taken_is_answered_all_th
             ada, bob = await with_a_long_log(h), await h.person()
             with full():
                 await bob.add("facts", fact("b"))
-                assert len(h.parts.users.attached_stores()) == 1
+                assert len(h.services.users.attached_stores()) == 1
             assert len(await ada.live("facts")) == 10 * LOG and len(await bob.live("facts")) == 1
 
     run(scenario)
@@ -163,21 +163,21 @@ def test_accounts_change_again_after_the_disk_did_not_take_their_log(tmp_path: P
 
     async def scenario() -> None:
         async with house(data) as h:
-            await h.parts.inference.get()
+            await h.services.inference.get()
             file = data / "accounts.duckdb"
             with full(file.stat().st_size):
-                await accounts.create(h.parts, "ada@example.org", "FREE")
+                await accounts.create(h.services, "ada@example.org", "FREE")
                 status, store = await ready(h)
                 assert status == 503 and "disk" in store
                 with pytest.raises(Busy, match="disk"):
-                    await backup(h.parts, saved)
+                    await backup(h.services, saved)
                 assert not saved.exists(), "it would lack her"
             assert await ready(h) == (200, "ok")
             assert not file.with_name(f"{file.name}.wal").exists(), "the log is folded by now"
-            bob = await accounts.create(h.parts, "bob@example.org", "FREE")
-            await accounts.change_tier(h.parts, bob, "JIGGA")
+            bob = await accounts.create(h.services, "bob@example.org", "FREE")
+            await accounts.change_tier(h.services, bob, "JIGGA")
         async with house(data) as h:
-            found = h.parts.accounts
+            found = h.services.accounts
             assert found.by_email("ada@example.org") and (again := found.by_email("bob@example.org"))
             assert again.tier == "JIGGA"
 
@@ -190,11 +190,11 @@ def test_a_backup_that_is_made_before_the_log_is_folded_holds_all_accounts(tmp_p
     async def scenario() -> None:
         async with house(tmp_path / "data") as h:
             with full((tmp_path / "data" / "accounts.duckdb").stat().st_size):
-                await accounts.create(h.parts, "ada@example.org", "FREE")
-            await backup(h.parts, saved)
+                await accounts.create(h.services, "ada@example.org", "FREE")
+            await backup(h.services, saved)
         async with house(tmp_path / "other") as h:
-            await restore(h.parts, saved)
-            assert h.parts.accounts.by_email("ada@example.org")
+            await restore(h.services, saved)
+            assert h.services.accounts.by_email("ada@example.org")
 
     run(scenario)
 
@@ -224,7 +224,7 @@ def test_erasure_on_a_full_disk_evicts_the_indexes_says_what_it_needs_and_is_ret
             await h.settle(ada)
             [vectors] = tmp_path.glob(f"users/*/{ada.id}/vectors")
             await ada.add("facts", dead(fact("secret")))
-            erasing = h.parts.backstage.jobs["erase"]
+            erasing = h.services.backstage.jobs["erase"]
             with full(200_000):
                 with pytest.raises(NotYetErased, match=r"Not yet erased: needs \d+ MB of free disk space"):
                     await erasing.run_now(ada.id)
@@ -252,17 +252,17 @@ def test_forget_on_a_full_disk_unlinks_first_and_its_receipt_says_what_is_left(
                 refused(await ada.call("POST", "/v1/forget", json=body), 503, "BUSY")
                 assert not vectors.exists(), "it unlinks before it writes"
             assert len(await ada.live("facts")) == 10 * LOG
-            rewriting = h.parts.users.rewrite
+            rewriting = h.services.users.rewrite
 
             async def no_room(user_id: str) -> None:
                 with full(4096):
                     await rewriting(user_id)
 
-            monkeypatch.setattr(h.parts.users, "rewrite", no_room)
+            monkeypatch.setattr(h.services.users, "rewrite", no_room)
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
             assert receipt["rows"] > 0 and receipt["note"].startswith("Not yet erased: needs ")
-            monkeypatch.setattr(h.parts.users, "rewrite", rewriting)
-            await h.parts.backstage.jobs["erase"].run_now(ada.id)  # the forgetting has asked for it
+            monkeypatch.setattr(h.services.users, "rewrite", rewriting)
+            await h.services.backstage.jobs["erase"].run_now(ada.id)  # the forgetting has asked for it
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
             assert receipt["leftovers"] == 0 and not receipt["note"].startswith("Not yet")
 
@@ -294,15 +294,15 @@ def test_server_starts_on_a_full_disk_though_sign_ins_have_expired(tmp_path: Pat
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
-            [token] = h.parts.accounts.tokens_of(ada.id)
+            [token] = h.services.accounts.tokens_of(ada.id)
             expired = msgspec.structs.replace(
                 token, id="old", hash="0" * 64, kind="cookie", expires_at="2020-01-01T00:00:00.000Z"
             )
-            await h.parts.accounts.save_token(expired)
+            await h.services.accounts.save_token(expired)
         with capture_logs(), full(10):
             async with house(tmp_path) as h:
                 ada.client._transport.app = h.app  # type: ignore[attr-defined]
                 assert set(await ada.live("facts")) == {"f1"}
-                assert h.parts.accounts.tokens_of(ada.id) == [token]
+                assert h.services.accounts.tokens_of(ada.id) == [token]
 
     run(scenario)

@@ -112,7 +112,7 @@ def test_new_epoch_begins_once_though_devices_bring_nothing(tmp_path):
         for _ in range(3):
             async with house(account.data) as h:
                 found.add(await epoch(await at(h, account.ada)))
-                async with h.parts.users.detached(account.ada.id):
+                async with h.services.users.detached(account.ada.id):
                     pass
                 found.add(await epoch(account.ada))
         assert len(found) == 1 and account.epoch not in found
@@ -210,7 +210,7 @@ def test_erasure_keeps_the_epoch(tmp_path):
             await send(ada, "facts", (fact("f0") | {"value": "v", "updatedAt": day(5)}, fact("f0")))
             await send(ada, "facts", (dead(fact("f5")), fact("f5")))
             await h.settle(ada)
-            await h.parts.users.rewrite(ada.id)
+            await h.services.users.rewrite(ada.id)
             assert await epoch(ada) == account.epoch
         async with house(account.data) as h:
             assert await epoch(await at(h, ada)) == account.epoch
@@ -223,12 +223,12 @@ def test_restored_backup_begins_one_epoch(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
             ada = await at(h, account.ada)
-            await backups.backup(h.parts, tmp_path / "backup")
+            await backups.backup(h.services, tmp_path / "backup")
             await send(ada, "facts", (fact("later"), None))
-            await backups.restore(h.parts, tmp_path / "backup")
+            await backups.restore(h.services, tmp_path / "backup")
             new = await epoch(ada)
             assert new != account.epoch
-            async with h.parts.users.detached(ada.id):
+            async with h.services.users.detached(ada.id):
                 pass
             assert await epoch(ada) == new
         async with house(account.data) as h:
@@ -241,13 +241,13 @@ def test_restored_backup_begins_one_epoch(tmp_path):
 def test_restore_of_damaged_records_goes_on_above_the_mark(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
-            await backups.backup(h.parts, tmp_path / "backup")
+            await backups.backup(h.services, tmp_path / "backup")
         async with house(account.data) as h:  # a start, after which seq jumps
             await send(await at(h, account.ada), "facts", (fact("later"), None))
             last = (await page(account.ada, "facts"))["checkpoint"]["lwt"]
         (user_folder(account.data, account.ada.id) / "records.duckdb").unlink()
         async with house(account.data) as h:
-            await backups.restore(h.parts, tmp_path / "backup")
+            await backups.restore(h.services, tmp_path / "backup")
             new = await epoch(await at(h, account.ada))
             await send(account.ada, "facts", (fact("again"), None))
             assert (await page(account.ada, "facts"))["checkpoint"]["lwt"] > last
@@ -260,10 +260,10 @@ def test_restore_of_damaged_records_goes_on_above_the_mark(tmp_path):
 def test_backup_on_another_machine_begins_one_epoch(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
-            await backups.backup(h.parts, tmp_path / "backup")
+            await backups.backup(h.services, tmp_path / "backup")
         other = tmp_path / "other"
         async with house(other) as h:
-            await backups.restore(h.parts, tmp_path / "backup")
+            await backups.restore(h.services, tmp_path / "backup")
             new = await epoch(await at(h, account.ada))
             assert len(await account.ada.live("facts")) == ROWS
         async with house(other) as h:
@@ -277,8 +277,8 @@ def test_new_account_with_the_id_of_a_removed_one_has_no_mark(tmp_path):
     async def scenario(account):
         ada = account.ada
         async with house(account.data) as h:
-            await h.parts.users.remove(ada.id)
-            assert h.parts.users.marks.of(ada.id) == 0
+            await h.services.users.remove(ada.id)
+            assert h.services.users.marks.of(ada.id) == 0
             new = await epoch(await at(h, ada))
             await send(ada, "facts", (fact("f"), None))
         async with house(account.data) as h:

@@ -29,7 +29,7 @@ async def copy_with_log(data: Path, ada: Person, to: Path) -> None:
 
 async def put_back(h: House, ada: Person, copy: Path) -> None:
     """Replace the detached file of an account with a copy."""
-    async with h.parts.users.detached(ada.id) as folder:
+    async with h.services.users.detached(ada.id) as folder:
         shutil.copytree(copy, folder, dirs_exist_ok=True)
 
 
@@ -37,7 +37,7 @@ async def recovered(h: House, ada: Person) -> None:
     await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")
 
     async def is_open() -> bool:
-        return h.parts.users.fences.reason(ada.id) is None
+        return h.services.users.fences.reason(ada.id) is None
 
     await soon(is_open)
 
@@ -48,12 +48,12 @@ def test_kill_before_log_is_removed_is_recovered(tmp_path: Path, monkeypatch: py
             ada = await h.person()
             await copy_with_log(tmp_path, ada, tmp_path / "copy")
             await put_back(h, ada, tmp_path / "copy")
-            async with h.parts.users.detached(ada.id) as folder:
+            async with h.services.users.detached(ada.id) as folder:
                 with monkeypatch.context() as patch:
                     patch.setattr(recovery, "_publish", lambda new, path, log: publish_file(new, path))
                     await recovery.recover(folder / "records.duckdb", set())
                 assert (folder / LOG).exists()
-            h.parts.users.fences.fence(ada.id, "it was damaged")
+            h.services.users.fences.fence(ada.id, "it was damaged")
             await recovered(h, ada)
             assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
 
@@ -68,14 +68,14 @@ def test_damaged_log_of_fenced_account_is_cut(tmp_path: Path) -> None:
             log = tmp_path / "copy" / LOG
             damaged = log.read_bytes()[:-30] + bytes(30)
             log.write_bytes(damaged)
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 epoch, seq = store.epoch, store.seq
             await put_back(h, ada, tmp_path / "copy")
-            h.parts.users.fences.fence(ada.id, "it was damaged")
+            h.services.users.fences.fence(ada.id, "it was damaged")
             await recovered(h, ada)
             assert {"f0", "f1", "f2"} <= set(await ada.live("facts"))
             assert (file_of(tmp_path, ada).parent / f"{LOG}.damaged").read_bytes() == damaged
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 assert store.epoch != epoch and store.seq > seq + 1000
 
     run(scenario)
@@ -91,7 +91,7 @@ def test_detach_keeps_log_of_file_that_replaced_another(tmp_path: Path) -> None:
                 shutil.copyfile(tmp_path / "copy" / name, folder / f"{name}.copied")
                 (folder / f"{name}.copied").replace(folder / name)
             log = (folder / LOG).read_bytes()
-            async with h.parts.users.detached(ada.id):
+            async with h.services.users.detached(ada.id):
                 assert (folder / LOG).read_bytes() == log
                 assert not (folder / f"{LOG}.moved").exists()
             assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
@@ -107,7 +107,7 @@ def test_start_puts_moved_log_back(tmp_path: Path) -> None:
             await put_back(h, ada, tmp_path / "copy")
             folder = file_of(tmp_path, ada).parent
             (folder / LOG).replace(folder / f"{LOG}.moved")
-            h.parts.users.remove_leftovers()
+            h.services.users.remove_leftovers()
             assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
 
     run(scenario)
@@ -129,13 +129,13 @@ def test_bad_unsealed_segment_is_not_copied_again_and_again(
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
-            async with h.parts.users.detached(ada.id) as folder:
+            async with h.services.users.detached(ada.id) as folder:
                 with duckdb.connect(folder / "records.duckdb") as connection:
                     connection.execute("UPDATE packs SET checksum = NULL, heads = replace(heads, '\"', '')")
             for _ in range(4):
                 assert (await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")).status_code == 503
-                await soon(lambda: not h.parts.users.recovery._tasks)
-            assert attempts == 1 and h.parts.users.fences.reason(ada.id) is not None
+                await soon(lambda: not h.services.users.recovery._tasks)
+            assert attempts == 1 and h.services.users.fences.reason(ada.id) is not None
 
     run(scenario)
 
@@ -145,11 +145,11 @@ def test_account_that_fails_after_a_recovery_waits_for_the_next(tmp_path: Path) 
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
-            h.parts.users.fences.fence(ada.id, "it was damaged")
+            h.services.users.fences.fence(ada.id, "it was damaged")
             await recovered(h, ada)
-            await soon(lambda: not h.parts.users.recovery._tasks)
-            h.parts.users.fences.fence(ada.id, "it was damaged again")
+            await soon(lambda: not h.services.users.recovery._tasks)
+            h.services.users.fences.fence(ada.id, "it was damaged again")
             await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")
-            assert not h.parts.users.recovery._tasks
+            assert not h.services.users.recovery._tasks
 
     run(scenario)

@@ -24,14 +24,14 @@ def records(data, person):
 
 async def change(h, person, statement):
     """Change the person's file while the server does not have it open."""
-    async with h.parts.users.detached(person.id):
-        with duckdb.connect(records(h.parts.settings.data, person)) as connection:
+    async with h.services.users.detached(person.id):
+        with duckdb.connect(records(h.services.settings.data, person)) as connection:
             connection.execute(statement)
 
 
 async def checksums(h, person):
-    async with h.parts.users.open(person.id) as store:
-        return await h.parts.instance.run(
+    async with h.services.users.open(person.id) as store:
+        return await h.services.instance.run(
             lambda c: c.execute(
                 f"SELECT first, checksum FROM {store.alias}.main.packs ORDER BY first"
             ).fetchall()
@@ -56,7 +56,7 @@ def test_changed_segment_fences_its_account(tmp_path, statement):
             await person.add("facts", fact("f1"), fact("f2", key="k2"), fact("f3", key="k3"))
         await change(h, ada, statement)
         detail = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
-        assert h.parts.accounts.accounts[ada.id].email in detail and "segment" in detail
+        assert h.services.accounts.accounts[ada.id].email in detail and "segment" in detail
         assert len(await bob.pull("facts")) == 3
 
     run_for_one(tmp_path, scenario)
@@ -66,7 +66,7 @@ def test_recovery_refuses_file_with_damaged_segment(tmp_path):
     async def scenario(h, ada):
         await ada.add("facts", fact("f1"))
         await change(h, ada, "UPDATE packs SET bodies = replace(bodies, 'Ada', 'Eve')")
-        async with h.parts.users.detached(ada.id):
+        async with h.services.users.detached(ada.id):
             with pytest.raises(OSError, match="checksum"):
                 await recover(records(tmp_path, ada), set())
 
@@ -87,7 +87,7 @@ def test_valid_old_segments_get_checksums(tmp_path):
                 "UPDATE packs SET bodies = replace(bodies, '\"confidence\":1', '\"confidence\":7') WHERE first = 2",
             )
             assert [value for _, value in await checksums(h, ada)] == [None] * 4
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 while await store.add_checksums():
                     pass
             assert await checksums(h, ada) == [(n, None if n == 2 else value) for n, value in written]
@@ -106,7 +106,7 @@ def test_old_segment_that_is_rewritten_stays_without_checksum(tmp_path):
         await ada.push("facts", {**rows[0], "_deleted": True}, assumed=rows[0])
         [(_, old), (_, new)] = await checksums(h, ada)
         assert old is None and new is not None
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             assert await store.add_checksums() and not await store.add_checksums()
         assert all(value for _, value in await checksums(h, ada))
         assert set(await ada.live("facts")) == {"f1", "f2"}
@@ -116,8 +116,8 @@ def test_old_segment_that_is_rewritten_stays_without_checksum(tmp_path):
 
 async def change_attached(h, person, statement):
     """Change the person's file through the server's own connection, so that it stays attached."""
-    async with h.parts.users.open(person.id) as store:
-        await h.parts.instance.run(lambda c: c.execute(statement.format(f"{store.alias}.main.packs")))
+    async with h.services.users.open(person.id) as store:
+        await h.services.instance.run(lambda c: c.execute(statement.format(f"{store.alias}.main.packs")))
 
 
 def test_segment_is_verified_once_per_attach(tmp_path, monkeypatch):

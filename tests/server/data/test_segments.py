@@ -22,8 +22,8 @@ def from_the_file(monkeypatch):
 
 async def raw(h, person, statement):
     """What a statement says of the facts in the person's own file."""
-    async with h.parts.users.open(person.id) as store:
-        return await h.parts.instance.run(
+    async with h.services.users.open(person.id) as store:
+        return await h.services.instance.run(
             lambda c: c.execute(
                 statement.format(f"(FROM {store.alias}.main.packs WHERE collection = 'facts')")
             ).fetchall()
@@ -111,7 +111,7 @@ def test_an_erasure_drops_every_stale_row(tmp_path):
         await send(ada, "facts", *((row, None) for row in made))
         await send(ada, "facts", ({**made[3], "value": "new"}, made[3]))
         assert "value 3" in (await packs(h, ada))[0][2]
-        await h.parts.users.rewrite(ada.id)
+        await h.services.users.rewrite(ada.id)
         assert [count for _, count, _ in await packs(h, ada)] == [29, 1]
 
     in_a_house(tmp_path, scenario)
@@ -120,14 +120,14 @@ def test_an_erasure_drops_every_stale_row(tmp_path):
 def test_seq_does_not_go_back_when_tombstones_go_while_a_rewrite_waits_for_the_file(tmp_path):
     async def scenario(h, ada):
         await send(ada, "facts", *((row, None) for row in rows(3)))
-        async with h.parts.users.open(ada.id) as store:
-            rewriting = asyncio.create_task(h.parts.users.rewrite(ada.id))
+        async with h.services.users.open(ada.id) as store:
+            rewriting = asyncio.create_task(h.services.users.rewrite(ada.id))
             await asyncio.sleep(0.3)
             await store.write(lambda tx: cascade.delete_with_dependents(tx, "facts/f2"))
             await store.write(lambda tx: tx.purge_tombstone("facts/f2"))
             given = store.seq
         await rewriting
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             assert store.seq == given > 3
 
     in_a_house(tmp_path, scenario)
@@ -157,7 +157,7 @@ def test_pages_are_the_same_after_the_file_is_opened_anew(tmp_path):
 def held_up(h):
     """No statement is carried out before the block is left; then those of a person one after the other."""
     gate = threading.Event()
-    threads = asyncio.gather(*(h.parts.instance.run(lambda _: gate.wait()) for _ in range(8)))
+    threads = asyncio.gather(*(h.services.instance.run(lambda _: gate.wait()) for _ in range(8)))
     try:
         yield
     finally:
@@ -181,14 +181,14 @@ async def in_line(h, *works):
         tasks.append(asyncio.ensure_future(work))
         for _ in range(100):  # turns of the loop; none of them waits for anything but the engine
             await asyncio.sleep(0)
-    assert h.parts.instance._threads.waiting() > 0
+    assert h.services.instance._threads.waiting() > 0
     return tasks
 
 
 def test_a_page_asked_for_before_its_rows_die_shows_them_dead(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             with held_up(h):
                 deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
                 tasks = await in_line(h, send(ada, "facts", *deaths), store.read_page("facts", 0, 100))
@@ -202,7 +202,7 @@ def test_a_page_asked_for_before_its_rows_die_shows_them_dead(tmp_path):
 def test_bodies_asked_for_before_they_are_edited_come_as_they_are_now(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             with held_up(h):
                 edits = [({**row, "value": "newer"}, row) for row in made[1:4]]
                 tasks = await in_line(
@@ -217,7 +217,7 @@ def test_bodies_asked_for_before_they_are_edited_come_as_they_are_now(tmp_path):
 def test_a_pack_that_goes_while_its_tidying_waits_costs_nobody_anything(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             with held_up(h):
                 deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
                 tasks = await in_line(h, send(ada, "facts", *deaths), store.compact())
@@ -236,7 +236,7 @@ def edit(person, row):
 def test_two_tidyings_at_once_both_come_to_an_end_also_while_a_row_is_edited(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             with held_up(h):
                 tasks = await in_line(h, store.compact(), store.compact(), edit(ada, made[1]))
             async with asyncio.timeout(60):
@@ -249,7 +249,7 @@ def test_two_tidyings_at_once_both_come_to_an_end_also_while_a_row_is_edited(tmp
 def test_a_tidying_leaves_to_the_next_what_was_tidy_when_it_began(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             with held_up(h):
                 tasks = await in_line(h, edit(ada, made[1]), store.compact(), edit(ada, made[5]))
             await asyncio.gather(*tasks)
@@ -261,8 +261,8 @@ def test_a_tidying_leaves_to_the_next_what_was_tidy_when_it_began(tmp_path):
 def test_rows_that_are_not_where_memory_says_end_a_read_with_an_error_and_not_in_a_loop(tmp_path):
     async def scenario(h, ada):
         await with_stale_rows(ada)
-        async with h.parts.users.open(ada.id) as store:
-            await h.parts.instance.run(lambda c: c.execute(f"DELETE FROM {store.alias}.main.packs"))
+        async with h.services.users.open(ada.id) as store:
+            await h.services.instance.run(lambda c: c.execute(f"DELETE FROM {store.alias}.main.packs"))
         answer = await ada.call("GET", "/v1/sync/facts/0/pull?limit=100")
         assert answer.status_code == 500 and "doctor" in answer.text
 

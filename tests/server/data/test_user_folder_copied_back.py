@@ -48,7 +48,7 @@ def test_erased_rows_stay_erased(tmp_path):
         records = user_folder(tmp_path / "data", ada.id) / "records.duckdb"
         assert b"secret" in records.read_bytes()
         checkpoint = seen["checkpoint"]
-        with h.parts.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
+        with h.services.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
             answer = await ada.call("GET", "/v1/sync/facts/0/pull", params=checkpoint)
             refused(answer, 409, "EPOCH")
             assert await stream.next() is CLOSED
@@ -59,7 +59,7 @@ def test_erased_rows_stay_erased(tmp_path):
         finding = _examine_rollbacks(tmp_path / "data")
         assert not finding.ok and ada.id in finding.detail
         new = await epoch(ada)
-        async with h.parts.users.detached(ada.id):
+        async with h.services.users.detached(ada.id):
             pass
         assert await epoch(ada) == new, "the new epoch begins once"
         # A device that edited the kept row after the copy goes on from what it has.

@@ -144,7 +144,7 @@ def test_a_refused_file_is_named_short_and_without_what_turns_the_sentence_round
             answers = [await ada.upload(name, "word " * 500_000)]
             assert await bob.push("documents", *(document(bob.id, f"d{n}") for n in range(100))) == []
             answers.append(await bob.upload(name, LEASE))
-            h.parts.places.of_one = 0
+            h.services.places.of_one = 0
             answers.append(await bob.upload(name, LEASE))
             for answer, code in zip(answers, ("TOO_LARGE", "DOCUMENT_LIMIT", "BUSY"), strict=True):
                 said = answer.json()["detail"]
@@ -226,7 +226,7 @@ def test_vectors_come_in_the_background_and_flow_out(tmp_path):
             await ada.upload("pets.txt", "The dog barks at night.\n\n" + LEASE)
             await h.settle(ada)
             block = (await ada.pull("vectorEmbeddings"))[-1]
-            embedder = await h.parts.inference.get()
+            embedder = await h.services.inference.get()
             assert embedder is not None, "the test model is missing: make test prepares it"
             assert (block["model"], block["dims"]) == (embedder.model, 384) and block["embedding"]
             assert next(iter((await ada.live("documents")).values()))["status"] == "ready"
@@ -260,9 +260,9 @@ def test_the_index_is_rebuilt_when_its_folder_is_gone(tmp_path):
                 path.unlink() if path.is_file() else path.rmdir()
             folder.rmdir()
         async with house(tmp_path) as h:
-            token_owner = next(iter(h.parts.accounts.accounts))
-            found = await h.parts.searcher.search(
-                token_owner, h.parts.settings.tiers["JIGGA"], "tenant", "s1", 5, "words"
+            token_owner = next(iter(h.services.accounts.accounts))
+            found = await h.services.searcher.search(
+                token_owner, h.services.settings.tiers["JIGGA"], "tenant", "s1", 5, "words"
             )
             assert found.results and found.scope.complete
 

@@ -80,8 +80,8 @@ def test_what_does_not_fit_leaves_the_document_as_it_was(tmp_path, monkeypatch):
             assert await ada.push("documents", announced(ada)) == []
             old = block("d", 7, text="left over", embedding=None, dims=0)
             assert await ada.push("vectorEmbeddings", old) == []
-            full = h.parts.settings.tiers["JIGGA"].__replace__(storage_bytes=500)
-            monkeypatch.setitem(h.parts.settings.tiers, "JIGGA", full)
+            full = h.services.settings.tiers["JIGGA"].__replace__(storage_bytes=500)
+            monkeypatch.setitem(h.services.settings.tiers, "JIGGA", full)
             refused(await ada.upload("roof.txt", TEXT), 409, "STORAGE_LIMIT")
             assert (await ada.live("documents"))["d"] == announced(ada)
             assert await ada.live("vectorEmbeddings") == {"d.7": old}

@@ -33,7 +33,7 @@ def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tm
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            tasks = [slow(ada, n) for n in range(h.parts.places.of_one)]
+            tasks = [slow(ada, n) for n in range(h.services.places.of_one)]
             await reading(1)
             answer = await ada.upload("notes.txt", "One more.")
             said = refused(answer, 503, "BUSY")["detail"]
@@ -50,7 +50,7 @@ def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tm
 def test_the_uploads_of_all_users_together_are_bounded(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            h.parts.places.in_all = 2
+            h.services.places.in_all = 2
             people = [await h.person() for _ in range(3)]
             tasks = [slow(person, 0) for person in people[:2]]
             await reading(1)
@@ -69,9 +69,9 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            h.parts.places = UploadPlaces(of_one=0)
+            h.services.places = UploadPlaces(of_one=0)
             with pytest.raises(Busy):
-                await upload(h.parts, h.parts.accounts.accounts[ada.id], UploadedFile("a.txt", never))
+                await upload(h.services, h.services.accounts.accounts[ada.id], UploadedFile("a.txt", never))
 
     run(scenario)
 
@@ -94,7 +94,7 @@ def test_the_slow_files_of_one_user_leave_a_core_to_the_others(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            tasks = [slow(ada, n) for n in range(h.parts.places.of_one)]
+            tasks = [slow(ada, n) for n in range(h.services.places.of_one)]
             await reading(1)
             async with asyncio.timeout(20):  # each of the slow ones takes a minute
                 assert (await bob.upload("notes.txt", "A short one.")).status_code == 201

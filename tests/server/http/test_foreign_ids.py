@@ -59,7 +59,7 @@ async def ask(h, person, route, request, ids):
         return await call
     task = asyncio.create_task(call)
     await h.streams(1)
-    h.parts.hub.close_user(person.id)
+    h.services.hub.close_user(person.id)
     return await asyncio.wait_for(task, 60)
 
 
@@ -89,8 +89,8 @@ async def fill(h, ada):
     """Give Ada a row of each collection, a file and a token, all with the canary. Returns the ids."""
     ids = {kind: new_id() for kind in KINDS}
     uploaded = await ada.upload(f"{CANARY}.txt", f"The {CANARY} sings at dawn.", ids["session"])
-    await issue(h.parts, h.parts.accounts.accounts[ada.id], "api", CANARY, None)
-    token = next(t for t in h.parts.accounts.tokens_of(ada.id) if t.name == CANARY)
+    await issue(h.services, h.services.accounts.accounts[ada.id], "api", CANARY, None)
+    token = next(t for t in h.services.accounts.tokens_of(ada.id) if t.name == CANARY)
     ids |= {"document": uploaded.json()["document"]["id"], "token": token.id, "account": ada.id}
     row = filled(rows(ada.id), ids)
     words = {
@@ -123,7 +123,7 @@ async def everything(h, ada):
     held["observations"] = (await ada.call("GET", "/v1/observations?project=*")).json()
     held["me"] = (await ada.call("GET", "/v1/me")).json()
     held["tokens"] = (await ada.call("GET", "/v1/tokens")).json()
-    held["account"] = repr(h.parts.accounts.accounts[ada.id])
+    held["account"] = repr(h.services.accounts.accounts[ada.id])
     return held
 
 
@@ -132,7 +132,7 @@ async def own_ids(h, person):
     page = (await person.call("GET", "/v1/sync/facts/0/pull")).json()
     return {
         "me": person.id,
-        "my email": h.parts.accounts.accounts[person.id].email,
+        "my email": h.services.accounts.accounts[person.id].email,
         "my epoch": page["checkpoint"]["id"].partition(".")[0],
     }
 
@@ -145,7 +145,7 @@ def test_every_route_of_the_app_is_in_the_table(tmp_path):
                 "new routes: say in the table how they are called with a foreign id"
             )
             assert known - served == set(), "these routes are gone"
-            assert set(COLLECTIONS) == set(h.parts.registry.synced), "a new collection: add its row above"
+            assert set(COLLECTIONS) == set(h.services.registry.synced), "a new collection: add its row above"
 
     run(scenario)
 
@@ -161,11 +161,11 @@ def test_every_route_answers_a_foreign_id_like_an_unknown_one_and_shows_nothing(
             ada, bob, carol = await h.person(), await h.person(), await h.person()
             foreign = await fill(h, ada)
             foreign["epoch"] = (await own_ids(h, ada))["my epoch"]
-            foreign["email"] = h.parts.accounts.accounts[ada.id].email
+            foreign["email"] = h.services.accounts.accounts[ada.id].email
             unknown = {kind: new_id() for kind in foreign}
             unknown |= {"epoch": secrets.token_urlsafe(9), "email": f"{secrets.token_hex(4)}@example.org"}
             before = await everything(h, ada)
-            for name in (*h.parts.registry.synced, "observations"):
+            for name in (*h.services.registry.synced, "observations"):
                 assert CANARY in json.dumps(before[name]) or name == "account", (
                     f"{name}: no canary in Ada's row"
                 )
@@ -205,7 +205,7 @@ def test_a_stream_tells_only_what_is_ones_own(tmp_path):
             for name, row in rows(bob.id).items():
                 assert await bob.push(name, filled(row, {kind: f"bobs-{kind}" for kind in KINDS})) == []
             assert await bob.push("entities", make.entity("bobs-entity2", "bobs-project")) == []
-            h.parts.hub.close_user(bob.id)
+            h.services.hub.close_user(bob.id)
             heard = [(await asyncio.wait_for(stream, 60)).text for stream in streams]
             for path, text in zip(paths, heard, strict=True):
                 assert "bobs-" in text, f"{path}: Bob did not hear himself"

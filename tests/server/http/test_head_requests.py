@@ -47,7 +47,7 @@ def test_head_of_a_stream_ends_at_once(tmp_path, path):
             assert answer.status_code == 200 and answer.headers["content-type"].startswith(
                 "text/event-stream"
             )
-            assert h.parts.hub.count() == 0
+            assert h.services.hub.count() == 0
 
     run(scenario)
 

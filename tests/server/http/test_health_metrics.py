@@ -54,12 +54,12 @@ def test_health_needs_nothing_and_says_alive(tmp_path):
 def test_ready_names_store_index_and_model_and_without_a_model_says_so(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
-            await h.parts.inference.get()
+            await h.services.inference.get()
             answer = await anyone.get("/ready")
             assert answer.status_code == 200
             assert answer.json() == {"ready": True, "store": "ok", "index": "ok", "model": None, "fenced": 0}
         async with house(tmp_path / "two", model=MODELS) as h, browser(h) as anyone:
-            await h.parts.inference.get()
+            await h.services.inference.get()
             assert (await anyone.get("/ready")).json()["model"] == "all-minilm-l6-v2"
 
     run(scenario)
@@ -69,7 +69,7 @@ def test_ready_is_503_while_the_data_folder_cannot_be_written_and_200_again_afte
     async def scenario():
         data, away = tmp_path / "data", tmp_path / "away"
         async with house(data) as h, browser(h) as anyone:
-            await h.parts.inference.get()
+            await h.services.inference.get()
             assert (await anyone.get("/ready")).status_code == 200
             data.rename(away)
             answer = await anyone.get("/ready")
@@ -86,9 +86,9 @@ def test_ready_is_503_while_the_data_folder_cannot_be_written_and_200_again_afte
 def test_ready_is_503_when_the_store_cannot_be_read(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
-            await h.parts.inference.get()
-            await h.parts.instance.run(
-                lambda cursor: cursor.execute(f"DROP TABLE {h.parts.accounts._alias}.main.accounts")
+            await h.services.inference.get()
+            await h.services.instance.run(
+                lambda cursor: cursor.execute(f"DROP TABLE {h.services.accounts._alias}.main.accounts")
             )
             answer = await anyone.get("/ready")
             assert answer.status_code == 503 and "failed" in answer.json()["store"]
@@ -105,8 +105,8 @@ def test_with_a_damaged_model_the_server_is_not_ready_but_stops_in_order(tmp_pat
             (models / file.name).write_bytes(content)
         app = create_app(Settings(data=tmp_path / "data", models=models.parent))
         async with app.lifespan():
-            parts = app.state.parts
-            await soon(parts.inference._opening.done)
+            services = app.state.services
+            await soon(services.inference._opening.done)
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as anyone:
                 answer = await anyone.get("/ready")
@@ -120,7 +120,7 @@ def test_metrics_are_numbers_of_the_whole_server(tmp_path):
         async with house(tmp_path) as h, browser(h) as machine:
             ada = await h.person()
             await ada.upload("lease.txt", "The tenant gives notice three months before.")
-            secret = {"Authorization": f"Local {h.parts.local_secret}"}
+            secret = {"Authorization": f"Local {h.services.local_secret}"}
             answer = await machine.get("/metrics", headers=secret)
             assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/plain")
             lines = [line for line in answer.text.splitlines() if line and not line.startswith("#")]
@@ -142,7 +142,7 @@ def test_metrics_need_an_administrator_or_their_token_from_everywhere(tmp_path, 
             browser(h, address) as somebody,
         ):
             ada, admin = await h.person(), await h.person()
-            await change_admin(h.parts, h.parts.accounts.accounts[admin.id], admin=True)
+            await change_admin(h.services, h.services.accounts.accounts[admin.id], admin=True)
             for words, status in (
                 ("", 401),
                 ("Bearer wrong", 401),
@@ -164,7 +164,7 @@ def test_metrics_need_an_administrator_or_their_token_from_everywhere(tmp_path, 
 def test_the_local_door_opens_from_the_machine_itself_with_its_secret_only(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            right = {"Authorization": f"Local {h.parts.local_secret}"}
+            right = {"Authorization": f"Local {h.services.local_secret}"}
             asked = [("127.0.0.1", right, 200), ("203.0.113.9", right, 401), ("127.0.0.1", {"Authorization": "Local x"}, 401),
                      ("127.0.0.1", {"Authorization": "Local "}, 401)]  # fmt: skip
             for address, headers, status in asked:
@@ -286,15 +286,15 @@ def test_a_body_over_its_bound_is_413_as_a_problem(tmp_path):
 def test_ready_checks_of_a_blocked_store_take_one_thread(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            with h.parts.accounts._lock:
-                checks = [asyncio.create_task(h.parts.accounts.ping()) for _ in range(20)]
+            with h.services.accounts._lock:
+                checks = [asyncio.create_task(h.services.accounts.ping()) for _ in range(20)]
                 await asyncio.sleep(0)  # each check has submitted its call by now
                 await asyncio.sleep(0)
                 async with asyncio.timeout(20):
-                    assert await h.parts.instance.run(lambda c: c.execute("SELECT 1").fetchone(), "ada") == (
-                        1,
-                    )
-                assert h.parts.instance._threads.waiting() == 0
+                    assert await h.services.instance.run(
+                        lambda c: c.execute("SELECT 1").fetchone(), "ada"
+                    ) == (1,)
+                assert h.services.instance._threads.waiting() == 0
             await asyncio.gather(*checks)
 
     run(scenario)
@@ -309,7 +309,7 @@ def test_ready_answers_within_its_bound_though_store_and_disk_hang(tmp_path, mon
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
             try:
-                with h.parts.accounts._lock:
+                with h.services.accounts._lock:
                     async with asyncio.timeout(20):
                         for _ in range(2):
                             answer = await anyone.get("/ready")

@@ -199,7 +199,7 @@ async def _agents(told, ada):
 
 
 async def _models(told, h, ada):
-    install(h.parts.settings.models_folder, "small")
+    install(h.services.settings.models_folder, "small")
     (model,) = (await told.call(ada, "listModels")).json()["models"]
     path = {"model": model["hash"], "path": TOKENIZER}
     await told.call(ada, "getModelFile", path=path)
@@ -242,7 +242,7 @@ async def _account(told, h, ada):
     await told.call(ada, "revokeToken", path={"tokenId": made["token"]["id"]})
     await told.call(ada, "changePassword", 403, json={"new": PASSWORD})
     await told.call(there, "changePassword", json={"new": PASSWORD})
-    email = h.parts.accounts.accounts[ada.id].email
+    email = h.services.accounts.accounts[ada.id].email
     answer = await told.call(ada, "signIn", json={"email": email, "password": PASSWORD})
     assert answer.json() == {"signedIn": True}
     await told.call(ada, "signIn", 401, json={"email": email, "password": "another"})
@@ -252,7 +252,7 @@ async def _account(told, h, ada):
     await told.call(ada, "getReadiness")
 
     boss = await h.person()
-    await h.parts.accounts.change_account(boss.id, lambda a: msgspec.structs.replace(a, admin=True))
+    await h.services.accounts.change_account(boss.id, lambda a: msgspec.structs.replace(a, admin=True))
     bob = (
         await told.call(boss, "createAccount", 201, json={"email": "bob@example.org", "tier": "FREE"})
     ).json()

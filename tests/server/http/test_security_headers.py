@@ -75,7 +75,7 @@ def test_what_is_somebodys_is_kept_by_no_cache(tmp_path):
                 assert answer.headers["cache-control"] == "no-store", place
             stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
             await h.streams(1)
-            h.parts.hub.close_user(ada.id)
+            h.services.hub.close_user(ada.id)
             assert (await stream).headers["cache-control"] == "no-store"
 
     run(scenario)

@@ -77,7 +77,7 @@ async def furnished(h: House) -> Person:
     await join(ada, "p2", bakery)
     for said, where in {"tea at p1": mill, "tea at p2": bakery}.items():
         await take(ada, event(said, session=said, project=where))
-    if len(h.parts.accounts.accounts) == 1:
+    if len(h.services.accounts.accounts) == 1:
         await neighbour(await h.person(), mill)
     return ada
 

@@ -72,7 +72,7 @@ def test_a_session_in_no_project_has_memories_and_no_entities(tmp_path):
         await talk(ada, project_id=None)
         await finished(ada)
         rows = await made(ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             kinds = {key.partition("/")[0] for key in store.row_index.rows}
             assert kinds == {"sessions", "episodes", "memories", "facts"}, (
                 "nor does anything wait for a project"
@@ -331,7 +331,7 @@ def test_pushing_and_answering_never_wait_for_an_extraction(tmp_path):
         await ada.push("facts", fact("f1"))
         answer = await ada.call("POST", "/v1/answer", json={"query": "Quick?", "sessionId": "s1"})
         assert "At once." in answer.text and time.monotonic() - began < 10
-        await h.parts.users.rewrite(ada.id)  # nor does what needs the file to itself
+        await h.services.users.rewrite(ada.id)  # nor does what needs the file to itself
         assert time.monotonic() - began < 10 and (await listed(ada))["counts"]["running"] == 1
 
     slow = Rule(when="The user said", first_s=60)
@@ -409,7 +409,7 @@ def test_forgetting_everything_forgets_the_jobs_and_what_a_model_was_about_to_sa
         receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         assert receipt.json()["leftovers"] == 0
         model.go_on()
-        await soon(lambda: not h.parts.backstage.jobs["work"].is_asked(ada.id))
+        await soon(lambda: not h.services.backstage.jobs["work"].is_asked(ada.id))
         assert (await listed(ada))["jobs"] == [] and not any((await made(ada)).values())
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], held=True))
@@ -421,14 +421,14 @@ def test_a_restore_brings_back_no_jobs_of_what_was_deleted_since_and_goes_on_wit
         await until(
             ada, lambda found: all(job["error"] for job in found["jobs"]) and found["counts"]["waiting"]
         )
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             job = next(job for job in (await store.survey_jobs(9))[0] if job.subject == "episodes/gone")
             heard = msgspec.structs.replace(job, state="failed", found="a secret of its text")
             await store.write(lambda tx: tx.jobs.update({job.id: heard}))
-        await backups.backup(h.parts, tmp_path / "backup")
+        await backups.backup(h.services, tmp_path / "backup")
         await ada.push("episodes", {**episode("gone", "s1"), "_deleted": True})
         model.rules = [Rule(say=[REPLY])]
-        await backups.restore(h.parts, tmp_path / "backup")
+        await backups.restore(h.services, tmp_path / "backup")
         found = await finished(ada)
         assert [(job["subject"], job["state"]) for job in found["jobs"]] == [("episodes/kept", "done")]
 

@@ -109,7 +109,7 @@ def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tmp_path
                 "confirmed": False,
                 "sourceRemoved": False,
             }
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 with pytest.raises(BadRequest, match="confidence"):
                     await store.write(lambda tx: keep._put(tx, "facts", "f1", said))
             assert await ada.live("facts") == {}
@@ -183,7 +183,7 @@ def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobo
         (ada,) = people
         ada.client._transport.app = h.app
         before = await made(ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
             found = msgspec.json.encode(
                 Believed(
@@ -192,7 +192,7 @@ def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobo
             )
             cut_off = msgspec.structs.replace(job, state="running", found=found.decode())
             await store.write(lambda tx: tx.jobs.update({job.id: cut_off}))
-        h.parts.backstage.ask("work", ada.id, 0)
+        h.services.backstage.ask("work", ada.id, 0)
         assert (await finished(ada))["counts"]["done"] == 1
         after = await made(ada)
         assert {name: set(rows) for name, rows in after.items()} == {
@@ -213,9 +213,9 @@ def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing
         await ada.push("projects", project("p2"))
         await ada.push("entities", entity("n-old", "p2", name="Secret Mill", type="place"))
         found = Believed([Entity("Ada Brook", "person")], [Relationship("Ada Brook", "Secret Mill", "owns")])
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
-            limits = h.parts.limits(h.parts.accounts.accounts[ada.id])
+            limits = h.services.limits(h.services.accounts.accounts[ada.id])
             for epoch, project_id in ((store.epoch, "p2"), ("of before a restore", "p1")):
                 known = [_Entity("n-old", "Secret Mill")]
                 keep = _Keep(limits, "s1", epoch, InProject(project_id), known, {}, [])

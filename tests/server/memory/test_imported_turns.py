@@ -19,7 +19,7 @@ async def bring(person, *rows, collection="episodes"):
 
 async def looked_at(h, person):
     """Wait until all turns have been looked at, and what they caused is done."""
-    async with h.parts.users.open(person.id) as store, asyncio.timeout(60):
+    async with h.services.users.open(person.id) as store, asyncio.timeout(60):
         while store.new_turns():
             await asyncio.sleep(0.05)
     await finished(person)

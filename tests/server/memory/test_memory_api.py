@@ -109,7 +109,7 @@ def test_a_clock_that_was_set_back_after_everything_was_forgotten_stops_nobody_f
     async def scenario():
         app = create_app(Settings(data=tmp_path, models=tmp_path / "none"), clock=lambda: times[0])
         async with app.lifespan():
-            ada = await House(app.state.parts, app).person()
+            ada = await House(app.state.services, app).person()
             await made(ada, "projects", name="Mill")
             await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
             times[0] = "2026-01-01T00:00:00.000Z"
@@ -205,7 +205,7 @@ def test_a_repeated_relationship_is_one_row_and_no_write(tmp_path):
             assert answers[0].json() == answers[1].json() == answers[2].json()
             pulled = (await ada.call("GET", "/v1/sync/relationships/0/pull")).json()
             assert ids(pulled["documents"]) == [answers[0].json()["id"]]
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 assert store.seq == pulled["checkpoint"]["lwt"]
 
     run(scenario)
@@ -299,12 +299,12 @@ def test_an_edit_moves_updated_at_and_an_edit_that_changes_nothing_writes_nothin
             row = answer.json()
             assert row["content"] == "anew" and row["updatedAt"] > row["createdAt"]
             assert (await ada.live("summaries"))["u1"] == row
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 seq = store.seq
             same = await ada.call(
                 "PATCH", "/v1/summaries/u1", json={"content": "anew"}, params={"project": "*"}
             )
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 assert (same.json(), store.seq) == (row, seq)
 
     run(scenario)

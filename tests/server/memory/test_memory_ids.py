@@ -26,13 +26,13 @@ def test_after_everything_was_forgotten_ids_follow_from_another_key_which_lasts(
 
     async def forgotten(h, model, ada):
         async def key():
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 return await store.write(lambda tx: tx.id_key)
 
         keys.append(await key())
         await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         keys.append(await key())
-        await h.parts.users.rewrite(ada.id)
+        await h.services.users.rewrite(ada.id)
         keys.append(await key())
 
     scenario_of(tmp_path, forgotten, Rule(say=[REPLY]))

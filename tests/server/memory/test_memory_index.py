@@ -26,11 +26,11 @@ def again(h: House, person: Person) -> Person:
 
 
 async def lacking(h: House, person: Person) -> list[str]:
-    return await h.parts.recall.indexes.read(person.id, VectorIndex.without_vectors)
+    return await h.services.recall.indexes.read(person.id, VectorIndex.without_vectors)
 
 
 async def cosines(h: House, person: Person, text: str, kind: Any = "episodes") -> dict[str, float]:
-    return dict(await h.parts.recall.nearest(person.id, Pool(), text, kind, 100))
+    return dict(await h.services.recall.nearest(person.id, Pool(), text, kind, 100))
 
 
 async def talked(h: House, count: int, start: int = 0) -> Person:
@@ -116,9 +116,9 @@ def test_another_model_makes_the_index_anew_and_words_serve_meanwhile(
             await h.settle(ada)
             new = await cosines(h, ada, f"{WORD} number 3")
             assert old.keys() == new.keys() and old != new
-            embedder = await h.parts.inference.get()
+            embedder = await h.services.inference.get()
             assert embedder is not None and embedder.manifest.id == "new"
-            model = await h.parts.recall.indexes.read(ada.id, lambda index: index.model)
+            model = await h.services.recall.indexes.read(ada.id, lambda index: index.model)
             assert model == embedder.model
 
     run(scenario)
@@ -130,11 +130,11 @@ def test_everybody_s_index_is_made_anew_though_nobody_asks(tmp_path: Path, insta
             ada = await talked(h, 3)
             await h.settle(ada)
             await use(h, "new")
-            embedder = await h.parts.inference.get()
+            embedder = await h.services.inference.get()
             assert embedder is not None
-            await soon(lambda: not h.parts.backstage.jobs["recall"].is_asked(ada.id))
+            await soon(lambda: not h.services.backstage.jobs["recall"].is_asked(ada.id))
             await h.settle(ada)
-            checkpoint = await h.parts.recall.indexes.read(
+            checkpoint = await h.services.recall.indexes.read(
                 ada.id, lambda index: (index.model, index.checkpoint[1])
             )
             assert checkpoint[0] == embedder.model and checkpoint[1] > 0
@@ -165,19 +165,19 @@ def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
             ada = await h.person()
             row = memory("m1", text=f"{WORD} one")
             assert await ada.push("memories", row) == []
-            job = h.parts.backstage.jobs["recall_vectors"]
+            job = h.services.backstage.jobs["recall_vectors"]
             job.hurry(ada.id)
-            await soon(lambda: bool(h.parts.inference._running))
-            stop_index(h.parts.recall.indexer)  # nor is the work in the model cancelled, as a delete does
-            monkeypatch.setattr(h.parts.inference, "cancel", lambda *_: None)
+            await soon(lambda: bool(h.services.inference._running))
+            stop_index(h.services.recall.indexer)  # nor is the work in the model cancelled, as a delete does
+            monkeypatch.setattr(h.services.inference, "cancel", lambda *_: None)
             assert await ada.push("memories", {**row, **change}, assumed=row) == []
             amended: list[list[Block]] = []
 
             async def noted(user_id: str, model: str, choose: Callable[[UserStore], list[Block]]) -> None:
-                async with h.parts.users.open(user_id) as store:
+                async with h.services.users.open(user_id) as store:
                     amended.append(choose(store))
 
-            monkeypatch.setattr(h.parts.recall.indexer, "update_vectors", noted)
+            monkeypatch.setattr(h.services.recall.indexer, "update_vectors", noted)
             go_on.set()
             await soon(lambda: bool(amended))
             assert amended[0] == []
@@ -262,7 +262,7 @@ def test_a_turn_that_is_being_answered_asks_for_no_work(tmp_path: Path) -> None:
             await h.settle(ada)
             row = episode("e9", "s1", status="streaming")
             assert await ada.push("episodes", row) == []
-            job = h.parts.backstage.jobs["recall"]
+            job = h.services.backstage.jobs["recall"]
             assert not job.is_asked(ada.id)
             assert await ada.push("episodes", {**row, "status": "done"}, assumed=row) == []
             assert job.is_asked(ada.id)
@@ -283,7 +283,7 @@ def test_what_is_compared_with_memories_waits_for_their_vectors_and_not_for_thos
             assert await ada.push("episodes", episode("e9", "s1", userMessage="Later")) == []
             async with asyncio.timeout(60):
                 assert set(await cosines(h, ada, "Ada likes tea", "memories")) == {"tea"}
-            assert h.parts.backstage.jobs["recall_vectors"].is_asked(ada.id)
+            assert h.services.backstage.jobs["recall_vectors"].is_asked(ada.id)
             assert await ada.push("memories", memory("sea", text="Bob sails the sea")) == []
             waits = asyncio.create_task(cosines(h, ada, "Ada likes tea", "memories"))
             async with asyncio.timeout(60):

@@ -80,7 +80,7 @@ def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, monkeyp
         async with house(tmp_path) as h:
             ada = await talked(h)
             await h.settle(ada)
-            stop_index(h.parts.recall.indexer)  # it reads rows too
+            stop_index(h.services.recall.indexer)  # it reads rows too
             await page(ada, 3)
             read, bodies = [], UserStore.read_bodies
 

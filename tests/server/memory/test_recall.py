@@ -114,7 +114,7 @@ def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_is_when
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await furnished(h)
-            seek = h.parts.recall.seeker.search_hybrid
+            seek = h.services.recall.seeker.search_hybrid
 
             async def moving(*asked: Any) -> Any:
                 hits = await seek(*asked)
@@ -123,7 +123,7 @@ def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_is_when
                 assert await ada.push("sessions", moved, assumed=session(mover, **before)) == []
                 return hits
 
-            h.parts.recall.seeker.search_hybrid = moving  # type: ignore[method-assign]
+            h.services.recall.seeker.search_hybrid = moving  # type: ignore[method-assign]
             assert await seen(ada, sessionId=asker) == {asker}
 
     run(scenario)
@@ -151,7 +151,7 @@ def test_what_was_deleted_is_not_found_though_the_index_still_has_it(tmp_path: P
         async with house(tmp_path, search_wait_s=0.05) as h:
             ada = await furnished(h)
             await h.settle(ada)
-            stop_index(h.parts.recall.indexer)
+            stop_index(h.services.recall.indexer)
             assert await ada.push("episodes", dead(episode("other", "other"))) == []
             found = await look(ada, sessionId="loose")
             assert [result["id"] for result in found["results"]] == ["loose"] and not found["complete"]
@@ -175,7 +175,7 @@ def test_what_is_out_of_scope_takes_no_place_of_what_is_within(tmp_path: Path) -
 
 
 async def recalled(h: House, person: Person, scope: MemoryScope, q: str, *kinds: Any) -> dict[str, str]:
-    found = await h.parts.recall.search(person.id, scope, q, frozenset(kinds or KINDS), 100)
+    found = await h.services.recall.search(person.id, scope, q, frozenset(kinds or KINDS), 100)
     return {one.id: one.text for one in found}
 
 
@@ -187,7 +187,7 @@ def test_text_that_was_edited_is_not_shown_by_a_late_index(tmp_path: Path) -> No
             assert await ada.push("memories", *rows) == []
             await h.settle(ada)
             assert set(await recalled(h, ada, Pool(), "tea")) == {"m1", "m2"}
-            stop_index(h.parts.recall.indexer)
+            stop_index(h.services.recall.indexer)
             now = memory("m1", text="Ada likes tea no more")
             assert await ada.push("memories", now, assumed=rows[0]) == []
             pinned = {**rows[1], "pinned": True}
@@ -204,7 +204,7 @@ def test_text_that_is_not_in_the_records_is_not_shown_whatever_the_index_holds(t
             assert await ada.push("memories", memory("m1", text="Ada likes tea")) == []
             await h.settle(ada)
             forged = Block("memories/m1", "memories/m1", 0, [Chunk(0, None, None, "Ada hates tea")])
-            await h.parts.recall.indexes.write(
+            await h.services.recall.indexes.write(
                 ada.id, lambda index: index.apply([forged], [], [], index.checkpoint)
             )
             assert await recalled(h, ada, Pool(), "tea") == {}
@@ -325,7 +325,7 @@ def test_a_turn_is_found_by_what_is_meant_and_by_the_turn_before_it(tmp_path: Pa
             results = (await look(ada, q="fortress in Scotland", sessionId="s1"))["results"]
             assert [result["id"] for result in results] == ["e0", "e1", "e2"]
             assert "castle" not in results[1]["text"], "the turn before is never shown, nor kept"
-            near = await h.parts.recall.nearest(ada.id, Pool(), "", "episodes", 1)
+            near = await h.services.recall.nearest(ada.id, Pool(), "", "episodes", 1)
             assert near == []
 
     run(scenario)
@@ -342,7 +342,7 @@ def test_the_nearest_memory_is_told_with_its_cosine_as_soon_as_it_was_written(tm
                 memory("elsewhere", text="Ada likes tea", projectId="p1"),
             )
             assert await ada.push("memories", *rows) == []
-            (best, second) = await h.parts.recall.nearest(ada.id, Pool(), "Ada likes tea", "memories", 5)
+            (best, second) = await h.services.recall.nearest(ada.id, Pool(), "Ada likes tea", "memories", 5)
             assert best[0] == "tea" and best[1] == pytest.approx(1.0, abs=1e-4)
             assert second[0] == "sea" and second[1] < best[1]
 
@@ -360,7 +360,7 @@ def test_nearer_memories_of_another_scope_take_no_place_of_those_within(
             assert await ada.push("projects", project("p1")) == []
             rows = [memory(f"far{n}", text="Ada likes tea", projectId="p1") for n in range(6)]
             assert await ada.push("memories", *rows, memory("sea", text="Bob sails the sea")) == []
-            near = await h.parts.recall.nearest(ada.id, Pool(), "Ada likes tea", "memories", 3)
+            near = await h.services.recall.nearest(ada.id, Pool(), "Ada likes tea", "memories", 3)
             assert [row_id for row_id, _ in near] == ["sea"]
 
     run(scenario)
@@ -377,7 +377,7 @@ def test_a_recall_folder_that_was_deleted_is_made_again(tmp_path: Path) -> None:
             ada.client = with_token(h, ada.client.headers["Authorization"].removeprefix("Bearer "))
             assert await seen(ada, sessionId="loose") == {"loose", "other"}
             await h.settle(ada)
-            assert await h.parts.recall.indexes.read(ada.id, lambda index: index.without_vectors()) == []
+            assert await h.services.recall.indexes.read(ada.id, lambda index: index.without_vectors()) == []
             assert folder.exists() and (await look(ada, sessionId="loose"))["complete"]
 
     run(scenario)

@@ -41,13 +41,13 @@ async def told(h: House) -> Person:
     for kind, row in ROWS.items():
         assert await ada.push(kind, row, KEPT[kind]) == []
     for job in ("recall", "recall_vectors"):
-        await h.parts.backstage.jobs[job].settle(ada.id)
+        await h.services.backstage.jobs[job].settle(ada.id)
     return ada
 
 
 async def needles(h: House, person: Person, *keys: str) -> list[bytes]:
     """What the recall index has of these rows: text, and vectors as they lie on the disk."""
-    model = await h.parts.inference.get()
+    model = await h.services.inference.get()
     assert model is not None
     found = [text.encode() for text in (ASKED, TOLD, NOTE)]
     wanted = set(keys)
@@ -56,7 +56,7 @@ async def needles(h: House, person: Person, *keys: str) -> list[bytes]:
         rows = [row for batch in index._table.batches(["document_id", "vector"]) for row in batch.to_pylist()]
         return [np.array(row["vector"], "<f4").tobytes()[:64] for row in rows if row["document_id"] in wanted]
 
-    made = await h.parts.recall.indexes.read(person.id, vectors)
+    made = await h.services.recall.indexes.read(person.id, vectors)
     assert len(made) == len(keys)
     return found + made
 
@@ -78,11 +78,11 @@ def test_after_rows_of_memory_are_deleted_no_byte_of_them_is_left(tmp_path: Path
             assert scan(folder, wanted) == len(wanted), "the scan cannot see what is there"
             for kind, row in ROWS.items():
                 assert await ada.push(kind, dead(row)) == []
-            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            await h.services.backstage.jobs["erase"].settle(ada.id)
             assert scan(tmp_path, wanted) == 0
             await h.settle(ada)
             assert scan(tmp_path, wanted) == 0 and scan(folder, [OTHER.encode()]) == 1
-            left = await h.parts.recall.indexes.read(ada.id, lambda index: index.stats().documents)
+            left = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
             assert left == len(KEPT)
 
     run(scenario)
@@ -98,7 +98,7 @@ def test_a_deleted_session_takes_its_turns_and_summaries_out_of_the_index(tmp_pa
                 assert await ada.push(kind, dead(ROWS[kind])) == []
             await h.settle(ada)
             assert scan(tmp_path, wanted) == 0
-            hits = await h.parts.recall.indexes.read(
+            hits = await h.services.recall.indexes.read(
                 ada.id,
                 lambda index: index.keyword_search("roses", [f"{k}/{r['id']}" for k, r in KEPT.items()], 9),
             )
@@ -122,7 +122,7 @@ def test_a_deleted_project_takes_its_memory_out_of_the_index_and_its_turns_only_
                 assert await ada.push(kind, row) == []
             assert await ada.push("memories", KEPT["memories"]) == []
             for job in ("recall", "recall_vectors"):
-                await h.parts.backstage.jobs[job].settle(ada.id)
+                await h.services.backstage.jobs[job].settle(ada.id)
             turn, *others = inside
             asked, answered, *wanted = await needles(
                 h, ada, *(f"{kind}/{inside[kind]['id']}" for kind in others)
@@ -145,13 +145,13 @@ def test_an_edited_memory_s_old_text_goes_by_the_tidy_rule(tmp_path: Path) -> No
             ada = await told(h)
             for kind in ("episodes", "entities", "summaries"):
                 assert await ada.push(kind, dead(ROWS[kind])) == []
-            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            await h.services.backstage.jobs["erase"].settle(ada.id)
             (_, _, text, vector) = await needles(h, ada, "memories/m1")
             assert scan(tmp_path, [text, vector]) == 2
             changed = {**ROWS["memories"], "text": NEW}
             assert await ada.push("memories", changed, assumed=ROWS["memories"]) == []
-            assert h.parts.backstage.jobs["erase"].is_asked(ada.id)
-            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            assert h.services.backstage.jobs["erase"].is_asked(ada.id)
+            await h.services.backstage.jobs["erase"].settle(ada.id)
             assert scan(tmp_path, [text, vector]) == 0
             assert scan(recall_folder(tmp_path, ada), [NEW.encode()]) == 1
 
@@ -197,21 +197,21 @@ def test_a_restore_begins_the_recall_index_anew_and_brings_back_nothing_that_was
         async with house(tmp_path / "data", model=True, erase_delay_s=600) as h:
             ada = await told(h)
             wanted = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
-            await backups.backup(h.parts, tmp_path / "backup")
+            await backups.backup(h.services, tmp_path / "backup")
             assert not list((tmp_path / "backup").rglob("recall")), "derived: it is left out"
             for kind, row in ROWS.items():
                 assert await ada.push(kind, dead(row)) == []
             late = memory("m9", text=f"{OTHER} And after the backup, too.")
             assert await ada.push("memories", late) == []
             await h.settle(ada)
-            await backups.restore(h.parts, tmp_path / "backup")
+            await backups.restore(h.services, tmp_path / "backup")
             found = await ada.call(
                 "GET", "/v1/entities/search", params={"q": "orchard roses", "project": "*"}
             )
             assert [result["id"] for result in found.json()["results"]] == ["n2"]
             await h.settle(ada)
             assert scan(tmp_path / "data", wanted) == 0
-            count = await h.parts.recall.indexes.read(ada.id, lambda index: index.stats().documents)
+            count = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
             assert count == len(KEPT), "and nothing of after the backup"
 
     run(scenario)

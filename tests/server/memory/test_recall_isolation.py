@@ -121,7 +121,7 @@ async def ask(h: House, books: Books, rng: Random) -> int:
         check(books, answer.json()["results"], ids, (kind, home))
         count += len(ids)
     scope = InProject(home) if home else Pool()
-    found = await h.parts.recall.search(books.person.id, scope, QUESTION, frozenset({"memories"}), 100)
+    found = await h.services.recall.search(books.person.id, scope, QUESTION, frozenset({"memories"}), 100)
     ids = {i for i, where in books.memories.items() if where == home}
     check(books, [{"id": one.id, "text": one.text} for one in found], ids, ("memories", home))
     return count + len(ids)

@@ -46,7 +46,7 @@ def test_a_turn_that_is_not_what_a_late_index_holds_lends_nothing(tmp_path: Path
         async with house(tmp_path, search_wait_s=0.05) as h:
             ada, second = await three_that_fit(h)
             await h.settle(ada)
-            stop_index(h.parts.recall.indexer)
+            stop_index(h.services.recall.indexer)
             now = dead(second) if gone == "deleted" else {**second, "userMessage": "Cats and dogs."}
             assert await ada.push("episodes", now, assumed=second) == []
             found = await fits(ada)
@@ -60,7 +60,7 @@ def test_memories_are_ranked_beside_turns_as_if_these_had_no_neighbours(tmp_path
         async with house(tmp_path) as h:
             ada, _ = await three_that_fit(h)
             assert await ada.push("memories", memory("m1", text=f"The {WORD}.")) == []
-            found = await h.parts.recall.search(ada.id, Pool(), WORD, frozenset(KINDS), 10)
+            found = await h.services.recall.search(ada.id, Pool(), WORD, frozenset(KINDS), 10)
             fit = {one.id: one.relevance for one in found}
             assert fit["m1"] == fit["first"] == fit["second"] > fit["alone"]
 

@@ -176,7 +176,7 @@ def test_anothers_id_is_answered_404_by_every_route(tmp_path):
                 answer = await bob.call(method, path, **request)
                 assert answer.status_code == 404, (route, request, answer.text)
             assert await h.everything(ada) == before
-            for name in h.parts.registry.synced:
+            for name in h.services.registry.synced:
                 assert await bob.pull(name) == []
 
     run(scenario)

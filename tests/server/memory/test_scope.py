@@ -29,7 +29,7 @@ async def furnished(h: House) -> Person:
 
 
 async def scope_of(h: House, person: Person, session_id: str | None, asked: ProjectSelector) -> MemoryScope:
-    async with h.parts.users.open(person.id) as store:
+    async with h.services.users.open(person.id) as store:
         return await resolve_scope(store, session_id, asked)
 
 

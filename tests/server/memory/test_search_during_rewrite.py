@@ -21,7 +21,7 @@ def rewritten_meanwhile(monkeypatch, h, name):
     real, rewrites = getattr(HybridSearch, name), []
 
     async def asked(seeker, user_id, *more):
-        rewrites.append(asyncio.create_task(h.parts.users.rewrite(user_id)))
+        rewrites.append(asyncio.create_task(h.services.users.rewrite(user_id)))
         await asyncio.wait(rewrites[-1:], timeout=0.5)
         return await real(seeker, user_id, *more)
 
@@ -88,14 +88,14 @@ def test_who_opens_a_user_whose_file_they_hold_is_told_so_at_once(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 with pytest.raises(RuntimeError, match="whose file it holds"):
-                    async with h.parts.users.open(ada.id):
+                    async with h.services.users.open(ada.id):
                         raise AssertionError
                 with pytest.raises(RuntimeError, match="whose file it holds"):
-                    async with h.parts.users.detached(ada.id):
+                    async with h.services.users.detached(ada.id):
                         raise AssertionError
-                async with h.parts.users.open(bob.id):  # another's, and by another task, it may be
+                async with h.services.users.open(bob.id):  # another's, and by another task, it may be
                     await asyncio.create_task(ada.push("sessions", session("s1")))
                 assert store.pins == 1
             assert set(await ada.live("sessions")) == {"s1"}

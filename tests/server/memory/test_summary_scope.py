@@ -39,7 +39,7 @@ def test_a_prompt_takes_for_an_overview_only_what_names_no_session(tmp_path):
             ada = await h.person()
             await furnished(ada)
             assert await ada.push("summaries", summary("u1", sessionId="s1", projectId="p1")) == []
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 assert await prompt_memory.read_summaries(store, "s2", InProject("p1")) == []
 
     run(scenario)

@@ -53,7 +53,7 @@ async def opened(data: Path, installed: Path, **settings: object) -> AsyncIterat
 
 
 async def use(h: House, name: str) -> None:
-    await h.parts.reembedding.use(name, h.parts.accounts.accounts)
+    await h.services.reembedding.use(name, h.services.accounts.accounts)
 
 
 async def with_document(h: House, account_id: str = "") -> Person:
@@ -79,7 +79,7 @@ async def until_used(person: Person, model: str) -> None:
 
 async def check_meaning(h: House, person: Person, name: str) -> None:
     """The best passage and its cosine are those of this model, computed by hand."""
-    embedder = await h.parts.inference.for_user(person.id)
+    embedder = await h.services.inference.for_user(person.id)
     assert embedder is not None and embedder.manifest.id == name
     found = (await person.search("a letter about the boiler", mode="meaning"))["results"]
     asked = await embedder.embed_query("a letter about the boiler")

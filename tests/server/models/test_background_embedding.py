@@ -51,7 +51,7 @@ def test_a_document_is_ready_when_its_blocks_come_after_it_with_their_vectors(tm
     async def scenario():
         async with house(tmp_path, model=True) as h:
             ada = await h.person()
-            embedder = await h.parts.inference.get()
+            embedder = await h.services.inference.get()
             row = document(ada.id, "d", status="pending", chunkCount=1)
             assert await send(ada, "documents", (row, None)) == []
             await h.settle(ada)
@@ -68,7 +68,7 @@ def test_a_block_without_vectors_is_embedded_however_its_json_is_spaced(tmp_path
     async def scenario():
         async with house(tmp_path, model=True) as h:
             ada = await h.person()
-            embedder = await h.parts.inference.get()
+            embedder = await h.services.inference.get()
             row = document(ada.id, "d", status="ready", chunkCount=1)
             assert await send(ada, "documents", (row, None)) == []
             bare = block("d", 0, embedding=None, dims=0, model=embedder.model)
@@ -115,7 +115,7 @@ def test_the_vectors_that_the_server_adds_itself_cause_no_work(tmp_path):
         async with house(tmp_path, model=True) as h:
             ada = await h.person()
             asked = []
-            job = h.parts.backstage.jobs["embed"]
+            job = h.services.backstage.jobs["embed"]
             ask = job.ask
             job.ask = lambda *given: (asked.append(given), ask(*given))[1]
             await ada.upload("a.txt", "The landlord repairs the roof.")
@@ -139,7 +139,7 @@ def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
             for number, person in enumerate(people):
                 found = await person.search(f"n{number}x", mode="words")
                 assert len(found["results"]) == 1
-            assert len(h.parts.indexes._open) <= 6 and len(h.parts.users.attached_stores()) <= 4
+            assert len(h.services.indexes._open) <= 6 and len(h.services.users.attached_stores()) <= 4
 
     run(scenario)
 
@@ -147,7 +147,7 @@ def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
 def test_who_has_many_rows_takes_the_place_of_several_who_have_few(tmp_path):
     async def scenario():
         async with house(tmp_path, attached_rows_max=10) as h:
-            users = h.parts.users
+            users = h.services.users
             few = [await h.person() for _ in range(3)]
             for person in few:
                 assert await person.push("facts", *(fact(f"f{n}") for n in range(3))) == []
@@ -166,9 +166,9 @@ def test_who_has_more_rows_than_the_bound_is_not_loaded_anew_for_every_request(t
         async with house(tmp_path, attached_rows_max=1) as h:
             ada = await h.person()
             assert await ada.push("facts", *(fact(f"f{n}") for n in range(3))) == []
-            (store,) = h.parts.users.attached_stores()
+            (store,) = h.services.users.attached_stores()
             assert len(await ada.pull("facts")) == 3
-            assert h.parts.users.attached_stores() == [store]
+            assert h.services.users.attached_stores() == [store]
 
     run(scenario)
 
@@ -182,7 +182,7 @@ def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
             assert [b["embedding"] for b in await ada.pull("vectorEmbeddings")] == [None]
         async with house(tmp_path, model=True) as h:
             ada.client._transport.app = h.app
-            await soon(lambda: h.parts.backstage.jobs["embed"].is_asked(ada.id))
+            await soon(lambda: h.services.backstage.jobs["embed"].is_asked(ada.id))
             await h.settle(ada)
             assert all(b["embedding"] for b in (await ada.live("vectorEmbeddings")).values())
             found = await ada.search("who mends the top of the house?", mode="meaning")
@@ -207,7 +207,7 @@ def test_vectors_by_which_nothing_could_be_found_are_refused(tmp_path, numbers, 
     async def scenario():
         async with house(tmp_path, model=True) as h:
             ada = await h.person()
-            embedder = await h.parts.inference.get()
+            embedder = await h.services.inference.get()
             assert await send(ada, "documents", (document(ada.id, "d", chunkCount=1), None)) == []
             dims = len(numbers) if len(numbers) > 1 else embedder.dims
             matrix = np.resize(numbers, (1, dims))

@@ -38,7 +38,7 @@ def with_model(tmp_path, scenario):
 
     async def whole():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
-            manifest = install(h.parts.settings.models_folder, "small")
+            manifest = install(h.services.settings.models_folder, "small")
             await scenario(anyone, f"/models/{manifest.hash}")
 
     run(whole)
@@ -48,7 +48,7 @@ def test_models_are_listed_with_all_that_makes_their_vectors(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            manifest = install(h.parts.settings.models_folder, "small")
+            manifest = install(h.services.settings.models_folder, "small")
             (model,) = (await ada.call("GET", "/v1/models")).json()["models"]
             assert (model["id"], model["hash"], model["dims"], model["maxTokens"]) == (
                 "small",
@@ -72,7 +72,7 @@ def test_models_are_listed_with_all_that_makes_their_vectors(tmp_path):
 def test_the_current_model_is_the_one_that_embeds_or_null(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            install(h.parts.settings.models_folder, "small")
+            install(h.services.settings.models_folder, "small")
             answer = await (await h.person()).call("GET", "/v1/models")
             assert answer.json()["current"] is None and len(answer.json()["models"]) == 1
         async with house(tmp_path / "two", model=MODELS) as h:
@@ -86,7 +86,7 @@ def test_the_current_model_is_the_one_that_embeds_or_null(tmp_path):
 def test_a_model_that_this_program_cannot_use_is_not_offered(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            models = h.parts.settings.models_folder
+            models = h.services.settings.models_folder
             install(models, "small")
             (models / "broken").mkdir()
             (models / "broken" / "manifest.json").write_text("{}")

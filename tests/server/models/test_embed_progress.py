@@ -107,12 +107,12 @@ def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(tmp_path,
             assert await send(ada, "documents", (row, None)) == []
             assert await send(ada, "vectorEmbeddings", *blocks("d", 16)) == []
             await asyncio.to_thread(running.wait, 20)
-            embedder = await h.parts.inference.get()
+            embedder = await h.services.inference.get()
             assert embedder.queue_length, "the texts of a block wait for the few that run"
             assert (await ada.call("DELETE", "/v1/documents/d")).status_code == 200
             try:
                 await soon(
-                    lambda: not (embedder.queue_length or h.parts.backstage.jobs["embed"].is_asked(ada.id))
+                    lambda: not (embedder.queue_length or h.services.backstage.jobs["embed"].is_asked(ada.id))
                 )
             finally:
                 go_on.set()

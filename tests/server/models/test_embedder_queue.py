@@ -51,7 +51,7 @@ async def at_work(tmp_path, models):
     """A house that listens, its embedder, and somebody who calls over the network."""
     choose(Settings(data=tmp_path), "slow")
     async with house(tmp_path, model=models) as h:
-        embedder = await h.parts.inference.get()
+        embedder = await h.services.inference.get()
         embedder._query_timeout_s = 600  # only the test of patience is about time, on a busy machine too
         local = await h.person()
         async with listening(h.app) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
@@ -94,7 +94,7 @@ def test_questions_are_answered_while_a_large_document_is_embedded(tmp_path, slo
             assert (await ada.live("documents"))["d"]["status"] == "pending", (
                 "behind the passages, twenty questions would have taken longer than the document"
             )
-            h.parts.backstage.jobs["embed"].forget(ada.id)
+            h.services.backstage.jobs["embed"].forget(ada.id)
 
     run(scenario)
 
@@ -171,13 +171,13 @@ def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_reads_it(
                 assert go_on.wait(30)
                 return index.vector_search(np.zeros(2, np.float32), ["d"], 1)
 
-            given_up = asyncio.create_task(h.parts.indexes.read(ada.id, read))
+            given_up = asyncio.create_task(h.services.indexes.read(ada.id, read))
             await asyncio.to_thread(begun.wait, 30)
             given_up.cancel()
             await asyncio.gather(given_up, return_exceptions=True)
-            assert ada.id in h.parts.indexes._open, "somebody reads it"
+            assert ada.id in h.services.indexes._open, "somebody reads it"
             go_on.set()
-            await soon(lambda: ada.id not in h.parts.indexes._open)
+            await soon(lambda: ada.id not in h.services.indexes._open)
 
     run(scenario)
 
@@ -211,14 +211,14 @@ def test_while_the_model_is_being_opened_nobody_waits_without_end(tmp_path, slow
 
     async def scenario():
         async with at_work(tmp_path, slow_model) as (h, _, ada):
-            opened = h.parts.inference._opening
-            h.parts.inference._opening = asyncio.create_task(asyncio.sleep(600))
+            opened = h.services.inference._opening
+            h.services.inference._opening = asyncio.create_task(asyncio.sleep(600))
             answers = [await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)]
             for answer in (*answers, await asyncio.wait_for(ada.call("GET", "/v1/models"), 60)):
                 assert "still being opened" in refused(answer, 503, "BUSY")["detail"]
                 assert int(answer.headers["Retry-After"]) >= 1
-            h.parts.inference._opening.cancel()
-            h.parts.inference._opening = opened
+            h.services.inference._opening.cancel()
+            h.services.inference._opening = opened
             assert await ada.live("documents") == {}
             assert (await ada.upload("notes.txt", "Some words.", None)).status_code == 201
 

@@ -40,11 +40,11 @@ def test_searches_use_the_old_vectors_until_the_new_ones_are_whole(tmp_path, ins
             assert blocks > 4 and me["of"] == blocks and 2 <= me["done"] <= 3
             gate.open.set()
             await h.settle(ada)
-            assert await used_by(ada) == {(await h.parts.inference.get()).model} != old
+            assert await used_by(ada) == {(await h.services.inference.get()).model} != old
             gate.after = 10**6
             await check_meaning(h, ada, "new")
             assert (await ada.call("GET", "/v1/me")).json()["reembedding"] is None
-            assert h.parts.reembedding.status() == Status(
+            assert h.services.reembedding.status() == Status(
                 "new", None, False, Progress(0, 0), Progress(0, 0), {}
             )
             assert not (user_folder(tmp_path, ada.id) / "reembed").exists()
@@ -59,17 +59,17 @@ def test_a_stop_half_way_costs_no_block_and_a_pause_outlives_it(tmp_path, instal
             ada = await with_document(h)
             await use(h, "new")
             await soon(lambda: len(staged(tmp_path, ada)) == 3)
-            await h.parts.reembedding.pause(True)
+            await h.services.reembedding.pause(True)
         done = gate.seen[:3]
         gate.after = 10**6
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
             await h.settle(ada)
             assert len(gate.seen) == len(done), "paused, and stays so over a restart"
-            status = h.parts.reembedding.status()
+            status = h.services.reembedding.status()
             assert (status.current, status.before, status.paused) == ("new", "old", True)
             await check_meaning(h, ada, "old")
-            await h.parts.reembedding.pause(False)
+            await h.services.reembedding.pause(False)
             await h.settle(ada)
             await check_meaning(h, ada, "new")
             blocks = len(await ada.live("vectorEmbeddings"))
@@ -89,15 +89,17 @@ def test_what_comes_in_meanwhile_has_vectors_of_both(tmp_path, installed, monkey
             await gate.reached()
             added = (await ada.upload("b.txt", "The chimney sweep comes on Monday.")).json()
             added = added["document"]["id"]
-            await h.parts.backstage.jobs["embed"].settle(ada.id)
-            await h.parts.backstage.jobs["index"].settle(ada.id)
+            await h.services.backstage.jobs["embed"].settle(ada.id)
+            await h.services.backstage.jobs["index"].settle(ada.id)
             assert len(await used_by(ada)) == 1
-            vector = await (await h.parts.inference.for_user(ada.id)).embed_query("chimney sweep")
-            found = await h.parts.indexes.read(ada.id, lambda index: index.vector_search(vector, [added], 1))
+            vector = await (await h.services.inference.for_user(ada.id)).embed_query("chimney sweep")
+            found = await h.services.indexes.read(
+                ada.id, lambda index: index.vector_search(vector, [added], 1)
+            )
             assert len(found) == 1, "it is found by its meaning at once"
             gate.open.set()
             await h.settle(ada)
-            assert await used_by(ada) == {(await h.parts.inference.get()).model}
+            assert await used_by(ada) == {(await h.services.inference.get()).model}
 
     run(scenario)
 
@@ -126,7 +128,7 @@ def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, installe
             monkeypatch.setattr(Embedder, "embed_passages", counted)
             await use(h, "old")
             for person in (ada, bob):  # who still has old vectors is served by them from this moment on
-                serving = await h.parts.inference.for_user(person.id)
+                serving = await h.services.inference.for_user(person.id)
                 assert serving.manifest.id == ("new" if person in changed else "old")
             gate.open.set()
             for person in (ada, bob):
@@ -134,7 +136,7 @@ def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, installe
                 assert await used_by(person) == old
                 await check_meaning(h, person, "old")
             assert given.count("old") == blocks + 2, "two of them by the checks"
-            assert h.parts.reembedding.status().before is None
+            assert h.services.reembedding.status().before is None
             assert staged(tmp_path, ada) == staged(tmp_path, bob) == []
 
     run(scenario)
@@ -152,10 +154,10 @@ def test_a_deleted_documents_staged_vectors_are_erased(tmp_path, installed, monk
             assert scan(user_folder(tmp_path, ada.id), needles) == len(needles) > 0
             document = next(iter(await ada.live("documents")))
             assert (await ada.call("DELETE", f"/v1/documents/{document}")).status_code == 200
-            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            await h.services.backstage.jobs["erase"].settle(ada.id)
             assert scan(user_folder(tmp_path, ada.id), needles) == 0
             await h.settle(ada)  # though the gate is closed: the text in it was cancelled
-            assert h.parts.reembedding.status().before is None
+            assert h.services.reembedding.status().before is None
 
     run(scenario)
 
@@ -188,7 +190,7 @@ def test_a_person_who_leaves_holds_up_no_change(tmp_path, installed, monkeypatch
             assert not user_folder(tmp_path, ada.id).exists()
             gate.open.set()
             bob = await with_document(h)
-            assert h.parts.reembedding.status().before is None
+            assert h.services.reembedding.status().before is None
             await check_meaning(h, bob, "new")
 
     run(scenario)
@@ -204,12 +206,12 @@ def test_a_crash_between_the_swap_and_the_index_is_made_good(tmp_path, installed
             with monkeypatch.context() as patched:
                 patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
-                await until_used(ada, (await h.parts.inference.get()).model)
+                await until_used(ada, (await h.services.inference.get()).model)
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
             await h.settle(ada)
             await check_meaning(h, ada, "new")
-            assert h.parts.reembedding.status().before is None
+            assert h.services.reembedding.status().before is None
 
     run(scenario)
 
@@ -226,7 +228,7 @@ def test_vectors_of_another_model_that_a_device_brings_are_made_anew(tmp_path, i
             stale = {**held[name], "updatedAt": "2026-02-01T00:00:00.000Z"}
             assert await ada.push("vectorEmbeddings", stale, assumed=now[name]) == []
             await h.settle(ada)
-            assert await used_by(ada) == {(await h.parts.inference.get()).model}
+            assert await used_by(ada) == {(await h.services.inference.get()).model}
 
     run(scenario)
 
@@ -253,7 +255,7 @@ def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path, inst
             def promote(account: Account) -> Account:
                 return Account(account.id, account.email, account.tier, True, None, account.created_at)
 
-            await h.parts.accounts.change_account(ada.id, promote)
+            await h.services.accounts.change_account(ada.id, promote)
             outside = f"../{installed.name}/new"  # a model is there
             for name, status in ((outside, 400), ("", 400), (".", 400), ("unknown", 409)):
                 code = "BAD_REQUEST" if status == 400 else "CONFLICT"
@@ -272,6 +274,6 @@ def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path, inst
             await h.settle(ada)
             done = (await ada.call("GET", "/v1/reembedding")).json()
             assert done["current"] == "new" and done["before"] is None
-            assert active_model.chosen(h.parts.settings) == "new"
+            assert active_model.chosen(h.services.settings) == "new"
 
     run(scenario)

@@ -33,9 +33,9 @@ def test_a_block_that_the_new_model_cannot_take_is_given_up_after_some_attempts_
 
             monkeypatch.setattr(Embedder, "embed_passages", picky)
             await use(h, "new")
-            await soon(lambda: h.parts.reembedding.status().before is None)
+            await soon(lambda: h.services.reembedding.status().before is None)
             await h.settle(ada)
-            new = (await h.parts.inference.get()).model
+            new = (await h.services.inference.get()).model
             used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
             assert used[old] == 1 and used.keys() == {old, new}
             assert len(tried) == 2 * ATTEMPTS, (

@@ -55,14 +55,14 @@ def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(tmp_path,
             with monkeypatch.context() as patched:
                 patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
-                new = (await h.parts.inference.get()).model
+                new = (await h.services.inference.get()).model
                 await until_used(ada, new)
                 assert (await ada.search("boiler"))["scope"]["pending"] == 0, (
                     "each has vectors, of one or the other"
                 )
                 await ada.upload("b.txt", "The chimney sweep comes on Monday.")
                 for job in ("embed", "index"):
-                    await h.parts.backstage.jobs[job].settle(ada.id)
+                    await h.services.backstage.jobs[job].settle(ada.id)
                 used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
                 assert used[new] == blocks, "the old model has made none of them again"
                 await check_meaning(h, ada, "old")
@@ -86,8 +86,8 @@ def test_a_swap_that_a_stop_cut_off_is_finished_though_the_change_is_paused(tmp_
             with monkeypatch.context() as patched:
                 patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
-                await soon(lambda: ada.id in h.parts.inference.swapping)
-                await h.parts.reembedding.pause(True)
+                await soon(lambda: ada.id in h.services.inference.swapping)
+                await h.services.reembedding.pause(True)
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
             await h.settle(ada)
@@ -106,10 +106,10 @@ def test_going_back_from_a_swap_that_was_cut_off_makes_the_old_vectors_again(
             with monkeypatch.context() as patched:
                 patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
-                new = (await h.parts.inference.get()).model
+                new = (await h.services.inference.get()).model
                 await until_used(ada, new)
                 await use(h, "old")
-                assert ada.id in h.parts.inference.behind
+                assert ada.id in h.services.inference.behind
             await h.settle(ada)
             assert await used_by(ada) == old
             await check_meaning(h, ada, "old")
@@ -131,7 +131,7 @@ def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, install
             await h.settle(ada)
             rows = await ada.live("vectorEmbeddings")
             assert Counter(texts for texts in gate.seen if len(texts) > 1).total() == len(rows) + 2
-            embedder = await h.parts.inference.get()
+            embedder = await h.services.inference.get()
             for block_id in (path.name.partition("@")[0], shorter.name.partition("@")[0]):
                 row = rows[block_id]
                 made = await embedder.embed_passages([chunk["text"] for chunk in row["chunks"]])
@@ -157,11 +157,11 @@ def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypat
             gate.open.set()
             await soon(lambda: len(gate.seen) > 5)
             assert await used_by(ada) == old
-            assert not h.parts.reembedding._failures, "a full disk is no fault of the block's"
+            assert not h.services.reembedding._failures, "a full disk is no fault of the block's"
             folder.unlink()
             folder.mkdir()
             await h.settle(ada)
-            assert await used_by(ada) == {(await h.parts.inference.get()).model}
+            assert await used_by(ada) == {(await h.services.inference.get()).model}
             await check_meaning(h, ada, "new")
 
     run(scenario)
@@ -176,9 +176,9 @@ def test_a_count_that_cannot_be_written_keeps_no_change_from_ending(tmp_path, in
             await gate.reached()
             (tmp_path / "reembed.json.new").mkdir()  # where it is written first
             gate.open.set()
-            await soon(lambda: ada.id not in h.parts.inference.behind)
+            await soon(lambda: ada.id not in h.services.inference.behind)
             await h.settle(ada)
-            assert h.parts.reembedding.status().before is None
+            assert h.services.reembedding.status().before is None
             await check_meaning(h, ada, "new")
 
     run(scenario)
@@ -193,9 +193,9 @@ def test_a_model_with_a_flipped_bit_is_refused_and_nothing_changes(tmp_path, ins
             ada = await with_document(h)
             with pytest.raises(Conflict, match="SHA-256"):
                 await use(h, "new")
-            assert active_model.chosen(h.parts.settings) == "old"
-            assert active_model.load_plan(h.parts.settings) is None
-            assert h.parts.reembedding.status().current == "old"
+            assert active_model.chosen(h.services.settings) == "old"
+            assert active_model.load_plan(h.services.settings) is None
+            assert h.services.reembedding.status().current == "old"
             await check_meaning(h, ada, "old")
 
     run(scenario)
@@ -215,8 +215,8 @@ def test_a_model_that_cannot_be_opened_is_refused_and_nothing_changes(tmp_path, 
             ada = await with_document(h)
             with pytest.raises(Conflict, match="Nothing was changed"):
                 await use(h, "new")
-            assert active_model.chosen(h.parts.settings) == "old"
-            assert active_model.load_plan(h.parts.settings) is None
+            assert active_model.chosen(h.services.settings) == "old"
+            assert active_model.load_plan(h.services.settings) is None
             await check_meaning(h, ada, "old")
 
     run(scenario)
@@ -229,8 +229,8 @@ def test_a_choice_that_cannot_be_written_changes_nothing(tmp_path, installed):
             (tmp_path / "model.new").mkdir()  # where the choice is written first
             with pytest.raises(Broken, match="Nothing was changed"):
                 await use(h, "new")
-            assert active_model.chosen(h.parts.settings) == "old"
-            assert active_model.load_plan(h.parts.settings) is None
+            assert active_model.chosen(h.services.settings) == "old"
+            assert active_model.load_plan(h.services.settings) is None
             await check_meaning(h, ada, "old")
             (tmp_path / "model.new").rmdir()
             await use(h, "new")
@@ -271,15 +271,15 @@ def test_who_brings_a_first_document_while_the_change_begins_is_not_left_out(
 
         monkeypatch.setattr(staged_vectors, "begin", slow)
         async with opened(tmp_path, installed) as h:
-            accounts = h.parts.accounts.accounts
-            change = asyncio.create_task(h.parts.reembedding.use("new", accounts))
+            accounts = h.services.accounts.accounts
+            change = asyncio.create_task(h.services.reembedding.use("new", accounts))
             await asyncio.to_thread(begun.wait, 60)
             ada = await with_document(h)
             await check_meaning(h, ada, "old")
             go_on.set()
             await change
             await h.settle(ada)
-            assert await used_by(ada) == {(await h.parts.inference.get()).model}
+            assert await used_by(ada) == {(await h.services.inference.get()).model}
             await check_meaning(h, ada, "new")
 
     run(scenario)
@@ -294,10 +294,10 @@ def test_an_account_that_went_unnoticed_holds_up_no_change(tmp_path, installed, 
             ada = await with_document(h)
             await use(h, "new")
             await gate.reached()
-            await h.parts.accounts.remove_account(ada.id)
-            await h.parts.users.remove(ada.id)
+            await h.services.accounts.remove_account(ada.id)
+            await h.services.users.remove(ada.id)
             gate.open.set()
-            await soon(lambda: h.parts.reembedding.status().before is None)
+            await soon(lambda: h.services.reembedding.status().before is None)
 
     run(scenario)
 
@@ -333,7 +333,7 @@ def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installe
             ada = await with_document(h)
             await use(h, "new")
             await soon(lambda: len(staged(tmp_path, ada)) == 3)
-            await soon(lambda: h.parts.inference._running != {})
+            await soon(lambda: h.services.inference._running != {})
             rows = await ada.live("vectorEmbeddings")
             row = next(row for row in rows.values() if row["block"] == 3)
             chunks = [{**chunk, "text": chunk["text"].upper()} for chunk in row["chunks"]]
@@ -344,9 +344,11 @@ def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installe
                 "updatedAt": "2026-02-01T00:00:00.000Z",
             }
             assert await ada.push("vectorEmbeddings", edited, assumed=row) == []
-            await h.parts.reembedding.pause(True)
+            await h.services.reembedding.pause(True)
             gate.open.set()
-            await h.parts.backstage.jobs["reembed"].settle(ada.id)  # before the edit's erasure, which prunes
+            await h.services.backstage.jobs["reembed"].settle(
+                ada.id
+            )  # before the edit's erasure, which prunes
             assert len(gate.seen) == 4, "it was under way"
             assert len(staged(tmp_path, ada)) == 3
 
@@ -364,7 +366,7 @@ def test_a_change_goes_on_at_the_start_though_no_job_was_noted(tmp_path, install
         gate.open.set()
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
-            await soon(lambda: h.parts.reembedding.status().before is None)
+            await soon(lambda: h.services.reembedding.status().before is None)
             await check_meaning(h, ada, "new")
 
     run(scenario)

@@ -28,7 +28,7 @@ async def in_file(h, store):
         meta = dict(cursor.execute(f"SELECT name, value FROM {store.alias}.main.meta").fetchall())
         return job_table.load_jobs(cursor, store.alias, meta)
 
-    return await h.parts.instance.run(load)
+    return await h.services.instance.run(load)
 
 
 async def agree(h, store):
@@ -36,7 +36,7 @@ async def agree(h, store):
     assert dict(store.open_jobs) == loaded.open
     assert store.llm_requests_on("2026-01-01") == loaded.llm_requests_on("2026-01-01")
     duplicates = f"SELECT id FROM {store.alias}.main.jobs GROUP BY id HAVING count(*) > 1"
-    assert await h.parts.instance.run(lambda c: c.execute(duplicates).fetchall()) == []
+    assert await h.services.instance.run(lambda c: c.execute(duplicates).fetchall()) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -61,25 +61,25 @@ def test_after_any_steps_memory_and_file_say_the_same(tmp_path, seed):
             await ada.push("sessions", session("s1"))
             await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(12)))
             for number in range(40):
-                async with h.parts.users.open(ada.id) as store:
+                async with h.services.users.open(ada.id) as store:
                     await store.write(some_steps)
                     await agree(h, store)
                 if number % 10 == 9:  # what a model has answered may say what is deleted here
                     row = fact(f"f{number}")
                     await ada.push("facts", row)
                     await ada.push("facts", {**row, "_deleted": True}, assumed=row)
-                    async with h.parts.users.open(ada.id) as store:
+                    async with h.services.users.open(ada.id) as store:
                         await agree(h, store)
                         assert not any(job.found for job in store.open_jobs.values())
                 if number % 20 == 19:
                     row = episode("e3", "s1")
                     await ada.push("episodes", {**row, "userMessage": "another text"}, assumed=row)
-                    async with h.parts.users.open(ada.id) as store:
+                    async with h.services.users.open(ada.id) as store:
                         await agree(h, store)
                         assert "extract.episodes.e3" not in store.open_jobs
                     await ada.push("episodes", row, assumed={**row, "userMessage": "another text"})
             await ada.push("sessions", {**session("s1"), "_deleted": True}, assumed=session("s1"))
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 await agree(h, store)
                 assert not store.open_jobs, "its turns are gone"
 

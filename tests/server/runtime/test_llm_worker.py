@@ -101,7 +101,7 @@ def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
     monkeypatch.setattr(user_store, "TURNS_AT_ONCE", 2)
 
     async def scenario(h, model, ada):
-        queue = h.parts.backstage.jobs["work"]
+        queue = h.services.backstage.jobs["work"]
         await talk(ada)
         await finished(ada)
         await queue.settle(ada.id)
@@ -110,7 +110,7 @@ def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
         await ada.push("episodes", *({**row, "_deleted": True} for row in many))
         await ada.push("episodes", episode("e2", "s1", userMessage="turn 2"))
         await queue.settle(ada.id)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             done = [job.subject for job in (await store.survey_jobs(9))[0]]
         assert done == ["episodes/e2", "episodes/e1"] and len(model.asked) == 2
 
@@ -154,7 +154,7 @@ def test_a_turn_is_kept_by_one_statement_and_one_with_another_text_leaves_no_job
         assert statements == [["INSERT"]], "its writer waits for nothing that concerns its job"
         assert len((await listed(ada))["jobs"]) == 2
         await ada.push("episodes", {**turn, "userMessage": "anew"}, assumed=turn)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             assert [left.subject for left in (await store.survey_jobs(9))[0]] == ["episodes/e0"]
         assert len((await listed(ada))["jobs"]) == 2
 
@@ -199,8 +199,8 @@ def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
         await finished(ada)
         await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
         assert (await finished(ada))["extraction"]["today"] == len(model.asked) == 4
-        async with h.parts.users.open(ada.id) as store:
-            assert store.llm_requests_on(timestamps.day(h.parts.clock())) == 4
+        async with h.services.users.open(ada.id) as store:
+            assert store.llm_requests_on(timestamps.day(h.services.clock())) == 4
             assert store.llm_requests_on("2026-01-01") == 0, "another day begins with none"
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
@@ -216,11 +216,11 @@ def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(t
             assert found["extraction"]["today"] == len(model.asked) == asked
             await ada.call("POST", "/v1/jobs/retry")
         await until(ada, lambda found: found["counts"]["failed"])
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             (job,) = store.open_jobs.values()
-            heard = jobs.reset(jobs.with_answer(job, "{}"), h.parts.clock())
+            heard = jobs.reset(jobs.with_answer(job, "{}"), h.services.clock())
             await store.write(lambda tx: tx.jobs.update({job.id: heard}))
-        h.parts.backstage.ask("work", ada.id, 0)
+        h.services.backstage.ask("work", ada.id, 0)
         found = await until(ada, lambda found: found["counts"]["done"])
         assert found["extraction"]["today"] == len(model.asked) == 3
 
@@ -240,7 +240,7 @@ def test_what_an_allowance_of_none_holds_up_is_taken_up_when_there_is_one(tmp_pa
         ada.client._transport.app = h.app
         await ada.call("POST", "/v1/jobs/retry")
         await asyncio.sleep(0.5)
-        assert model.asked == [] and h.parts.backstage.jobs["work"].is_asked(ada.id)
+        assert model.asked == [] and h.services.backstage.jobs["work"].is_asked(ada.id)
 
     scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
     scenario_of(tmp_path, without, Rule(say=[REPLY]), extraction_daily=0)
@@ -251,16 +251,16 @@ def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_abo
         await ada.push("facts", fact("f1"), fact("f2"))
         await talk(ada)
         await finished(ada)
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
-            late = timestamps.later(h.parts.clock(), 600)
+            late = timestamps.later(h.services.clock(), 600)
             heard = msgspec.structs.replace(job, state="waiting", due=late, found="what was said")
             await store.write(lambda tx: tx.jobs.update({job.id: heard}))
         await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             assert (await store.survey_jobs(1))[0][0].found == "what was said"
         await ada.push("facts", {**fact("f2"), "_deleted": True}, assumed=fact("f2"))
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             assert (await store.survey_jobs(1))[0] == [jobs.with_answer(heard, "")]
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

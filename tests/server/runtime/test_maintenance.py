@@ -179,9 +179,9 @@ def test_the_server_does_it_by_itself(tmp_path, monkeypatch):
             for number in range(30):
                 rows = [fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)]
                 assert await send(ada, "facts", *((row, None) for row in rows)) == []
-            await h.parts.users.checkpoint_idle()
+            await h.services.users.checkpoint_idle()
             assert len(await ada.pull("facts")) == 300
-            instance = h.parts.instance
+            instance = h.services.instance
             async with asyncio.timeout(20):
                 while await instance.run(cached) > engine.CACHED_MAX:
                     await asyncio.sleep(0.02)
@@ -199,7 +199,7 @@ def test_the_log_of_a_file_that_nobody_uses_is_folded(tmp_path):
                 assert await send(ada, "facts", *((row, None) for row in rows)) == []
             [log] = tmp_path.glob("users/*/*/records.duckdb.wal")
             assert log.stat().st_size > 4 * MB
-            await h.parts.users.checkpoint_idle()
+            await h.services.users.checkpoint_idle()
             assert not log.exists() or log.stat().st_size < 100_000
             assert len(await ada.pull("facts")) == 80
 
@@ -212,7 +212,7 @@ def test_of_many_short_logs_the_oldest_are_folded_and_stay_the_first_to_be_detac
             people = [await h.person() for _ in range(4)]
             for person in people:
                 assert await send(person, "facts", (fact("f", value="x" * 100_000), None)) == []
-            users = h.parts.users
+            users = h.services.users
             order = list(users._entries)
             logs = {p.id: next(tmp_path.glob(f"users/*/{p.id}")) / "records.duckdb.wal" for p in people}
             monkeypatch.setattr("vademecum.engines.duckdb.user_stores.LOGS_MAX", 250_000)
@@ -237,7 +237,7 @@ def test_a_folder_that_is_none_any_more_keeps_no_other_log_from_being_folded(tmp
             away = folder.rename(folder.with_name("away"))
             folder.write_text("no folder")
             try:
-                await h.parts.users.checkpoint_idle()
+                await h.services.users.checkpoint_idle()
                 assert not log.exists() or log.stat().st_size < 100_000
             finally:
                 folder.unlink()
@@ -252,17 +252,17 @@ def test_upkeep_corrects_accounts_file_after_failed_change(tmp_path, monkeypatch
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            accounts = h.parts.accounts
+            accounts = h.services.accounts
 
             def tokens_in_file(cursor):
                 return cursor.execute(f"SELECT count(*) FROM {accounts._attached()}.main.tokens").fetchone()
 
-            before = await h.parts.instance.run(tokens_in_file)
+            before = await h.services.instance.run(tokens_in_file)
             with capture_logs(), full(10), pytest.raises(Busy):
                 await accounts.revoke_tokens(accounts.tokens_of(ada.id))
 
             async def is_corrected():
-                return await h.parts.instance.run(tokens_in_file) == (before[0] - 1,)
+                return await h.services.instance.run(tokens_in_file) == (before[0] - 1,)
 
             await soon(is_corrected)
 

@@ -33,7 +33,7 @@ async def waiting(h):
 
     task = asyncio.create_task(track_foreground(hangs)({"litestar_app": h.app}, sent, None))
     await here.wait()
-    assert h.parts.foreground.busy()
+    assert h.services.foreground.busy()
     try:
         yield
     finally:
@@ -69,7 +69,7 @@ async def begin(url, person):
 
 def test_a_request_is_waited_for_until_it_is_answered_or_gone(tmp_path):
     async def scenario(h, url, ada):
-        at = h.parts.foreground
+        at = h.services.foreground
         async with waiting(h):
             await asyncio.sleep(2 * request_priority.GAP_S)
             assert at.busy()
@@ -86,14 +86,14 @@ def test_who_still_sends_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(request_priority.Foreground, "begin", noted(request_priority.Foreground.begin, begun))
 
     async def scenario(h, url, ada):
-        await soon(lambda: not h.parts.foreground.busy())
+        await soon(lambda: not h.services.foreground.busy())
         begun.clear()
         writer = await begin(url, ada)
         await soon(lambda: begun)
-        await soon(lambda: not h.parts.foreground.busy())
+        await soon(lambda: not h.services.foreground.busy())
         writer.close()
         await soon(lambda: len(begun) > 1)  # it has read the end, and answers
-        await soon(lambda: not h.parts.foreground.busy())
+        await soon(lambda: not h.services.foreground.busy())
 
     on_the_wire(tmp_path, scenario)
 
@@ -111,23 +111,23 @@ def test_a_search_is_waited_for_while_it_is_worked_on(tmp_path):
     here, over = asyncio.Event(), asyncio.Event()
 
     async def scenario(h, url, ada):
-        seek = h.parts.recall.seeker.search_hybrid
+        seek = h.services.recall.seeker.search_hybrid
 
         async def late(*asked):
             here.set()
             await over.wait()
             return await seek(*asked)
 
-        h.parts.recall.seeker.search_hybrid = late
+        h.services.recall.seeker.search_hybrid = late
         await ada.push("sessions", session("s1"))
         await ada.add("episodes", episode("e1", "s1", userMessage="swordfish"))
         asking = asyncio.create_task(ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1"))
         await here.wait()
         await asyncio.sleep(2 * request_priority.GAP_S)
-        assert h.parts.foreground.busy()
+        assert h.services.foreground.busy()
         over.set()
         assert (await asking).json()["results"]
-        await soon(lambda: not h.parts.foreground.busy())
+        await soon(lambda: not h.services.foreground.busy())
 
     on_the_wire(tmp_path, scenario)
 
@@ -136,7 +136,7 @@ def test_what_is_being_answered_is_not_waited_for(tmp_path):
     async def streams(scope, receive, send):
         await send({"type": "http.response.start"})
         await asyncio.sleep(5 * request_priority.GAP_S)
-        assert not scope["litestar_app"].state.parts.foreground.busy()
+        assert not scope["litestar_app"].state.services.foreground.busy()
         scope["is_checked"] = True
 
     async def sent(message):
@@ -157,7 +157,7 @@ def test_the_work_goes_on_beside_a_request_that_does_not_end(tmp_path):
             await ada.push("sessions", session("s1"))
             assert await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(3))) == []
             await h.settle(ada)
-            assert h.parts.foreground.busy()
+            assert h.services.foreground.busy()
 
     on_the_wire(tmp_path, scenario)
 
@@ -172,7 +172,7 @@ def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, resting):
             found = await ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1")
             assert found.json()["results"]
             assert await ada.push("episodes", dead(turns[0]), assumed=turns[0]) == []
-            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            await h.services.backstage.jobs["erase"].settle(ada.id)
 
     on_the_wire(tmp_path, scenario)
 
@@ -184,7 +184,7 @@ def test_who_leaves_is_not_held_up_by_what_rests(tmp_path, resting):
             await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
             await soon(resting.is_set)
             async with asyncio.timeout(60):
-                await accounts.remove(h.parts, accounts.by_id(h.parts, ada.id))
+                await accounts.remove(h.services, accounts.by_id(h.services, ada.id))
 
     on_the_wire(tmp_path, scenario)
 
@@ -211,22 +211,22 @@ def test_who_leaves_is_not_held_up_by_the_index_that_another_gets_with_a_model(t
             _, bob = await with_document(h), await h.person()
             async with waiting(h):
                 await use(h, "new")
-                await soon(lambda: h.parts.inference.swapping and resting.is_set())
+                await soon(lambda: h.services.inference.swapping and resting.is_set())
                 async with asyncio.timeout(60):
-                    await accounts.remove(h.parts, accounts.by_id(h.parts, bob.id))
+                    await accounts.remove(h.services, accounts.by_id(h.services, bob.id))
 
     run(scenario)
 
 
 def test_a_request_that_breaks_without_an_answer_is_over(tmp_path):
     async def breaks(scope, receive, send):
-        assert scope["litestar_app"].state.parts.foreground.busy()
+        assert scope["litestar_app"].state.services.foreground.busy()
         raise RuntimeError("not today")
 
     async def scenario():
         async with house(tmp_path) as h:
             with pytest.raises(RuntimeError, match="not today"):
                 await track_foreground(breaks)({"litestar_app": h.app}, None, None)
-            await soon(lambda: not h.parts.foreground.busy())
+            await soon(lambda: not h.services.foreground.busy())
 
     run(scenario)

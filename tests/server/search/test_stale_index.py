@@ -28,7 +28,7 @@ def test_text_that_was_edited_away_is_not_shown_by_a_late_index(tmp_path):
             first, _ = await lent(ada, OLD, "a password is a secret")
             await h.settle(ada)
             assert len((await ada.search("password", mode="words"))["results"]) == 2
-            stop_index(h.parts.indexer)
+            stop_index(h.services.indexer)
             await edit(ada, first, text=NEW)
             found = await ada.search("password", mode="words", k=1)
             assert [result["text"] for result in found["results"]] == ["a password is a secret"]
@@ -43,7 +43,7 @@ def test_page_and_section_are_those_of_the_records(tmp_path):
             ada = await h.person()
             (row,) = await lent(ada, OLD)
             await h.settle(ada)
-            stop_index(h.parts.indexer)
+            stop_index(h.services.indexer)
             await edit(ada, row, page=7, section="Secrets")
             (result,) = (await ada.search("password", mode="words"))["results"]
             assert (result["text"], result["page"], result["section"]) == (OLD, 7, "Secrets")
@@ -58,7 +58,7 @@ def test_search_does_not_wait_for_rows_that_are_not_indexed(tmp_path):
             ada = await h.person()
             await lent(ada, OLD)
             await h.settle(ada)
-            stop_index(h.parts.indexer)
+            stop_index(h.services.indexer)
             await ada.push("facts", fact("f"))
             assert (await ada.search("password", mode="words"))["scope"]["complete"]
 

@@ -38,7 +38,7 @@ def test_a_row_that_is_being_edited_is_never_missing(tmp_path, monkeypatch, rece
 
             async def read():
                 nonlocal seen
-                async with h.parts.users.open(ada.id) as store:
+                async with h.services.users.open(ada.id) as store:
                     while not editor.done():
                         assert "sessions/s1" in await store.read_bodies(["sessions/s1"])
                         seen += 1

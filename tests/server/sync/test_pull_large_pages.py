@@ -25,7 +25,7 @@ def in_a_house(tmp_path, scenario):
 
 
 async def pieces_of(h, ada, limit=100):
-    return await pull(h.parts.users, ada.id, "facts", 0, "", limit)
+    return await pull(h.services.users, ada.id, "facts", 0, "", limit)
 
 
 async def rest(pieces, begun=b""):
@@ -52,10 +52,10 @@ def test_between_two_pieces_nobody_holds_the_file_and_what_died_meanwhile_comes_
     async def scenario(h, ada, made):
         pieces = await pieces_of(h, ada)
         begun = await anext(pieces) + await anext(pieces)
-        (store,) = h.parts.users.attached_stores()
+        (store,) = h.services.users.attached_stores()
         assert store.pins == 0
         await send(ada, "facts", (dead(made[11]), made[11]))
-        await h.parts.users.rewrite(ada.id)
+        await h.services.users.rewrite(ada.id)
         page = await rest(pieces, begun)
         assert [row["id"] for row in page["documents"]] == [row["id"] for row in made]
         assert [row["_deleted"] for row in page["documents"]] == [False] * 11 + [True]
@@ -69,10 +69,10 @@ def test_a_restore_between_two_pieces_ends_the_page_before_its_end(tmp_path):
         pieces = await pieces_of(h, ada)
         await anext(pieces), await anext(pieces)
         copy = tmp_path / "copy.duckdb"
-        async with h.parts.users.open(ada.id) as store:
+        async with h.services.users.open(ada.id) as store:
             await store.checkpoint()
             shutil.copyfile(store.folder / "records.duckdb", copy)
-        await h.parts.users.replace(ada.id, copy, 0, lambda tx: None, lambda: None)
+        await h.services.users.replace(ada.id, copy, 0, lambda tx: None, lambda: None)
         with pytest.raises(OtherEpoch):
             await rest(pieces)
 

@@ -32,7 +32,7 @@ async def usage(person):
 
 async def tombstones(h, person):
     """As they are counted, and as they are."""
-    async with h.parts.users.open(person.id) as store:
+    async with h.services.users.open(person.id) as store:
         return store.row_index.tombstones, sum(head.deleted for head in store.row_index.rows.values())
 
 
@@ -150,7 +150,7 @@ def test_tombstones_are_counted_right_through_failures_cascades_and_a_restart(tm
                 tx.put_tombstone("facts/f", fact("f"))
                 raise ValueError("halfway")
 
-            async with h.parts.users.open(ada.id) as store:
+            async with h.services.users.open(ada.id) as store:
                 works = store.write(fails), store.write(lambda tx: tx.tombstones)  # share a commit
                 failed, counted = await asyncio.gather(*works, return_exceptions=True)
             assert isinstance(failed, ValueError) and counted == 3
@@ -169,11 +169,11 @@ def test_a_restore_buries_what_was_erased_whatever_the_bound(tmp_path):
         async with house(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "sessions", (session("s"), None))
-            await backups.backup(h.parts, tmp_path / "backup")
+            await backups.backup(h.services, tmp_path / "backup")
             rows = [fact(f"f{number}") for number in range(5)]
             await send(ada, "facts", *((row, None) for row in rows))
             await send(ada, "facts", *((dead(row), row) for row in rows))
-            await backups.restore(h.parts, tmp_path / "backup")
+            await backups.restore(h.services, tmp_path / "backup")
             assert [row["_deleted"] for row in await ada.pull("facts")] == [True] * 5
 
     run(scenario)

@@ -85,7 +85,7 @@ def test_the_streams_of_before_end(folder):
     async def scenario():
         async with house(data) as h:
             device = await again(h, ada)
-            with h.parts.hub.subscribe(device.id, frozenset({"facts"}), named=False) as stream:
+            with h.services.hub.subscribe(device.id, frozenset({"facts"}), named=False) as stream:
                 await ask(device, lwt, old)
                 assert stream.closed
 
@@ -123,7 +123,7 @@ def test_read_ahead_changes_nothing(tmp_path):
                 body = refused(await ask(ada, ahead, name), 409, "EPOCH")
                 assert body["epoch"] == bare
                 assert "lwt=0" in body["detail"]
-            assert h.parts.users.unsigned_ahead == {ada.id: 1}, "for doctor, from the bare epoch alone"
+            assert h.services.users.unsigned_ahead == {ada.id: 1}, "for doctor, from the bare epoch alone"
             assert await epoch(ada) == bare
             assert (await ask(ada, lwt, bare)).json()["checkpoint"] == checkpoint, "a bare epoch goes on"
             assert (await ask(ada, "", "")).json()["checkpoint"] == checkpoint, "an empty lwt is 0"

@@ -152,8 +152,8 @@ def test_a_client_that_goes_away_is_forgotten(tmp_path):
     async def scenario(h, url, ada):
         for _ in range(5):
             async with listen(url, ada, "/v1/sync/stream"):
-                assert h.parts.hub.count() >= 1
-        await soon(lambda: not h.parts.hub.count())
+                assert h.services.hub.count() >= 1
+        await soon(lambda: not h.services.hub.count())
 
     on_the_wire(tmp_path, scenario, heartbeat_s=0.1)
 
@@ -170,7 +170,7 @@ def test_a_stream_of_another_schema_version_is_gated_like_a_pull(tmp_path):
         }.items():
             answer = await ada.call("GET", path)
             assert answer.status_code == status and answer.json()["error"] is True, path
-        assert h.parts.hub.count() == 0
+        assert h.services.hub.count() == 0
 
     on_the_wire(tmp_path, scenario)
 
@@ -180,7 +180,7 @@ def test_streams_end_when_the_server_stops(tmp_path):
         async with listen(url, ada, "/v1/sync/stream") as ear:
             await send(ada, "facts", (fact("f"), None))
             await ear.until(lambda: ear.events)
-            h.parts.hub.close()
+            h.services.hub.close()
             await asyncio.wait_for(ear.ended.wait(), 60)
 
     on_the_wire(tmp_path, scenario)
@@ -188,9 +188,9 @@ def test_streams_end_when_the_server_stops(tmp_path):
 
 def test_a_stream_that_is_asked_for_while_the_server_stops_does_not_hold_it_up(tmp_path):
     async def scenario(h, url, ada):
-        h.parts.hub.close()
+        h.services.hub.close()
         async with listen(url, ada, "/v1/sync/stream") as ear:
             await asyncio.wait_for(ear.ended.wait(), 60)
-        await soon(lambda: h.parts.hub.count() == 0)
+        await soon(lambda: h.services.hub.count() == 0)
 
     on_the_wire(tmp_path, scenario)

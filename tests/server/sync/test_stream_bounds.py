@@ -85,7 +85,7 @@ def test_a_listener_that_is_closed_holds_nothing_any_more(tmp_path):
     """Its client may keep the connection for long without reading."""
 
     async def scenario(h, url, ada):
-        with h.parts.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
+        with h.services.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
             for number in range(3):
                 assert await send(ada, "facts", *large(4, f"{number}-")) == []
             assert stream.closed and await stream.next() is CLOSED
@@ -95,7 +95,7 @@ def test_a_listener_that_is_closed_holds_nothing_any_more(tmp_path):
 
 def test_what_was_read_makes_room_in_the_queue(tmp_path):
     async def scenario(h, url, ada):
-        with h.parts.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
+        with h.services.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
             for number in range(5):
                 assert await send(ada, "facts", *large(4, f"{number}-")) == []
                 assert len(rows_of(await asyncio.wait_for(stream.next(), 60))) == 4
@@ -135,7 +135,7 @@ def test_a_commit_is_encoded_once_for_all_streams_that_want_it(tmp_path):
         for named, wants in ((True, [both, one, both]), (False, [one, one])):
             with ExitStack() as stack:
                 streams = [
-                    stack.enter_context(h.parts.hub.subscribe(ada.id, want, named=named)) for want in wants
+                    stack.enter_context(h.services.hub.subscribe(ada.id, want, named=named)) for want in wants
                 ]
                 await send(ada, "facts", (fact(f"f{named}"), None))
                 first, *others = [await asyncio.wait_for(stream.next(), 60) for stream in streams]
@@ -172,7 +172,7 @@ def test_one_stream_too_many_is_refused_and_nobody_else_feels_it(tmp_path):
                 assert (answer.status_code, problem["code"]) == (429, "STREAM_LIMIT")
                 assert problem["error"] is True and "Nothing is lost" in problem["detail"]
                 assert int(answer.headers["Retry-After"]) > 0
-            assert h.parts.hub.count() == 2 and await opens(bob, url)
+            assert h.services.hub.count() == 2 and await opens(bob, url)
             await send(ada, "facts", (fact("f"), None))
             await ear.until(lambda: ear.rows("facts"))
 
@@ -185,7 +185,7 @@ def test_a_stream_that_ended_frees_its_place_at_once(tmp_path):
             assert not await opens(ada, url)
         await opens_soon(ada, url)
         async with listen(url, ada, "/v1/sync/stream") as ear:
-            h.parts.hub.close_user(ada.id)
+            h.services.hub.close_user(ada.id)
             await asyncio.wait_for(ear.ended.wait(), 60)
             await opens_soon(ada, url)
 

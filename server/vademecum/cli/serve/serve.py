@@ -34,7 +34,7 @@ from vademecum.settings import Settings
 if TYPE_CHECKING:
     from litestar import Litestar
 
-    from vademecum.services.runtime.container import Parts
+    from vademecum.services.runtime.container import Services
 
 STOP_S = 8  # for requests; then they are cut off
 PUBLISH_EVERY_S = 5.0  # while the disk has no room for `server.json`
@@ -123,14 +123,14 @@ class Server(uvicorn.Server):
         """Tell commands and a person where it listens."""
         from vademecum.services.accounts.accounts import ensure_owner  # with the app
 
-        parts: Parts = self._app.state.parts
+        services: Services = self._app.state.services
         host = self._settings.host
         here = LOOPBACK.get(host, host)
         url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
         door = local_auth.Door(
             _url(self.config.is_ssl, here, port),
             os.getpid(),
-            parts.local_secret,
+            services.local_secret,
             self._settings.origin or url,
             __version__,
         )
@@ -138,12 +138,12 @@ class Server(uvicorn.Server):
         gc.set_threshold(GC_EVERY, 20, 20)
         sys.setswitchinterval(SWITCH_S)
         self._publish(door)
-        self._fenced = set(parts.users.fences.fenced())
-        parts.instance.end = self._end_or_restart
+        self._fenced = set(services.users.fences.fenced())
+        services.instance.end = self._end_or_restart
         try:
-            link = await ensure_owner(parts)
+            link = await ensure_owner(services)
         except Busy:  # a full disk prevents the first start only
-            if not parts.accounts.accounts:
+            if not services.accounts.accounts:
                 raise
             link = None
         said = [*greeting(self._settings, url, address, link), *filter(None, [self._warning])]
@@ -194,12 +194,12 @@ class Server(uvicorn.Server):
         the same file again; without a new fence it would, so then the process ends for good."""
         from vademecum.engines.duckdb.instance import end_process  # with the app
 
-        parts: Parts = self._app.state.parts
-        if self.should_exit or set(parts.users.fences.fenced()) <= self._fenced:
+        services: Services = self._app.state.services
+        if self.should_exit or set(services.users.fences.fenced()) <= self._fenced:
             end_process(reason)
         _log.critical("the server restarts", reason=reason)
         local_auth.path(self._settings.data).unlink(missing_ok=True)
-        parts.users.recovery.kill()
+        services.users.recovery.kill()
         _execute_again([one.fileno() for one in self._sockets])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -207,9 +207,9 @@ class Server(uvicorn.Server):
             _leave_terminal(self._terminals)
         if not self.should_exit:
             _end_after(STOPPED_S)
-        if hasattr(self._app.state, "parts"):
-            self._app.state.parts.hub.close()
-            self._app.state.parts.answers.stop()
+        if hasattr(self._app.state, "services"):
+            self._app.state.services.hub.close()
+            self._app.state.services.answers.stop()
         super().handle_exit(sig, frame)
 
 
@@ -389,6 +389,6 @@ def serve(data: Path, **flags: object) -> None:
         Server(config, app, settings, warning).run(ours)
         from vademecum.services.agents.folder_check import is_checking
 
-        is_stuck = hasattr(app.state, "parts") and app.state.parts.instance.stuck_count()
+        is_stuck = hasattr(app.state, "services") and app.state.services.instance.stuck_count()
         if is_stuck or is_checking():
             os._exit(0)  # the interpreter would wait for them

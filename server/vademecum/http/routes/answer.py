@@ -33,7 +33,7 @@ from vademecum.model.schema.collections import Id
 from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.chat.answer import AnswerStream, Delta, Done, Event, Restart, Told
 from vademecum.services.chat.prompt_context import Question
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync.stream import encode_event
 
 NAMES: dict[type[Event], str] = {Told: "context", Delta: "delta", Restart: "restart", Done: "done"}
@@ -63,8 +63,8 @@ class Failure(msgspec.Struct):
 @get("/v1/assistant", operation_id="getAssistant", tags=["assistant"], summary="Who answers questions?")
 async def assistant_route(state: State) -> Assistant:
     """The language model that the server asks, if one is set up. Whether it can be reached is seen by asking."""
-    parts: Parts = state.parts
-    endpoint = parts.answers.endpoint
+    services: Services = state.services
+    endpoint = services.answers.endpoint
     return Assistant(endpoint is not None, endpoint.model if endpoint is not None else None)
 
 
@@ -93,27 +93,29 @@ async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: Stat
     """Events: first `context`, what went into the prompt, with the passages in its order; then `delta`s, the text as it
     comes; `restart` if the text so far was the model's reasoning and is to be discarded; last `done`, or `failed` with a code and words for a person. Closing the connection ends the answer. In an
     authoritative session for whose question nothing is found, the answer says so and no model is asked."""
-    parts: Parts = state.parts
+    services: Services = state.services
     if not data.query.strip():
         raise BadRequest("There is no question.")
     question = Question(data.query, data.session_id, data.episode_id, data.system_prompt)
-    answering = parts.answers.begin(parts.asker(request.user), question)
+    answering = services.answers.begin(services.asker(request.user), question)
     try:
         first = await while_connected(request, answering.next())
     except BaseException:
         answering.end()
         raise
-    events = _events(parts, request.auth, answering, first)
+    events = _events(services, request.auth, answering, first)
     weakref.finalize(events, answering.end)  # also if the client is gone before the first event is asked for
     return event_stream(events)
 
 
-async def _events(parts: Parts, token: Token, answering: AnswerStream, first: Event) -> AsyncIterator[bytes]:
+async def _events(
+    services: Services, token: Token, answering: AnswerStream, first: Event
+) -> AsyncIterator[bytes]:
     try:
         yield _framed(first)
         while True:
-            event = await _next(parts, answering)
-            if not is_valid(parts, token):
+            event = await _next(services, answering)
+            if not is_valid(services, token):
                 raise SignedOut("You were signed out. Sign in to ask again.")
             yield HEARTBEAT if event is None else _framed(event)
             if isinstance(event, Done):
@@ -124,10 +126,10 @@ async def _events(parts: Parts, token: Token, answering: AnswerStream, first: Ev
         answering.end()
 
 
-async def _next(parts: Parts, answering: AnswerStream) -> Event | None:
+async def _next(services: Services, answering: AnswerStream) -> Event | None:
     """None when there is none for so long that the connection needs a sign of life."""
     try:
-        return await asyncio.wait_for(answering.next(), parts.settings.heartbeat_s)
+        return await asyncio.wait_for(answering.next(), services.settings.heartbeat_s)
     except TimeoutError:
         return None
 

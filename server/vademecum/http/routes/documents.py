@@ -20,7 +20,7 @@ from vademecum.services.documents import borrow as borrowing
 from vademecum.services.documents import documents
 from vademecum.services.documents.upload import UploadedFile, upload
 from vademecum.services.memory import delete as deleting
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 from vademecum.settings import UPLOAD_MAX
 
@@ -77,14 +77,14 @@ class Suggestions(msgspec.Struct):
 async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Response[bytes]:
     """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
     `existing` says so. It can be searched by words at once, and by meaning a little later (`status: ready`)."""
-    parts: Parts = state.parts
+    services: Services = state.services
     ids = (data.session_id, data.id)
     if not hasattr(data.file.file, "read") or not all(isinstance(given, str | None) for given in ids):
         # a form's fields are what the client makes of them, whatever the types above say
         raise BadRequest("`file` must be a file, `sessionId` and `id` ids. Nothing was stored.")
     name = data.file.filename or "document"
     file = UploadedFile(name, data.file.read, data.session_id or None, data.id or None)
-    uploaded = await upload(parts, request.user, file)
+    uploaded = await upload(services, request.user, file)
     return json_response(msgspec.json.encode(uploaded), 201)
 
 
@@ -112,10 +112,10 @@ def _stream_rows(answer: msgspec.Struct, found: list[bytes]) -> Stream:
 )
 async def list_route(request: Req, state: State) -> Stream:
     """Newest first, without their text. `limit` is how many the account may hold; warn from `warnFrom` on."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         listed = await documents.list_documents(store)
-    limit = parts.limits(request.user).documents
+    limit = services.limits(request.user).documents
     return _stream_rows(DocumentList(count=len(listed), limit=limit, documents=[]), listed)
 
 
@@ -134,10 +134,10 @@ async def lookup_route(
 ) -> Stream:
     """Documents that a filename or a whole message names, best first, without those that the session uses already.
     Ask the person before lending one to the session."""
-    parts: Parts = state.parts
+    services: Services = state.services
     if not name.strip():
         raise BadRequest("`name` is empty.")
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         named = await documents.find_by_name(store, name[:10_000], session_id)
     return _stream_rows(Matches([]), named)
 
@@ -151,9 +151,9 @@ async def lookup_route(
 )
 async def suggestions_route(request: Req, state: State, limit: ResultsInAddress = 5) -> Stream:
     """What would be missed least, first: used by no session, not used for long, used seldom."""
-    parts: Parts = state.parts
-    room = parts.limits(request.user).documents
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    room = services.limits(request.user).documents
+    async with services.users.open(request.user.id) as store:
         suggested = await documents.suggest_cleanup(store, limit)
         held = store.usage.documents
     return _stream_rows(Suggestions(held, room, held >= WARN_FROM, []), suggested)
@@ -168,8 +168,8 @@ async def suggestions_route(request: Req, state: State, limit: ResultsInAddress 
 )
 async def get_route(request: Req, state: State, document_id: FromPath[str]) -> Response[bytes]:
     """What is known of a document. Its text is in the rows of `vectorEmbeddings`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return json_response(await write_row.read(store, "documents", document_id))
 
 
@@ -183,8 +183,8 @@ async def get_route(request: Req, state: State, document_id: FromPath[str]) -> R
 )
 async def delete_route(request: Req, state: State, document_id: FromPath[str]) -> Deleted:
     """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         await store.write(lambda tx: write_row.delete_unscoped(tx, "documents", document_id))
     return Deleted(1)
 
@@ -204,8 +204,8 @@ async def delete_all_route(request: Req, state: State) -> Deleted:
         raise BadRequest(
             "To delete one document, name it; to delete all of them, leave out the last `/`. Nothing was deleted."
         )
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return Deleted(await store.write(deleting.delete_all_documents))
 
 
@@ -220,8 +220,8 @@ async def borrow_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
 ) -> Response[bytes]:
     """A session searches only what it has borrowed (`activeSessions`). Borrowing twice is borrowing once."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         row = await store.write(lambda tx: borrowing.borrow(tx, document_id, session_id))
     return row_response(row, new=False)
 
@@ -238,8 +238,8 @@ async def return_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
 ) -> Response[bytes]:
     """The document stays in the pool, where any session can borrow it."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         row = await store.write(lambda tx: borrowing.return_document(tx, document_id, session_id))
     return row_response(row, new=False)
 

@@ -11,7 +11,7 @@ from vademecum.http.problem_details import problem_specs
 from vademecum.model.memory.jobs import Job, Kind
 from vademecum.model.memory.jobs import State as JobState
 from vademecum.services.runtime import job_admin
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 
 class JobInfo(msgspec.Struct, frozen=True):
@@ -75,14 +75,14 @@ async def list_route(
     not JSON is asked for once more only. While the
     assistant cannot be reached, is busy or refuses the key, jobs wait, at most an hour at a time, and nothing counts; one
     that takes the question and says nothing has been tried."""
-    parts: Parts = state.parts
-    found = await job_admin.survey(parts.users, request.user.id, limit, parts.clock())
-    extracting = _extraction_status(parts, found.today)
+    services: Services = state.services
+    found = await job_admin.survey(services.users, request.user.id, limit, services.clock())
+    extracting = _extraction_status(services, found.today)
     return Jobs(extracting, Counts(**found.counts), [job_info(job) for job in found.newest])
 
 
-def _extraction_status(parts: Parts, today: int) -> ExtractionStatus:
-    settings, endpoint = parts.settings, parts.summaries.endpoint
+def _extraction_status(services: Services, today: int) -> ExtractionStatus:
+    settings, endpoint = services.settings, services.summaries.endpoint
     daily = settings.extraction_daily
     note = f"What is said becomes memory, with up to {daily:,} questions a day."
     if endpoint is None:
@@ -105,9 +105,9 @@ def _extraction_status(parts: Parts, today: int) -> ExtractionStatus:
 )
 async def retry_all_route(request: Req, state: State) -> RetriedJobs:
     """All that have `failed` are due now, with as many attempts as new ones."""
-    parts: Parts = state.parts
-    retried = await job_admin.retry_all(parts.users, request.user.id, parts.clock())
-    parts.backstage.ask("work", request.user.id, 0)
+    services: Services = state.services
+    retried = await job_admin.retry_all(services.users, request.user.id, services.clock())
+    services.backstage.ask("work", request.user.id, 0)
     return RetriedJobs(retried)
 
 
@@ -121,9 +121,9 @@ async def retry_all_route(request: Req, state: State) -> RetriedJobs:
 )
 async def retry_route(request: Req, state: State, job: FromPath[str]) -> JobInfo:
     """One that has `failed`, or waits, is due now, with as many attempts as a new one. One that runs or is done stays so."""
-    parts: Parts = state.parts
-    retried = await job_admin.retry_one(parts.users, request.user.id, job, parts.clock())
-    parts.backstage.ask("work", request.user.id, 0)
+    services: Services = state.services
+    retried = await job_admin.retry_one(services.users, request.user.id, job, services.clock())
+    services.backstage.ask("work", request.user.id, 0)
     return job_info(retried)
 
 

@@ -23,7 +23,7 @@ from vademecum.http.openapi.routes import PUBLIC
 from vademecum.http.problem_details import MEDIA_TYPE, Problem, problem_specs
 from vademecum.services.models.active_model import OPENING_S
 from vademecum.services.models.browser_models import file_of, offers
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 BINARY = "application/octet-stream"
 PATH = "/models/{model:str}/{path:path}"
@@ -54,9 +54,9 @@ class Models(msgspec.Struct):
 )
 async def models_route(request: Request[Account, Token, State], state: State) -> Models:
     """With each: what goes in front of a text, how it is cut, and its files with length and SHA-256."""
-    parts: Parts = state.parts
-    embedder = await parts.inference.get(OPENING_S)
-    found = await asyncio.to_thread(offers, parts.settings)
+    services: Services = state.services
+    embedder = await services.inference.get(OPENING_S)
+    found = await asyncio.to_thread(offers, services.settings)
     models = [
         Model(**{name: getattr(offer.manifest, name) for name in Manifest.__struct_fields__}, digest=digest)
         for digest, offer in found.items()
@@ -95,8 +95,8 @@ async def file_head_route(
 
 
 async def _file(request: Request[Any, Any, State], state: State, model: str, path: PurePath) -> ASGIResponse:
-    parts: Parts = state.parts
-    place, file = await asyncio.to_thread(file_of, parts.settings, model, path.as_posix().lstrip("/"))
+    services: Services = state.services
+    place, file = await asyncio.to_thread(file_of, services.settings, model, path.as_posix().lstrip("/"))
     return file_response(request, ServedFile(place, file.bytes, file.sha256, BINARY, IMMUTABLE))
 
 

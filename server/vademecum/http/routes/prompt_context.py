@@ -10,7 +10,7 @@ from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req
 from vademecum.http.problem_details import problem_specs
 from vademecum.services.chat.prompt_context import Context, Question
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 
 class ContextQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -33,9 +33,9 @@ async def context_route(request: Req, data: JSONBody[ContextQuestion], state: St
     belong to the question, the session's latest turns and summaries, what memory recalls within the scope of the session,
     and passages of the documents it has borrowed. The question itself is not in it. `dropped` names what did not fit, `scope` says what was
     looked at, and which rows of memory were recalled."""
-    parts: Parts = state.parts
+    services: Services = state.services
     question = Question(data.query, data.session_id, system=data.system_prompt)
-    return await while_connected(request, parts.contexts.context(parts.asker(request.user), question))
+    return await while_connected(request, services.contexts.context(services.asker(request.user), question))
 
 
 ROUTES = [context_route]

@@ -10,7 +10,7 @@ from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req, Results
 from vademecum.http.problem_details import problem_specs
 from vademecum.model.schema.json_values import SearchMode
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.search.document_search import Found
 
 
@@ -33,9 +33,9 @@ class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 async def search_route(request: Req, data: JSONBody[Question], state: State) -> Found:
     """The passages that fit best, each with document, page and score. `scope` says what was searched and how: a
     session sees the documents it has borrowed and no others."""
-    parts: Parts = state.parts
-    search = parts.searcher.search(
-        request.user.id, parts.limits(request.user), data.query, data.session_id, data.k, data.mode
+    services: Services = state.services
+    search = services.searcher.search(
+        request.user.id, services.limits(request.user), data.query, data.session_id, data.k, data.mode
     )
     return await while_connected(request, search)
 

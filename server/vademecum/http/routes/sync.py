@@ -21,7 +21,7 @@ from vademecum.model.schema.collections import Collection, Registry
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.models.browser_models import dimensions
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync.pull import RollbackDetected, check_epoch, pull
 from vademecum.services.sync.push import push
 from vademecum.services.sync.push_decoding import decode_batch
@@ -82,14 +82,14 @@ async def pull_route(
 ) -> Response[bytes] | Stream:
     """Rows after the checkpoint (`lwt`, `id`), at most `limit`; a shorter page is the end. Begin with no checkpoint,
     and go on with the one of each answer. A row comes in its latest state, deleted ones included (`_deleted`)."""
-    parts: Parts = state.parts
-    find_collection(parts.registry, name, version)
+    services: Services = state.services
+    find_collection(services.registry, name, version)
     seq = _parse_integer("lwt", lwt)
     try:
-        page = await pull(parts.users, request.user.id, name, seq, id, limit)
+        page = await pull(services.users, request.user.id, name, seq, id, limit)
     except RollbackDetected as proof:
-        await start_new_epoch(parts, request.user.id, (proof.epoch, seq))
-        page = await pull(parts.users, request.user.id, name, seq, id, limit)  # raises OtherEpoch
+        await start_new_epoch(services, request.user.id, (proof.epoch, seq))
+        page = await pull(services.users, request.user.id, name, seq, id, limit)  # raises OtherEpoch
     if isinstance(page, bytes):
         return Response(page, media_type="application/json")
     return Stream(page, media_type="application/json")
@@ -111,20 +111,20 @@ async def push_route(
     answer is how the server has it now (merged, or deleted elsewhere), or the row with a `syncError` that says why it
     was refused: as sent, or merged where others changed it meanwhile. `assumedMasterState` is the row as this device
     last had it from the server. To delete a row, send it with `_deleted: true`."""
-    parts: Parts = state.parts
-    collection = find_collection(parts.registry, name, version)
+    services: Services = state.services
+    collection = find_collection(services.registry, name, version)
     body = await request.body()
-    dims = await asyncio.to_thread(dimensions, parts.settings) if name == "vectorEmbeddings" else {}
+    dims = await asyncio.to_thread(dimensions, services.settings) if name == "vectorEmbeddings" else {}
     if len(body) < BIG:
         batch = decode_batch(collection, body, request.user.id, dims)
     else:
         batch = await asyncio.to_thread(decode_batch, collection, body, request.user.id, dims)
-    limits = parts.limits(request.user)
+    limits = services.limits(request.user)
 
     def work(tx: Transaction) -> bytes:
         return msgspec.json.encode(push(tx, collection, batch, limits))
 
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         check_epoch(store, epoch)
         answers = await store.write(work)
     return Response(answers, media_type="application/json")
@@ -146,9 +146,9 @@ async def pull_stream_route(
 
     A stream of `documents` has events named `progress`, too, which are no rows: `{documentId, done, of}` says how many
     chunks of a document have been embedded, at most twice a second."""
-    parts: Parts = state.parts
-    find_collection(parts.registry, name, version)
-    return _stream(parts, request, frozenset({name}), named=False)
+    services: Services = state.services
+    find_collection(services.registry, name, version)
+    return _stream(services, request, frozenset({name}), named=False)
 
 
 @get(
@@ -162,39 +162,39 @@ async def pull_stream_route(
 async def stream_route(request: Req, state: State, versions: FromQuery[str] = "") -> Stream:
     """As following one, with the collection's name in each event. A browser allows few connections to a server:
     this takes one for all. `?versions=documents:0,sessions:0` chooses collections and states their schema versions."""
-    parts: Parts = state.parts
+    services: Services = state.services
     if not versions:
-        return _stream(parts, request, frozenset(parts.registry.synced), named=True)
+        return _stream(services, request, frozenset(services.registry.synced), named=True)
     names = set()
     for item in versions.split(","):
         name, _, version = item.partition(":")
         if not version.isascii() or not version.isdigit() or len(version) > 9:
             raise BadRequest("`versions` is a list like documents:0,sessions:0.")
-        find_collection(parts.registry, name, int(version))
+        find_collection(services.registry, name, int(version))
         names.add(name)
-    return _stream(parts, request, frozenset(names), named=True)
+    return _stream(services, request, frozenset(names), named=True)
 
 
-def _stream(parts: Parts, request: Req, names: frozenset[str], *, named: bool) -> Stream:
-    parts.users.fences.check(request.user.id)
+def _stream(services: Services, request: Req, names: frozenset[str], *, named: bool) -> Stream:
+    services.users.fences.check(request.user.id)
     stack = ExitStack()  # subscribed now, before the headers go out, so that nothing falls between
-    subscription = stack.enter_context(parts.hub.subscribe(request.user.id, names, named=named))
-    events = _events(parts, request.auth, subscription, stack)
+    subscription = stack.enter_context(services.hub.subscribe(request.user.id, names, named=named))
+    events = _events(services, request.auth, subscription, stack)
     weakref.finalize(events, stack.close)  # if the client is gone before the first event is asked for
     return event_stream(events)
 
 
 async def _events(
-    parts: Parts, token: Token, subscription: Subscription, stack: ExitStack
+    services: Services, token: Token, subscription: Subscription, stack: ExitStack
 ) -> AsyncIterator[bytes]:
     with stack:
         yield b": hello\n\n"
-        while is_valid(parts, token):
+        while is_valid(services, token):
             try:
-                event = await asyncio.wait_for(subscription.next(), parts.settings.heartbeat_s)
+                event = await asyncio.wait_for(subscription.next(), services.settings.heartbeat_s)
             except TimeoutError:
                 event = b""
-            if event is None or not is_valid(parts, token):
+            if event is None or not is_valid(services, token):
                 return
             yield event or HEARTBEAT
 

@@ -17,7 +17,7 @@ from vademecum.services.accounts import sign_in
 from vademecum.services.accounts.deleted_accounts import has_left, look, note_left, read_left
 from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.models.model_change import Progress
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.ids import new_id
 from vademecum.services.runtime.job_queue import UserQueue
 
@@ -38,23 +38,25 @@ class Profile(msgspec.Struct, rename="camel"):
     reembedding: Progress | None = None
 
 
-async def ensure_owner(parts: Parts) -> str | None:
+async def ensure_owner(services: Services) -> str | None:
     """Where nobody administers, as in a new data folder: make the local owner. Returns the path of a sign-in link while
     the owner has no other way in (no password, no browser signed in), else None."""
-    owner = parts.accounts.by_email(OWNER)
-    if not any(account.admin for account in parts.accounts.accounts.values()):
+    owner = services.accounts.by_email(OWNER)
+    if not any(account.admin for account in services.accounts.accounts.values()):
         if owner is None:
-            owner = await create(parts, OWNER, "JIGGA", admin=True)
+            owner = await create(services, OWNER, "JIGGA", admin=True)
         else:
-            owner = await change_admin(parts, owner, admin=True)
+            owner = await change_admin(services, owner, admin=True)
     if owner is None or owner.password is not None:
         return None
-    signed_in = any(t.kind == "cookie" and is_valid(parts, t) for t in parts.accounts.tokens_of(owner.id))
-    return None if signed_in else await sign_in.new_link(parts, owner)
+    signed_in = any(
+        t.kind == "cookie" and is_valid(services, t) for t in services.accounts.tokens_of(owner.id)
+    )
+    return None if signed_in else await sign_in.new_link(services, owner)
 
 
 async def create(
-    parts: Parts, email: str, tier: Tier, *, admin: bool = False, password: str | None = None
+    services: Services, email: str, tier: Tier, *, admin: bool = False, password: str | None = None
 ) -> Account:
     """Raises BadRequest, Conflict, and Broken when nobody knows whose the events are that wait for this address."""
     try:
@@ -62,72 +64,72 @@ async def create(
     except ValueError as error:
         raise BadRequest(f"{error} Nothing was changed.") from error
     hashed = await sign_in.hashed(password) if password is not None else None
-    waits = parts.accounts.by_email(email) is None and parts.spool.folders(email)
-    if waits and has_left(parts.settings.data, email):
-        await parts.spool.clear(email)  # what somebody else's agents left there
-    account = Account(new_id(), email, tier, admin, hashed, parts.clock())
-    await parts.accounts.add_account(account)
+    waits = services.accounts.by_email(email) is None and services.spool.folders(email)
+    if waits and has_left(services.settings.data, email):
+        await services.spool.clear(email)  # what somebody else's agents left there
+    account = Account(new_id(), email, tier, admin, hashed, services.clock())
+    await services.accounts.add_account(account)
     return account
 
 
-def by_id(parts: Parts, account_id: str) -> Account:
+def by_id(services: Services, account_id: str) -> Account:
     """Raises NotFound."""
-    account = parts.accounts.accounts.get(account_id)
+    account = services.accounts.accounts.get(account_id)
     if account is None:
         raise NotFound("There is no such account.")
     return account
 
 
-def listed(parts: Parts, email: str | None) -> list[Account]:
+def listed(services: Services, email: str | None) -> list[Account]:
     """All accounts, or the one with this email if there is one."""
     if email is None:
-        return list(parts.accounts.accounts.values())
-    account = parts.accounts.by_email(email)
+        return list(services.accounts.accounts.values())
+    account = services.accounts.by_email(email)
     return [account] if account is not None else []
 
 
-async def profile(parts: Parts, account: Account) -> Profile:
+async def profile(services: Services, account: Account) -> Profile:
     usage: Usage | None = None
     problem: str | None = None
     progress: Progress | None = None
     try:
-        usage = await _usage(parts, account)
-        progress = await parts.reembedding.progress(account.id)
+        usage = await _usage(services, account)
+        progress = await services.reembedding.progress(account.id)
     except Broken as error:  # of one user: an administrator must see it, and the others
         problem = error.message
-    limits = parts.limits(account)
+    limits = services.limits(account)
     return Profile(account.id, account.email, account.tier, account.admin, limits, usage, problem, progress)
 
 
-async def _usage(parts: Parts, account: Account) -> Usage:
+async def _usage(services: Services, account: Account) -> Usage:
     """Whoever never came has no file, and being looked at does not make one. Raises Broken."""
-    data = parts.settings.data
+    data = services.settings.data
     folder = user_folder(data, account.id)
     with translate_disk_errors(account.id, "opened", folder):
         if not (folder / RECORDS_FILE).exists() and not user_ledger(data, account.id).path.exists():
             return Usage(documents=0, bytes=0)
-    async with parts.users.open(account.id) as store:
+    async with services.users.open(account.id) as store:
         return store.usage
 
 
-async def change_tier(parts: Parts, account: Account, tier: Tier) -> Account:
-    return await parts.accounts.change_account(account.id, lambda a: msgspec.structs.replace(a, tier=tier))
+async def change_tier(services: Services, account: Account, tier: Tier) -> Account:
+    return await services.accounts.change_account(account.id, lambda a: msgspec.structs.replace(a, tier=tier))
 
 
-async def change_admin(parts: Parts, account: Account, *, admin: bool) -> Account:
+async def change_admin(services: Services, account: Account, *, admin: bool) -> Account:
     """Raises Conflict when nobody would be left to administer."""
 
     def change(before: Account) -> Account:
         if not admin:
-            _check_administered(parts, before)
+            _check_administered(services, before)
         return msgspec.structs.replace(before, admin=admin)
 
-    return await parts.accounts.change_account(account.id, change)
+    return await services.accounts.change_account(account.id, change)
 
 
-def _check_administered(parts: Parts, leaving: Account) -> None:
+def _check_administered(services: Services, leaving: Account) -> None:
     """Somebody else administers, or nobody else is here: then the next start makes a new owner. Raises Conflict."""
-    others = [account for account in parts.accounts.accounts.values() if account.id != leaving.id]
+    others = [account for account in services.accounts.accounts.values() if account.id != leaving.id]
     if leaving.admin and others and not any(account.admin for account in others):
         raise Conflict(
             f"{leaving.email} is the only administrator, and other accounts are here. Nothing was changed. Make another "
@@ -135,32 +137,32 @@ def _check_administered(parts: Parts, leaving: Account) -> None:
         )
 
 
-async def reset_password(parts: Parts, account: Account) -> str:
+async def reset_password(services: Services, account: Account) -> str:
     """Take the password away, sign out every browser, and return the path of a sign-in link."""
-    cleared = await sign_in.set_password(parts, account.id, None)
-    return await sign_in.new_link(parts, cleared)
+    cleared = await sign_in.set_password(services, account.id, None)
+    return await sign_in.new_link(services, cleared)
 
 
-async def remove(parts: Parts, account: Account) -> None:
+async def remove(services: Services, account: Account) -> None:
     """Erase an account and all that it has: secrets, records, index, ledger; streams are closed.
 
     What is under way for it ends first, and nothing begins any more: a device that is writing cannot bring the
     folder back. Raises NotFound when somebody else has removed it, Conflict when nobody would be left to administer, and
     Broken when events of agents are left, alone of all that there was.
     """
-    await parts.accounts.block(account.id, lambda leaving: _note_leaving(parts, leaving))
-    leaving = _leaving(parts)
+    await services.accounts.block(account.id, lambda leaving: _note_leaving(services, leaving))
+    leaving = _leaving(services)
     leaving.ask(account.id)  # its marker, should a kill come now
-    await parts.accounts.remove_account(account.id)
-    parts.hub.close_user(account.id)
-    async with parts.spool.cleared(account.email):  # before the address can be somebody else's
+    await services.accounts.remove_account(account.id)
+    services.hub.close_user(account.id)
+    async with services.spool.cleared(account.email):  # before the address can be somebody else's
         await leaving.run_now(account.id)
 
 
-def _note_leaving(parts: Parts, leaving: Account) -> None:
-    _check_administered(parts, leaving)
+def _note_leaving(services: Services, leaving: Account) -> None:
+    _check_administered(services, leaving)
     try:
-        note_left(parts.settings.data, leaving.id, leaving.email)
+        note_left(services.settings.data, leaving.id, leaving.email)
     except OSError as error:
         raise Broken(
             f"That {leaving.email} leaves cannot be written down ({error.strerror}). Nothing was changed. "
@@ -168,71 +170,71 @@ def _note_leaving(parts: Parts, leaving: Account) -> None:
         ) from error
 
 
-def _leaving(parts: Parts) -> UserQueue:
-    assert parts.backstage.leaving is not None, "finish_leaving comes first"
-    return parts.backstage.leaving
+def _leaving(services: Services) -> UserQueue:
+    assert services.backstage.leaving is not None, "finish_leaving comes first"
+    return services.backstage.leaving
 
 
-async def _erase_left(parts: Parts, account_id: str) -> None:
+async def _erase_left(services: Services, account_id: str) -> None:
     """Erase what remains of an account that has left: its folder, and its row and email in the accounts file."""
-    if account_id not in read_left(parts.settings.data):
+    if account_id not in read_left(services.settings.data):
         return  # a marker alone erases nobody
-    if account_id in parts.accounts.accounts:  # a kill came before the row was deleted
-        await parts.accounts.remove_account(account_id)
+    if account_id in services.accounts.accounts:  # a kill came before the row was deleted
+        await services.accounts.remove_account(account_id)
     try:
-        await _erase(parts, account_id)
+        await _erase(services, account_id)
     finally:
-        await parts.accounts.rewrite()
+        await services.accounts.rewrite()
 
 
-async def _erase(parts: Parts, account_id: str) -> None:
-    parts.backstage.forget_user(account_id)
-    await parts.reembedding.forget(account_id)
-    await parts.indexes.remove(account_id)
-    await parts.recall.indexes.remove(account_id)
-    await parts.users.remove(account_id)
-    parts.backstage.forget_user(account_id)  # the last commits have asked for more
+async def _erase(services: Services, account_id: str) -> None:
+    services.backstage.forget_user(account_id)
+    await services.reembedding.forget(account_id)
+    await services.indexes.remove(account_id)
+    await services.recall.indexes.remove(account_id)
+    await services.users.remove(account_id)
+    services.backstage.forget_user(account_id)  # the last commits have asked for more
 
 
-async def finish_leaving(parts: Parts) -> None:
+async def finish_leaving(services: Services) -> None:
     """At the start, before the spool is taken up: a stop may have cut a removal off half-way. What cannot be erased now
     does not prevent the start: it is tried again, and the doctor names it."""
-    job = parts.backstage.add_leaving(partial(_erase_left, parts), parts.settings.erase_delay_s)
-    left = look(parts.settings.data)
+    job = services.backstage.add_leaving(partial(_erase_left, services), services.settings.erase_delay_s)
+    left = look(services.settings.data)
     if left.unsure:
         _log.error("it is not known who has left", why=left.unsure)
-    erased = [account_id for account_id in left.digests if await _is_erased(parts, account_id)]
+    erased = [account_id for account_id in left.digests if await _is_erased(services, account_id)]
     # A stop between the deletion of a row and its erasure has left an email in the accounts file.
-    if left.digests and await _is_rewritten(parts):
+    if left.digests and await _is_rewritten(services):
         for account_id in erased:
             job.forget(account_id)
     job.start()
     for account_id in left.digests.keys() - set(erased):
         job.ask(account_id)
-    await parts.spool.clear_left()
+    await services.spool.clear_left()
 
 
-async def _is_erased(parts: Parts, account_id: str) -> bool:
+async def _is_erased(services: Services, account_id: str) -> bool:
     try:
-        await _finish(parts, account_id)
+        await _finish(services, account_id)
     except Exception as error:
         _log.error("an account that has left is not erased yet", account=account_id, exc_info=error)
         return False
     return True
 
 
-async def _is_rewritten(parts: Parts) -> bool:
+async def _is_rewritten(services: Services) -> bool:
     try:
-        await parts.accounts.rewrite()
+        await services.accounts.rewrite()
     except Exception as error:
         _log.error("the accounts file is not rewritten", exc_info=error)
         return False
     return True
 
 
-async def _finish(parts: Parts, account_id: str) -> None:
-    known = account_id in parts.accounts.accounts
+async def _finish(services: Services, account_id: str) -> None:
+    known = account_id in services.accounts.accounts
     if known:
-        await parts.accounts.remove_account(account_id)
-    if known or user_folder(parts.settings.data, account_id).exists():
-        await _erase(parts, account_id)
+        await services.accounts.remove_account(account_id)
+    if known or user_folder(services.settings.data, account_id).exists():
+        await _erase(services, account_id)

@@ -26,7 +26,7 @@ from vademecum.model.accounts import passwords
 from vademecum.model.schema.timestamps import DAY_S, later
 from vademecum.services.accounts.rate_limiter import FAILURES_FREE
 from vademecum.services.accounts.tokens import check_still_in, digest, find_token, is_valid, issue
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 LINK_MINUTES = 15
 COOKIE_S = 90 * DAY_S
@@ -60,15 +60,15 @@ def _unmatched() -> str:
 _decoy = _unmatched()
 
 
-async def new_link(parts: Parts, account: Account) -> str:
+async def new_link(services: Services, account: Account) -> str:
     """The path of a one-time sign-in link."""
-    expires_at = later(parts.clock(), LINK_MINUTES * 60)
-    return f"/v1/sign-in?link={await issue(parts, account, 'link', 'sign-in link', expires_at)}"
+    expires_at = later(services.clock(), LINK_MINUTES * 60)
+    return f"/v1/sign-in?link={await issue(services, account, 'link', 'sign-in link', expires_at)}"
 
 
-async def use_link(parts: Parts, secret: str) -> str:
+async def use_link(services: Services, secret: str) -> str:
     """Trade a link for a cookie's secret. Raises SignedOut when it was used or is too old."""
-    token = find_token(parts, secret, "link")
+    token = find_token(services, secret, "link")
     used = SignedOut(
         f"This sign-in link was used already or is older than {LINK_MINUTES} minutes. Ask for a new one."
     )
@@ -76,28 +76,28 @@ async def use_link(parts: Parts, secret: str) -> str:
         raise used
 
     def check(_: Account) -> None:
-        if not is_valid(parts, token):
+        if not is_valid(services, token):
             raise used
 
     # Nothing comes between the two: of several who use it at once, the others find it gone.
-    cookie = await new_cookie(parts, parts.accounts.accounts[token.account_id], check)
-    await parts.accounts.revoke_tokens([token])
+    cookie = await new_cookie(services, services.accounts.accounts[token.account_id], check)
+    await services.accounts.revoke_tokens([token])
     return cookie
 
 
-async def new_cookie(parts: Parts, account: Account, check: AccountCheck | None = None) -> str:
-    expires_at = later(parts.clock(), COOKIE_S)
-    return await issue(parts, account, "cookie", "browser", expires_at, check=check)
+async def new_cookie(services: Services, account: Account, check: AccountCheck | None = None) -> str:
+    expires_at = later(services.clock(), COOKIE_S)
+    return await issue(services, account, "cookie", "browser", expires_at, check=check)
 
 
-async def keep_alive(parts: Parts, token: Token) -> bool:
+async def keep_alive(services: Services, token: Token) -> bool:
     """Extend a cookie in use once a third of its lifetime is over: a burst of requests writes once, and a
     month of them too. Returns whether that was done; a cookie that is not valid any more stays so."""
-    is_fresh = token.expires_at is None or token.expires_at > later(parts.clock(), COOKIE_S * 2 / 3)
-    if is_fresh or not is_valid(parts, token):
+    is_fresh = token.expires_at is None or token.expires_at > later(services.clock(), COOKIE_S * 2 / 3)
+    if is_fresh or not is_valid(services, token):
         return False
     try:
-        return await parts.accounts.extend_token(token, later(parts.clock(), COOKIE_S))
+        return await services.accounts.extend_token(token, later(services.clock(), COOKIE_S))
     except Exception as error:  # the request itself was carried out, and the next one tries again
         _log.error("a session was not extended", exc_info=error)
         return False
@@ -105,7 +105,7 @@ async def keep_alive(parts: Parts, token: Token) -> bool:
 
 @asynccontextmanager
 async def guess(
-    parts: Parts, address: str, email: str, device: Token | None, *, is_shared: bool = False
+    services: Services, address: str, email: str, device: Token | None, *, is_shared: bool = False
 ) -> AsyncIterator[None]:
     """Limit and count one try of a password: by address, by account, and by both together. Raise RateLimited.
 
@@ -117,59 +117,59 @@ async def guess(
     """
     if current_user.get() == SERVER:  # nobody is signed in: callers take turns by address
         current_user.set(f"address {address}")
-    account = parts.accounts.by_email(email)
+    account = services.accounts.by_email(email)
     key = f"account {digest(email_key(email))}"
     if device is not None and account is not None and device.account_id == account.id:
-        async with _guess_from(parts, device):
+        async with _guess_from(services, device):
             yield
         return
     if device is not None:  # it passed the limit of its address as a known browser of another account
-        parts.limiter.take("sign_in", address)
-    parts.limiter.take("sign_in", f"{address} {key}")
+        services.limiter.take("sign_in", address)
+    services.limiter.take("sign_in", f"{address} {key}")
     guessers = (
         {key: ACCOUNT_FAILURES_FREE} if is_shared else {address: FAILURES_FREE, key: ACCOUNT_FAILURES_FREE}
     )
     for who in guessers:
-        parts.limiter.check_failures(who)
+        services.limiter.check_failures(who)
     try:
         yield
     except (SignedOut, Forbidden):
         for who, free in guessers.items():
-            parts.limiter.failed(who, free)
+            services.limiter.failed(who, free)
         raise
     for who in guessers:
-        parts.limiter.succeeded(who)
+        services.limiter.succeeded(who)
 
 
 @asynccontextmanager
-async def _guess_from(parts: Parts, device: Token) -> AsyncIterator[None]:
+async def _guess_from(services: Services, device: Token) -> AsyncIterator[None]:
     who = f"device {device.id}"
-    parts.limiter.check_failures(who)
+    services.limiter.check_failures(who)
     try:
         yield
     except (SignedOut, Forbidden):
-        if parts.limiter.failed(who) >= DEVICE_FAILURES_MAX:
-            await parts.accounts.revoke_tokens([device])
+        if services.limiter.failed(who) >= DEVICE_FAILURES_MAX:
+            await services.accounts.revoke_tokens([device])
         raise
-    parts.limiter.succeeded(who)
+    services.limiter.succeeded(who)
 
 
-async def new_device(parts: Parts, session: Token) -> str:
+async def new_device(services: Services, session: Token) -> str:
     """Make the browser of this session a known one and return the secret of its device token. The oldest known
     browser beyond DEVICES_MAX is forgotten."""
-    account = parts.accounts.accounts[session.account_id]
-    expires_at = later(parts.clock(), DEVICE_S)
+    account = services.accounts.accounts[session.account_id]
+    expires_at = later(services.clock(), DEVICE_S)
     secret = await issue(
-        parts, account, "device", "browser", expires_at, check=lambda _: check_still_in(parts, session)
+        services, account, "device", "browser", expires_at, check=lambda _: check_still_in(services, session)
     )
-    known = [token for token in parts.accounts.tokens_of(account.id) if token.kind == "device"]
-    await parts.accounts.revoke_tokens(known[:-DEVICES_MAX])
+    known = [token for token in services.accounts.tokens_of(account.id) if token.kind == "device"]
+    await services.accounts.revoke_tokens(known[:-DEVICES_MAX])
     return secret
 
 
-async def with_password(parts: Parts, email: str, password: str) -> str:
+async def with_password(services: Services, email: str, password: str) -> str:
     """Return the secret of a new cookie for the right password. Raise SignedOut, the same for whatever is wrong."""
-    account = parts.accounts.by_email(email)
+    account = services.accounts.by_email(email)
     stored = account.password if account is not None and account.password is not None else _decoy
     wrong = SignedOut("This email and password do not go together. Nothing was changed. Try again.")
     matching = await _matching(stored, password)
@@ -180,9 +180,9 @@ async def with_password(parts: Parts, email: str, password: str) -> str:
         if now.password != stored:
             raise wrong
 
-    cookie = await new_cookie(parts, account, check)
+    cookie = await new_cookie(services, account, check)
     if matching != _spellings(password)[0]:
-        await _rehash(parts, account, check, password)
+        await _rehash(services, account, check, password)
     return cookie
 
 
@@ -219,7 +219,7 @@ async def _in_hashing_pool(work: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(_hashing, work)
 
 
-async def _rehash(parts: Parts, account: Account, check: AccountCheck, password: str) -> None:
+async def _rehash(services: Services, account: Account, check: AccountCheck, password: str) -> None:
     """Replace the hash of the bytes as typed. Sessions stay."""
 
     def change(now: Account) -> Account:
@@ -228,7 +228,7 @@ async def _rehash(parts: Parts, account: Account, check: AccountCheck, password:
 
     try:
         password_hash = await hashed(password)
-        await parts.accounts.change_account(account.id, change)
+        await services.accounts.change_account(account.id, change)
     except Exception as error:  # the user is signed in, and the next sign-in tries again
         _log.error("a password was not rehashed", exc_info=error)
 
@@ -247,7 +247,7 @@ async def hashed(password: str) -> str:
 
 
 async def change_password(
-    parts: Parts, account: Account, current: str | None, new: str, keep: Token | None
+    services: Services, account: Account, current: str | None, new: str, keep: Token | None
 ) -> None:
     """Set a password; every other browser of the account is signed out. Raises Forbidden if `current` is wrong."""
     known = account.password
@@ -259,13 +259,13 @@ async def change_password(
         if now.password != known:
             raise SignedOut("The password was changed elsewhere meanwhile. Nothing was changed here.")
         if keep is not None:  # an account without a password has the same none after a reset
-            check_still_in(parts, keep)
+            check_still_in(services, keep)
 
-    await set_password(parts, account.id, password, check, keep)
+    await set_password(services, account.id, password, check, keep)
 
 
 async def set_password(
-    parts: Parts,
+    services: Services,
     account_id: str,
     password: str | None,
     check: AccountCheck = lambda _: None,
@@ -278,14 +278,14 @@ async def set_password(
         check(now)
         return msgspec.structs.replace(now, password=password)
 
-    changed = await parts.accounts.change_account(
+    changed = await services.accounts.change_account(
         account_id, change, lambda token: token.kind != "api" and (keep is None or token.id != keep.id)
     )
-    parts.hub.wake_user(account_id)
+    services.hub.wake_user(account_id)
     return changed
 
 
-async def sign_out(parts: Parts, token: Token) -> None:
+async def sign_out(services: Services, token: Token) -> None:
     """End this cookie, and the streams that were opened with it."""
-    await parts.accounts.revoke_tokens([token])
-    parts.hub.wake_user(token.account_id)
+    await services.accounts.revoke_tokens([token])
+    services.hub.wake_user(token.account_id)

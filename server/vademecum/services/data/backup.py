@@ -28,7 +28,7 @@ from vademecum.services.accounts.deleted_accounts import Left, look, read_left
 from vademecum.services.data.partial_backup import unfinished
 from vademecum.services.memory.project_merge import MOVED
 from vademecum.services.memory.scope import find_project_id
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 MANIFEST = "backup.json"
 ACCOUNTS = "accounts.duckdb"
@@ -76,12 +76,12 @@ class Restored(msgspec.Struct, rename="camel"):
     removed: list[Removed]
 
 
-async def backup(parts: Parts, target: Path) -> BackupManifest:
+async def backup(services: Services, target: Path) -> BackupManifest:
     """Write a new folder `target`, verified. Accounts that cannot be copied are left out and named. Raises BadRequest when
     it exists: nothing is ever overwritten. Raises NotWritableError when it cannot be written."""
     with _writing(target):
         # Not `resolve`, which fails at a link that leads to itself.
-        if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(parts.settings.data)):
+        if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(services.settings.data)):
             raise BadRequest(
                 f"{target} is inside the data folder, which may be lost as a whole. Nothing was written; choose a folder "
                 "elsewhere, best on another disk."
@@ -93,16 +93,16 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
     with ExitStack() as stack:
         with _writing(target):
             staging = stack.enter_context(unfinished(target))
-        return await _filled(parts, staging, target)
+        return await _filled(services, staging, target)
 
 
-async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
+async def _filled(services: Services, staging: Path, target: Path) -> BackupManifest:
     made = staging
     try:
         accounts = (
-            await parts.accounts.read_file()
+            await services.accounts.read_file()
         )  # in memory, so that sign-ins do not wait for the disk of the backup
-        users = sorted(parts.accounts.accounts)
+        users = sorted(services.accounts.accounts)
         with _writing(target):
             await asyncio.to_thread(_write, staging / ACCOUNTS, accounts)
         damaged = []
@@ -110,16 +110,16 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
             for user_id in users:
                 copy = user_folder(staging, user_id)
                 try:
-                    await _copy_user(parts, user_id, copy, target)
-                    await _verify_copy(parts, user_id, copy / RECORDS_FILE, verifier)
+                    await _copy_user(services, user_id, copy, target)
+                    await _verify_copy(services, user_id, copy / RECORDS_FILE, verifier)
                 except NotWritableError:
                     raise
                 except Exception as error:
-                    damaged.append(_damaged(parts, user_id, error))
+                    damaged.append(_damaged(services, user_id, error))
                     await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
         with _writing(target):
             files = await asyncio.to_thread(_checksums, staging)
-            manifest = BackupManifest(parts.clock(), users, files, damaged)
+            manifest = BackupManifest(services.clock(), users, files, damaged)
             (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
             await asyncio.to_thread(_settle, staging)
             made = staging.rename(target)
@@ -130,50 +130,52 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
     return manifest
 
 
-async def _copy_user(parts: Parts, user_id: str, copy: Path, target: Path) -> None:
-    parts.users.fences.check(user_id)
-    records = user_folder(parts.settings.data, user_id) / RECORDS_FILE
+async def _copy_user(services: Services, user_id: str, copy: Path, target: Path) -> None:
+    services.users.fences.check(user_id)
+    records = user_folder(services.settings.data, user_id) / RECORDS_FILE
     if not records.exists():
-        await _check_not_lost(parts, user_id)
+        await _check_not_lost(services, user_id)
         return
     if records.with_name(f"{RECORDS_FILE}.wal").exists():
         with suppress(Busy):  # on a full disk the log is copied as it is
-            async with parts.users.open(user_id, touches_lru=False):  # repairs a log that a crash has damaged
+            async with services.users.open(
+                user_id, touches_lru=False
+            ):  # repairs a log that a crash has damaged
                 pass
-    if parts.backstage.jobs["erase"].is_asked(user_id):  # do not copy deleted text
-        await parts.users.rewrite(user_id)
-    async with parts.users.detached(user_id) as folder:
+    if services.backstage.jobs["erase"].is_asked(user_id):  # do not copy deleted text
+        await services.users.rewrite(user_id)
+    async with services.users.detached(user_id) as folder:
         with _writing(target):
             await asyncio.to_thread(_copy_records, folder, copy)
 
 
-async def _verify_copy(parts: Parts, user_id: str, copy: Path, verifier: Verifier) -> None:
+async def _verify_copy(services: Services, user_id: str, copy: Path, verifier: Verifier) -> None:
     """Raises Broken when a segment of the copied file is damaged: then so is the file."""
     if not copy.exists() or (problem := await verifier.problem(copy)) is None:
         return
-    raise Broken(damage_of(parts, user_id, problem))
+    raise Broken(damage_of(services, user_id, problem))
 
 
-async def verify_account(parts: Parts, user_id: str) -> str | None:
+async def verify_account(services: Services, user_id: str) -> str | None:
     """Read every segment of an account's file while nobody has it open. Return a sentence about its damage, or None."""
-    async with Verifier() as verifier, parts.users.detached(user_id) as folder:
+    async with Verifier() as verifier, services.users.detached(user_id) as folder:
         path = folder / RECORDS_FILE
         problem = await verifier.problem(path) if path.exists() else None
-    return None if problem is None else damage_of(parts, user_id, problem)
+    return None if problem is None else damage_of(services, user_id, problem)
 
 
-def damage_of(parts: Parts, user_id: str, problem: str) -> str:
+def damage_of(services: Services, user_id: str, problem: str) -> str:
     """Return a sentence that names a damaged file and the remedy."""
     return (
-        f"Its file {user_folder(parts.settings.data, user_id) / RECORDS_FILE} is damaged ({problem}). Other accounts are not "
+        f"Its file {user_folder(services.settings.data, user_id) / RECORDS_FILE} is damaged ({problem}). Other accounts are not "
         "affected. Restore it from an earlier backup with "
-        f"`vademecum restore BACKUP --user {parts.accounts.name_of(user_id)}`."
+        f"`vademecum restore BACKUP --user {services.accounts.name_of(user_id)}`."
     )
 
 
-def _damaged(parts: Parts, user_id: str, error: Exception) -> Damaged:
+def _damaged(services: Services, user_id: str, error: Exception) -> Damaged:
     _log.error("an account is not in the backup", account=user_id, exc_info=error)
-    account = parts.accounts.accounts.get(user_id)
+    account = services.accounts.accounts.get(user_id)
     problem = error.message if isinstance(error, VademecumError) else f"Its records cannot be read ({error})."
     return Damaged(account.email if account else user_id, problem)
 
@@ -242,40 +244,42 @@ def _checksums(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): _hash(p) for p in files}
 
 
-async def restore_one(parts: Parts, source: Path, email: str) -> Restored:
+async def restore_one(services: Services, source: Path, email: str) -> Restored:
     """Put the records of one account that is here back from a backup, while the others are served. The rest of the backup
     may be damaged. Raises BadRequest when the account is not here or not in the backup."""
-    account = parts.accounts.by_email(email)
+    account = services.accounts.by_email(email)
     if account is None:
         raise BadRequest(f"There is no account {email} here. Nothing was changed.")
     folder = user_folder(Path(), account.id)
     manifest = await asyncio.to_thread(_verified, source, str(folder))
     if not (source / folder / RECORDS_FILE).exists():
         raise BadRequest(f"The backup {source} has no records of {email}. Nothing was changed.")
-    erased = await _restore_user(parts, account.id, source / folder)
+    erased = await _restore_user(services, account.id, source / folder)
     return Restored(1, 0, erased, manifest.at, [], [])
 
 
-async def restore(parts: Parts, source: Path) -> Restored:
+async def restore(services: Services, source: Path) -> Restored:
     """Put a backup in place of what is here, user by user. Accounts that are here stay as they are.
 
     Raises Broken when a user's records cannot be restored, and says whose were: those stay restored.
     """
     manifest = await asyncio.to_thread(_verified, source)
-    empty = {account_id for account_id in parts.accounts.accounts if await _is_empty(parts, account_id)}
-    adopted = await parts.accounts.adopt_missing(source / ACCOUNTS, read_left(parts.settings.data), empty)
+    empty = {account_id for account_id in services.accounts.accounts if await _is_empty(services, account_id)}
+    adopted = await services.accounts.adopt_missing(
+        source / ACCOUNTS, read_left(services.settings.data), empty
+    )
     for account_id in adopted.replaced:
-        await parts.users.remove(account_id)
-    emails = [account.email for account in parts.accounts.accounts.values()]
-    removed = await asyncio.to_thread(_removed, manifest, look(parts.settings.data), emails)
+        await services.users.remove(account_id)
+    emails = [account.email for account in services.accounts.accounts.values()]
+    removed = await asyncio.to_thread(_removed, manifest, look(services.settings.data), emails)
     erased = 0
     done: list[str] = []
     for user_id in manifest.users:
         records = user_folder(source, user_id)
-        if user_id in parts.accounts.accounts and (records / RECORDS_FILE).exists():
-            email = parts.accounts.accounts[user_id].email
+        if user_id in services.accounts.accounts and (records / RECORDS_FILE).exists():
+            email = services.accounts.accounts[user_id].email
             try:
-                erased += await _restore_user(parts, user_id, records)
+                erased += await _restore_user(services, user_id, records)
             except Exception as error:
                 raise _stopped(email, error, done) from error
             done.append(email)
@@ -294,13 +298,13 @@ def _stopped(email: str, error: Exception, done: list[str]) -> Broken:
     )
 
 
-async def _is_empty(parts: Parts, account_id: str) -> bool:
+async def _is_empty(services: Services, account_id: str) -> bool:
     """Nothing was ever written here, as by the owner that a new server makes for itself."""
-    data = parts.settings.data
+    data = services.settings.data
     if not (user_folder(data, account_id) / RECORDS_FILE).exists():
         return not user_ledger(data, account_id).path.exists()
     try:
-        async with parts.users.open(account_id) as store:
+        async with services.users.open(account_id) as store:
             return not store.row_index.rows
     except Broken:
         return False
@@ -347,39 +351,39 @@ def _flaw(path: Path, digest: str) -> str:
         return f"cannot be read ({error.strerror})"
 
 
-async def _check_not_lost(parts: Parts, user_id: str) -> None:
+async def _check_not_lost(services: Services, user_id: str) -> None:
     """A backup without an account that had a file would take the place of one that has it. Raises Broken: opening the
     account says what to do."""
-    if user_ledger(parts.settings.data, user_id).path.exists():
-        async with parts.users.open(user_id):
+    if user_ledger(services.settings.data, user_id).path.exists():
+        async with services.users.open(user_id):
             return
 
 
-async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
-    ledger = user_ledger(parts.settings.data, user_id)
+async def _restore_user(services: Services, user_id: str, records: Path) -> int:
+    ledger = user_ledger(services.settings.data, user_id)
     highest, places = ledger.last_seq(), dict[str, str | None]()
-    if not (user_folder(parts.settings.data, user_id) / RECORDS_FILE).exists():
+    if not (user_folder(services.settings.data, user_id) / RECORDS_FILE).exists():
         highest += SEQ_JUMP  # how far it had come is not known
     else:
         try:
-            async with parts.users.open(user_id) as store:
+            async with services.users.open(user_id) as store:
                 await store.sync_ledger()
                 highest, places = max(highest, store.seq), _places(store)
         except Broken:  # the restore is its cure
             highest += SEQ_JUMP
     try:
-        await parts.indexer.drop(user_id)
-        await parts.recall.indexer.drop(user_id)
-        return await parts.users.replace(
+        await services.indexer.drop(user_id)
+        await services.recall.indexer.drop(user_id)
+        return await services.users.replace(
             user_id,
             records / RECORDS_FILE,
             highest,
             lambda tx: replay_erasures(tx, ledger.read(), places),
             # A stream that outlived it would go on in the new epoch, and its reader never learn that there is one.
-            before_opening=lambda: parts.hub.close_user(user_id),
+            before_opening=lambda: services.hub.close_user(user_id),
         )
     finally:  # also when it failed: the indexes may be gone
-        for job in parts.backstage.jobs.values():
+        for job in services.backstage.jobs.values():
             job.ask(user_id)
 
 

@@ -24,7 +24,7 @@ from vademecum.model.sync.transaction import Transaction
 from vademecum.model.text.sanitize import short_name
 from vademecum.services.documents.borrow import borrow, check_session
 from vademecum.services.documents.documents import find_same_content, is_complete, list_block_keys
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.ids import new_id
 
 
@@ -52,25 +52,25 @@ class UploadedFile(msgspec.Struct, frozen=True):
         return short_name(sanitize_filename(self.name))
 
 
-async def upload(parts: Parts, account: Account, file: UploadedFile) -> Uploaded:
+async def upload(services: Services, account: Account, file: UploadedFile) -> Uploaded:
     """Store a file as a document.
 
     Raises BadRequest, Busy, Conflict, Gone, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
     """
     if file.document_id is not None:
         _check_id(file.document_id)
-    with parts.places.take(account.id, file.shown):
-        return await _upload(parts, account, file, await file.read())
+    with services.places.take(account.id, file.shown):
+        return await _upload(services, account, file, await file.read())
 
 
-async def _upload(parts: Parts, account: Account, file: UploadedFile, data: bytes) -> Uploaded:
-    limits = parts.limits(account)
+async def _upload(services: Services, account: Account, file: UploadedFile, data: bytes) -> Uploaded:
+    limits = services.limits(account)
     if len(data) > limits.file_bytes:
         raise TooLarge(
             f"{file.shown} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
         )
     content_hash = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
-    async with parts.users.open(account.id) as store:
+    async with services.users.open(account.id) as store:
         known, forgotten_at = await store.write(
             lambda tx: (
                 _borrow_same_content(tx, content_hash, file.session_id, file.document_id),
@@ -92,14 +92,14 @@ async def _upload(parts: Parts, account: Account, file: UploadedFile, data: byte
         **({"pageCount": parsed.page_count} if parsed.page_count is not None else {}),
         "status": "pending",
     }
-    tokens = await parts.inference.count_tokens([c.text for c in chunks])
+    tokens = await services.inference.count_tokens([c.text for c in chunks])
 
     def keep(tx: Transaction) -> Uploaded:
         if tx.forgotten_at != forgotten_at:
             raise Gone(f"Everything was forgotten while {file.shown} was read. Nothing of it was stored.")
         return _store(tx, _without_dead_session(tx, document), chunks, tokens, limits)
 
-    async with parts.users.open(account.id) as store:
+    async with services.users.open(account.id) as store:
         return await store.write(keep)
 
 

@@ -44,7 +44,7 @@ from vademecum.services.models.model_change import Reembedding
 from vademecum.services.runtime.background_jobs import Backstage
 from vademecum.services.runtime.clock import now_iso
 from vademecum.services.runtime.concurrency_limits import QuestionPlaces, UploadPlaces
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.job_queue import UserQueue
 from vademecum.services.runtime.llm_worker import Doer, Worker
 from vademecum.services.runtime.maintenance import upkeep
@@ -215,13 +215,13 @@ def open_spool(
 
 
 @asynccontextmanager
-async def open_parts(
+async def open_services(
     settings: Settings,
     registry: Registry,
     clock: Callable[[], str] = now_iso,
     migrations: Path | None = None,
     works: bool = True,
-) -> AsyncIterator[Parts]:
+) -> AsyncIterator[Services]:
     """Everything a server needs, opened in order and closed in reverse. `works`: as in `create_app`."""
     migrations = migrations or migrations_folder()
     settings.data.mkdir(parents=True, exist_ok=True)
@@ -259,7 +259,7 @@ async def open_parts(
         contexts = ContextBuilder(users, searcher, PromptMemory(users, recalling, wait_s), inference)
         answers = await stack.enter_async_context(open_answers(settings, contexts, users, questions))
         stack.callback(hub.close)
-        yield Parts(
+        yield Services(
             settings=settings,
             registry=registry,
             instance=instance,

@@ -1,6 +1,6 @@
-"""The parts a running server is made of, put together by `open_parts` and handed to routes and services.
+"""The services of a running server, opened by `open_services`.
 
-Nothing here reaches a user's rows without naming the user: `users.open(user_id)` is the only door.
+A user's rows are reached only by `users.open(user_id)`, which names the user.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vademecum.settings import Settings
 
 
 @dataclass(slots=True)
-class Parts:
+class Services:
     settings: Settings
     registry: Registry
     instance: Instance

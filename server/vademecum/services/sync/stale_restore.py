@@ -11,7 +11,7 @@ import msgspec
 
 from vademecum.engines.duckdb.account_store import Account
 from vademecum.errors import VademecumError
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 
 class NotBegun(msgspec.Struct):
@@ -28,21 +28,23 @@ class EpochsBegun(msgspec.Struct):
     failed: list[NotBegun]
 
 
-async def start_new_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] | None = None) -> None:
+async def start_new_epoch(
+    services: Services, user_id: str, rolled_back: tuple[str, int] | None = None
+) -> None:
     """Start a new epoch of an account, by command or because of a checkpoint's epoch and `lwt` (`rolled_back`)."""
-    async with parts.users.open(user_id) as store:
-        parts.backstage.on_new_epoch(user_id)
+    async with services.users.open(user_id) as store:
+        services.backstage.on_new_epoch(user_id)
         await store.begin_epoch(rolled_back)
-    parts.users.unsigned_ahead.pop(user_id, None)
-    parts.backstage.on_new_epoch(user_id)
+    services.users.unsigned_ahead.pop(user_id, None)
+    services.backstage.on_new_epoch(user_id)
 
 
-async def start_new_epochs(parts: Parts, accounts: list[Account]) -> EpochsBegun:
+async def start_new_epochs(services: Services, accounts: list[Account]) -> EpochsBegun:
     """Start a new epoch of each account. An account that cannot be opened does not stop the others."""
     failed = []
     for account in accounts:
         try:
-            await start_new_epoch(parts, account.id)
+            await start_new_epoch(services, account.id)
         except VademecumError as error:
             failed.append(NotBegun(account.email, error.message))
     return EpochsBegun(len(accounts) - len(failed), failed)

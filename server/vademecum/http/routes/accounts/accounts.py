@@ -18,7 +18,7 @@ from vademecum.http.responses import Deleted
 from vademecum.http.routes.accounts import sign_in_pages
 from vademecum.model.sync.quotas import Tier
 from vademecum.services.accounts import accounts, sign_in, tokens
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 Public = Request[None, None, State]
 LEAVE = "leave for good"
@@ -88,11 +88,11 @@ class SignedIn(msgspec.Struct, rename="camel"):
 async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
     """Answers with an HttpOnly cookie. Programs use a token instead. Wrong passwords delay the next try, by address and
     by account; a second cookie lets a browser that has signed in before pass these delays."""
-    parts: Parts = state.parts
-    device = find_device_token(parts, request)
-    shared = is_shared(parts, request)
-    async with sign_in.guess(parts, rate_limit_key(request), data.email, device, is_shared=shared):
-        secret = await sign_in.with_password(parts, data.email, data.password)
+    services: Services = state.services
+    device = find_device_token(services, request)
+    shared = is_shared(services, request)
+    async with sign_in.guess(services, rate_limit_key(request), data.email, device, is_shared=shared):
+        secret = await sign_in.with_password(services, data.email, data.password)
     return Response(SignedIn(), cookies=await sign_in_cookies(request, secret))
 
 
@@ -101,9 +101,9 @@ async def sign_in_route(request: Public, data: JSONBody[Credentials], state: Sta
 )
 async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     """The cookie is good for nothing from now on. A token stays: revoke it instead."""
-    parts: Parts = state.parts
+    services: Services = state.services
     if request.auth.kind == "cookie":
-        await sign_in.sign_out(parts, request.auth)
+        await sign_in.sign_out(services, request.auth)
     return Response(SignedIn(False), cookies=[expired_session_cookie(request)])
 
 
@@ -125,11 +125,11 @@ async def password_route(request: Req, data: JSONBody[NewPassword], state: State
             "Set the first password in the app's settings, signed in by a link: `vademecum user link EMAIL` makes one on "
             "the server's machine.",
         )
-    parts: Parts = state.parts
-    device = find_device_token(parts, request)
-    shared = is_shared(parts, request)
-    async with sign_in.guess(parts, rate_limit_key(request), request.user.email, device, is_shared=shared):
-        await sign_in.change_password(parts, request.user, data.current, data.new, request.auth)
+    services: Services = state.services
+    device = find_device_token(services, request)
+    shared = is_shared(services, request)
+    async with sign_in.guess(services, rate_limit_key(request), request.user.email, device, is_shared=shared):
+        await sign_in.change_password(services, request.user, data.current, data.new, request.auth)
     cookies = [await device_cookie(request, request.auth)] if request.auth.kind == "cookie" else []
     return Response(SignedIn(), cookies=cookies)
 
@@ -137,7 +137,7 @@ async def password_route(request: Req, data: JSONBody[NewPassword], state: State
 @get("/v1/me", operation_id="getMe", tags=["account"], summary="Who am I, what may I hold, what do I hold")
 async def me_route(request: Req, state: State) -> accounts.Profile:
     """`limits` come with the account's tier; `usage` is what counts against them now."""
-    return await accounts.profile(state.parts, request.user)
+    return await accounts.profile(state.services, request.user)
 
 
 @delete(
@@ -153,14 +153,14 @@ async def leave_route(request: Req, data: JSONBody[LeaveConfirmation], state: St
     administrator of others cannot leave: make another one first."""
     if data.confirm != LEAVE:
         raise BadRequest(f'To leave for good, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
-    await accounts.remove(state.parts, request.user)
+    await accounts.remove(state.services, request.user)
     return Response(Deleted(1), cookies=[expired_session_cookie(request)])
 
 
 @get("/v1/tokens", operation_id="listTokens", tags=["account"], summary="List API tokens")
 async def tokens_route(request: Req, state: State) -> list[tokens.TokenInfo]:
     """Names and dates. A secret is shown once, when it is made."""
-    return tokens.api_tokens(state.parts, request.user)
+    return tokens.api_tokens(state.services, request.user)
 
 
 @post(
@@ -174,9 +174,9 @@ async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) 
     """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100. Made by a browser
     that is signed in, or by `vademecum token create EMAIL`, and by no other API token: whoever has stolen one is out when
     it is revoked."""
-    parts: Parts = state.parts
-    secret = await tokens.new_api_token(parts, request.user, data.name, request.auth)
-    token = parts.accounts.tokens[tokens.digest(secret)]
+    services: Services = state.services
+    secret = await tokens.new_api_token(services, request.user, data.name, request.auth)
+    token = services.accounts.tokens[tokens.digest(secret)]
     return TokenSecret(tokens.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
 
 
@@ -190,7 +190,7 @@ async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) 
 )
 async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> Deleted:
     """It is refused from now on, and its open streams end."""
-    await tokens.revoke(state.parts, request.user, token_id)
+    await tokens.revoke(state.services, request.user, token_id)
     return Deleted(1)
 
 
@@ -203,8 +203,8 @@ async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> D
 )
 async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> list[accounts.Profile]:
     """For administrators. `problem` says why an account's file cannot be opened; it has no `usage` then."""
-    parts = require_administrator(request)
-    return [await accounts.profile(parts, account) for account in accounts.listed(parts, email)]
+    services = require_administrator(request)
+    return [await accounts.profile(services, account) for account in accounts.listed(services, email)]
 
 
 @post(
@@ -217,7 +217,7 @@ async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> l
 async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> accounts.Profile:
     """For administrators. Without a password the person gets in by a link: reset the password to have one. An API token
     makes accounts without a password only."""
-    parts = require_administrator(request)
+    services = require_administrator(request)
     if data.password is not None:
         tokens.check_lets_in(
             request.auth,
@@ -225,7 +225,7 @@ async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> account
             "machine.",
         )
     return await accounts.profile(
-        parts, await accounts.create(parts, data.email, data.tier, password=data.password)
+        services, await accounts.create(services, data.email, data.tier, password=data.password)
     )
 
 
@@ -241,17 +241,17 @@ async def change_account_route(
 ) -> Changed:
     """For administrators. `resetPassword` signs every browser out and answers with the path of a sign-in link, good
     once and for 15 minutes; not for an API token."""
-    parts = require_administrator(request)
+    services = require_administrator(request)
     if data.reset_password:
         tokens.check_lets_in(
             request.auth,
             "`vademecum user link EMAIL` makes a sign-in link on the server's machine.",
         )
-    account = accounts.by_id(parts, account_id)
+    account = accounts.by_id(services, account_id)
     if data.tier is not None:
-        account = await accounts.change_tier(parts, account, data.tier)
-    link = await accounts.reset_password(parts, account) if data.reset_password else None
-    return Changed(await accounts.profile(parts, account), link)
+        account = await accounts.change_tier(services, account, data.tier)
+    link = await accounts.reset_password(services, account) if data.reset_password else None
+    return Changed(await accounts.profile(services, account), link)
 
 
 @delete(
@@ -264,8 +264,8 @@ async def change_account_route(
 )
 async def remove_account_route(request: Req, account_id: FromPath[str]) -> Deleted:
     """For administrators, of whom one stays while others are here. Everything of it is erased at once."""
-    parts = require_administrator(request)
-    await accounts.remove(parts, accounts.by_id(parts, account_id))
+    services = require_administrator(request)
+    await accounts.remove(services, accounts.by_id(services, account_id))
     return Deleted(1)
 
 

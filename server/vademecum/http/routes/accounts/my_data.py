@@ -15,7 +15,7 @@ from vademecum.model.schema.json_values import FORGET_EVERYTHING
 from vademecum.services.data.export import Export
 from vademecum.services.data.forget import Receipt, forget_everything
 from vademecum.services.memory.project_contents import list_project_keys
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
@@ -37,9 +37,9 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
         raise BadRequest(
             f'To forget everything, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
         )
-    parts: Parts = state.parts
-    house = parts.settings.data, parts.users, parts.eraser, parts.hub
-    async with parts.spool.cleared(request.user.email) as spooled:
+    services: Services = state.services
+    house = services.settings.data, services.users, services.eraser, services.hub
+    async with services.spool.cleared(request.user.email) as spooled:
         receipt = await forget_everything(*house, request.user.id, spooled)
     return receipt
 
@@ -54,21 +54,21 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
 )
 async def export_route(request: Req, state: State) -> Stream:
     """A ZIP of all of one's data in open formats."""
-    return await export_stream(request, state.parts, None)
+    return await export_stream(request, state.services, None)
 
 
-async def export_stream(request: Req, parts: Parts, project_id: str | None) -> Stream:
+async def export_stream(request: Req, services: Services, project_id: str | None) -> Stream:
     """Of one project, or of all and of none."""
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
     only: Collection[str] | None = None
     spooled: Sequence[Path] | None = None
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         if project_id is None:
-            spooled = parts.spool.folders(request.user.email)
+            spooled = services.spool.folders(request.user.email)
         else:
             write_row.check_live(store, "projects", project_id)
             only = list_project_keys(store, project_id, with_sessions=True)
-    found = Export(parts.users, request.user.id, account, parts.registry, only, spooled)
+    found = Export(services.users, request.user.id, account, services.registry, only, spooled)
     headers = {"Content-Disposition": 'attachment; filename="vademecum-export.zip"'}
     return Stream(found.stream(), media_type="application/zip", headers=headers)
 

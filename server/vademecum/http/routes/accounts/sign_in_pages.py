@@ -16,7 +16,7 @@ from vademecum.http.auth import sign_in_cookies
 from vademecum.http.security_headers import policy_with_style
 from vademecum.services.accounts import sign_in
 from vademecum.services.accounts.tokens import find_token
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 Public = Request[None, None, State]
 # As the app looks, by what is in every browser.
@@ -43,11 +43,11 @@ _SIGNED_OUT = f"<p>This browser is signed out. A sign-in link signs it in. {_ASK
 @get("/v1/sign-in", opt={"public": True, "rate": "sign_in"}, include_in_schema=False)
 async def link_page(state: State, link: FromQuery[str] = "") -> Response[str]:
     """A button, so that a mail program that looks at links ahead does not use this one up."""
-    parts: Parts = state.parts
-    token = find_token(parts, link, "link")
+    services: Services = state.services
+    token = find_token(services, link, "link")
     if token is None:
         return _page(_USED_UP if link else _SIGNED_OUT)
-    name = _name(parts.accounts.accounts[token.account_id])
+    name = _name(services.accounts.accounts[token.account_id])
     return _page(
         f'<p>This link signs this browser in as {name}, once.</p><form method="post" action="/v1/sign-in/link">'
         f'<input type="hidden" name="link" value="{escape(link)}"><button>Sign in</button></form>'
@@ -66,7 +66,7 @@ async def link_route(
 ) -> Response[Any]:
     """Browsers say that they want HTML, and get it also when the link is no good."""
     try:
-        secret = await sign_in.use_link(state.parts, data.link)
+        secret = await sign_in.use_link(state.services, data.link)
     except SignedOut:
         if "text/html" not in request.headers.get("accept", ""):
             raise

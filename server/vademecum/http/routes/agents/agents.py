@@ -21,7 +21,7 @@ from vademecum.services.agents.activity import ProjectWork, SessionWork
 from vademecum.services.agents.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
 from vademecum.services.agents.briefing import context
 from vademecum.services.memory.scope import parse_project_parameter
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 Tokens = Annotated[int, QueryParameter(ge=1, le=100_000, description="The most tokens of the text.")]
 
@@ -64,9 +64,9 @@ class Identified(msgspec.Struct):
 async def identify_route(request: Req, data: JSONBody[Identity], state: State) -> Identified:
     """A project of its own, made if there is none, until its person has joined it with another (`mergeProjects`). One that
     was there before is called otherwise, whatever the folder calls itself, and `notice` says so."""
-    parts: Parts = state.parts
-    limits = parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    limits = services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         view = await project_claims.checked(store, folder_view_for(request), [data])
         project_id = await store.write(lambda tx: project_claims.project_of(tx, data, limits, view))
         project = await named(store, project_id)
@@ -86,11 +86,11 @@ async def context_route(
 ) -> AgentContext:
     """What is pinned, what was decided, what is remembered, then what was done lately, in so many tokens. It is quoted,
     in a fence that nothing in it can end. Empty when there is nothing to tell."""
-    parts: Parts = state.parts
-    await parts.spool.take_up_soon(request.user.email)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    await services.spool.take_up_soon(request.user.email)
+    async with services.users.open(request.user.id) as store:
         scope = await scope_called(store, parse_project_parameter(project))
-        told = await context(store, scope, tokens, parts.inference, parts.clock)
+        told = await context(store, scope, tokens, services.inference, services.clock)
     return AgentContext(scope.told, told.briefing.text, told.briefing.tokens, told.notice)
 
 
@@ -99,8 +99,8 @@ async def _open_scope(
     request: Req, state: State, project: str | None
 ) -> AsyncIterator[tuple[UserStore, Scoped]]:
     """The user's store, and the scope that the address asks for."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         yield store, await scope_called(store, parse_project_parameter(project))
 
 

@@ -20,7 +20,7 @@ from vademecum.services.agents import ingest
 from vademecum.services.agents.agent_scope import AgentScope, Scoped, scope_called
 from vademecum.services.agents.observation_search import Filter, ObservationHit, is_memory, search
 from vademecum.services.memory.scope import parse_project_parameter
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 READ_MAX = 50
@@ -132,10 +132,10 @@ class ScopedDeletion(msgspec.Struct):
 async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> IngestedEvents:
     """Each event belongs to the project that its `project` names, which is made if need be. One that was taken up before
     is known by its `id`: sending it again changes nothing. Repeats of a session, kind and path are one row."""
-    parts: Parts = state.parts
-    limits = parts.limits(request.user)
+    services: Services = state.services
+    limits = services.limits(request.user)
     return IngestedEvents(
-        await ingest.receive(parts.users, request.user.id, data.events, limits, folder_view_for(request))
+        await ingest.receive(services.users, request.user.id, data.events, limits, folder_view_for(request))
     )
 
 
@@ -156,9 +156,9 @@ async def list_route(
     pinned: Pinned = None,
 ) -> Response[bytes]:
     """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
-    parts: Parts = state.parts
+    services: Services = state.services
     asked = Filter(kind=kind, agent_session=agent_session, pinned=pinned)
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         scope = await scope_called(store, parse_project_parameter(project))
         page = await ingest.listed(store, scope.asked, window, asked.fits)
     return _answer(scope, observations=_raw(page.rows), next=page.next)
@@ -175,8 +175,8 @@ async def list_route(
 )
 async def read_route(request: Req, data: JSONBody[ObservationIds], state: State) -> Response[bytes]:
     """Those of the ids that lie within the scope. Of another project's the answer says as little as of unknown ones."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scope_called(store, data.project)
         found = await ingest.read(store, scope.asked, data.ids)
     return _answer(scope, observations=_raw(found.rows), missing=found.missing)
@@ -194,13 +194,15 @@ async def read_route(request: Req, data: JSONBody[ObservationIds], state: State)
 async def search_route(request: Req, data: JSONBody[ObservationQuestion], state: State) -> Response[bytes]:
     """Best first, by words and by meaning, the newer before the older. What is remembered in the scope is found as well,
     unless a kind, a path, a session of an agent or pins are asked for."""
-    parts: Parts = state.parts
+    services: Services = state.services
     if not data.query.strip():
         raise BadRequest("`query` is empty: say what to look for.")
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         scope = await scope_called(store, data.project)
     asked = Filter(data.kind, data.path, data.before, data.after, data.agent_session, data.pinned)
-    searching = search(parts.users, parts.recall, request.user.id, scope.asked, data.query, asked, data.limit)
+    searching = search(
+        services.users, services.recall, request.user.id, scope.asked, data.query, asked, data.limit
+    )
     found = await while_connected(request, searching)
     return _answer(scope, results=[_hit(hit) for hit in found.hits], complete=found.complete)
 
@@ -226,8 +228,8 @@ async def timeline_route(
     after: Around = 5,
 ) -> Response[bytes]:
     """The observation among those of its project that came just before and after it, from old to new."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scope_called(store, parse_project_parameter(project))
         found = await ingest.timeline(store, scope.asked, observation_id, before, after)
     return _answer(scope, observations=_raw(found))
@@ -248,9 +250,9 @@ async def pin_route(
     project: AgentProject,
 ) -> Response[bytes]:
     """What is pinned is kept for ever, and told first to the next session of an agent."""
-    parts: Parts = state.parts
-    limits = parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    limits = services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         scope = await scope_called(store, parse_project_parameter(project))
         row = await store.write(lambda tx: ingest.pin(tx, scope.asked, observation_id, data.pinned, limits))
     return _answer(scope, observation=row)
@@ -268,8 +270,8 @@ async def delete_route(
     request: Req, state: State, observation_id: FromPath[str], project: AgentProject
 ) -> ScopedDeletion:
     """Its text leaves the disk soon after. Name the project that it is in, or `*`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scope_called(store, parse_project_parameter(project))
         await store.write(lambda tx: write_row.delete(tx, scope.asked, ingest.OBSERVATIONS, observation_id))
     return ScopedDeletion(scope.told, 1)

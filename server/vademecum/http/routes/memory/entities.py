@@ -15,7 +15,7 @@ from vademecum.model.memory.scope import InProject, MemoryScope
 from vademecum.model.schema.collections import Entity, EntityType, Id, Name, Relationship, Text
 from vademecum.services.memory import entities, relationships
 from vademecum.services.memory.relationships import Edge
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
@@ -50,9 +50,13 @@ class ScopedRelationships(msgspec.Struct):
 async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> Response[bytes]:
     """A project has one entity of a type and name, however that is spelt (case, accents, spaces). 201 when it is new;
     else 200 and the one that is known, with these `notes` unless they are empty. The header `X-Vademecum-Scope` names the project."""
-    parts: Parts = state.parts
-    home, fields, limits = InProject(data.project_id), msgspec.to_builtins(data), parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    home, fields, limits = (
+        InProject(data.project_id),
+        msgspec.to_builtins(data),
+        services.limits(request.user),
+    )
+    async with services.users.open(request.user.id) as store:
         row, new = await store.write(lambda tx: entities.upsert(tx, home, fields, limits))
     return row_response(row, new=new, scope=home)
 
@@ -73,8 +77,8 @@ async def of_type_route(
 ) -> Response[bytes]:
     """Newest first, those within the scope: name a session or a project. A session in no project sees none. In pages
     as `listSessions`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         return page_response("entities", await entities.list_by_type(store, scope, type, window), scope)
 
@@ -89,8 +93,8 @@ async def of_type_route(
 async def get_route(request: Req, state: State, entity_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
     """Name a session or a project: an entity that is not within that scope is answered as one that is not there.
     The header `X-Vademecum-Scope` says which scope it was, as `scope` does elsewhere."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         return json_response(await entities.read(store, scope, entity_id), scope=scope)
 
@@ -105,8 +109,8 @@ async def get_route(request: Req, state: State, entity_id: FromPath[str], scoped
 )
 async def delete_route(request: Req, state: State, entity_id: FromPath[str], scoped: Scoped) -> Deleted:
     """Its relationships go with it. Name a session or a project, as in `getEntity`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         await store.write(lambda tx: write_row.delete(tx, scope, "entities", entity_id))
     return Deleted(1)
@@ -128,8 +132,8 @@ async def outbound_route(
 ) -> Response[bytes]:
     """The relationships whose `fromId` it is, newest first. Name a session or a project, as in `getEntity`. In pages as
     `listSessions`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         return page_response(
             "relationships", await relationships.outbound(store, scope, entity_id, window), scope
@@ -148,9 +152,9 @@ async def outbound_route(
 async def connect_route(request: Req, data: JSONBody[Edge], state: State, scoped: Scoped) -> Response[bytes]:
     """Both are of one project. 201 when the relationship is new; 200 and the one that is known, unchanged, if it was
     said before. Name a session or a project, as in `getEntity`."""
-    parts: Parts = state.parts
-    limits = parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    limits = services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         row, new = await store.write(lambda tx: relationships.connect(tx, scope, data, limits))
     return row_response(row, new=new, scope=scope)
@@ -175,11 +179,11 @@ async def disconnect_route(
 ) -> Deleted:
     """Said by `fromId`, `toId` and `label`: as a JSON body, or, because proxies and clients may drop the body of a
     DELETE, in the address. The entities stay. Name a session or a project, as in `getEntity`."""
-    parts: Parts = state.parts
+    services: Services = state.services
     edge = data or Edge(from_id, to_id, label)
     if not (edge.from_id and edge.to_id and edge.label):
         raise BadRequest("Say which relationship: `fromId`, `toId` and `label`. Nothing was changed.")
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         await store.write(lambda tx: relationships.disconnect(tx, scope, edge))
     return Deleted(1)

@@ -12,7 +12,7 @@ from vademecum.http.responses import Deleted, json_response, page_response, resp
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Episode, Id, Text
 from vademecum.services.memory import episodes
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
@@ -41,9 +41,9 @@ class ScopedEpisodes(msgspec.Struct):
 async def create_route(request: Req, data: JSONBody[NewEpisode], state: State) -> Response[bytes]:
     """A turn that is over (`status: done`). It is kept when this answers. `projectId` may be left out; it must be the
     project that the session is in."""
-    parts: Parts = state.parts
-    fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         row = await store.write(lambda tx: episodes.create(tx, fields, limits))
     return row_response(row, new=True)
 
@@ -58,8 +58,8 @@ async def create_route(request: Req, data: JSONBody[NewEpisode], state: State) -
 async def list_route(request: Req, state: State, scoped: Scoped, window: Windowed) -> Response[bytes]:
     """Newest first, of all sessions that `sessionId` sees: those of its project, or, if it is in none, those that are
     in none. Name a session or a project. In pages as `listSessions`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         return page_response("episodes", await episodes.list_in_scope(store, scope, window), scope)
 
@@ -78,8 +78,8 @@ async def of_session_route(
     window: Windowed,
 ) -> Response[bytes]:
     """Newest first, those of this session alone, in pages as `listSessions`. `scope` is where the session is now."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         home, page = await episodes.list_by_session(store, session_id, window)
     return page_response("episodes", page, home)
 
@@ -94,8 +94,8 @@ async def of_session_route(
 async def get_route(request: Req, state: State, episode_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
     """Within the scope of its own session, unless a session or a project is named: then a turn that is not within that
     scope is answered as one that is not there. The header `X-Vademecum-Scope` says which scope it was."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         asked_by = scoped.session_id or episodes.find_session_id(store, episode_id)
         scope = await RequestedScope(asked_by, scoped.project).scope(store)
         return json_response(await episodes.read(store, scope, episode_id), scope=scope)
@@ -112,8 +112,8 @@ async def get_route(request: Req, state: State, episode_id: FromPath[str], scope
 async def delete_route(request: Req, state: State, episode_id: FromPath[str], scoped: Scoped) -> Deleted:
     """It goes from every device. What was drawn from it stays: entities, memories and facts have lives of their own. Name
     a session or a project: a turn that is not within that scope is answered as one that is not there."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         await store.write(lambda tx: write_row.delete(tx, scope, "episodes", episode_id))
     return Deleted(1)

@@ -17,7 +17,7 @@ from vademecum.services.memory import memories
 from vademecum.services.memory.memories import Stats
 from vademecum.services.memory.remember import Statement
 from vademecum.services.memory.scope import resolve_scope
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 
 class NewMemory(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -86,9 +86,9 @@ async def remember_route(request: Req, data: JSONBody[NewMemory], state: State) 
     already is `deduplicated`: to the letter, that memory is fresh again (200); in almost the same words, the new one
     `supersedes` it, and it stays as history. This needs a model with a fitted threshold (all-MiniLM-L6-v2); with E5 and
     without a model both stay. Keys and passwords are not stored: `redacted` says that the text held one."""
-    parts: Parts = state.parts
+    services: Services = state.services
     said = Statement(data.text, data.session_id, data.project, data.pinned)
-    kept = await parts.memories.remember(request.user.id, said, parts.limits(request.user))
+    kept = await services.memories.remember(request.user.id, said, services.limits(request.user))
     known = kept.deduplicated and kept.supersedes is None
     return json_response(msgspec.json.encode(kept), 200 if known else 201)
 
@@ -106,10 +106,10 @@ async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: Stat
     """Best first: 0.7 of the `score` is how well a memory fits, 0.3 how lately it was said (half of it after 30 days;
     pinned ones do not fade). Superseded ones are not shown. Without a `query`, the freshest. `project`: absent, the
     session's own; null, all; else that one."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await resolve_scope(store, data.session_id, data.project)
-    search = parts.memories.search(request.user.id, scope, data.query, data.limit)
+    search = services.memories.search(request.user.id, scope, data.query, data.limit)
     hits = await while_connected(request, search)
     results = [
         {"memory": msgspec.Raw(hit.memory), "score": hit.score, "relevance": hit.relevance} for hit in hits
@@ -125,8 +125,8 @@ async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: Stat
 )
 async def stats_route(request: Req, state: State) -> Stats:
     """Of the whole account: all projects, and what is in none."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return await memories.count_memories(store, Everything())
 
 
@@ -142,8 +142,8 @@ async def reset_route(request: Req, data: JSONBody[Confirmed], state: State) -> 
     `{"confirm": true}`."""
     if not data.confirm:
         raise BadRequest('To forget every memory, send {"confirm": true}. Nothing was changed.')
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return Deleted(await store.write(memories.delete_all_memories))
 
 
@@ -157,8 +157,8 @@ async def reset_route(request: Req, data: JSONBody[Confirmed], state: State) -> 
 async def get_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
     """Name a session or a project: a memory that is not within that scope is answered as one that is not there.
     The header `X-Vademecum-Scope` says which scope it was, as `scope` does elsewhere."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         return json_response(await memories.read(store, scope, memory_id), scope=scope)
 
@@ -173,8 +173,8 @@ async def get_route(request: Req, state: State, memory_id: FromPath[str], scoped
 )
 async def delete_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Deleted:
     """The older texts that it took the place of go with it. Name a session or a project, as in `getMemory`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         return Deleted(await store.write(lambda tx: memories.delete(tx, scope, memory_id)))
 
@@ -190,8 +190,8 @@ async def history_route(
     request: Req, state: State, memory_id: FromPath[str], scoped: Scoped
 ) -> Response[bytes]:
     """The current text first, then what it took the place of, as far as an answer of 8 MiB holds it. Name a session or a project, as in `getMemory`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         return _listed(scope, await memories.history(store, scope, memory_id))
 
@@ -207,9 +207,9 @@ async def history_route(
 async def undo_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
     """The text that this memory superseded is current again, beside it: nothing is lost, and either can be deleted.
     Name a session or a project, as in `getMemory`."""
-    parts: Parts = state.parts
-    limits = parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    limits = services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         memory, restored = await store.write(
             lambda tx: memories.undo_supersession(tx, scope, memory_id, limits)
@@ -232,8 +232,8 @@ async def of_session_route(
 ) -> Response[bytes]:
     """The current memories that were said in it, newest first, within the scope that the session has now, in pages as
     `listSessions`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope, page = await memories.list_by_session(store, session_id, window)
     return page_response("memories", page, scope)
 

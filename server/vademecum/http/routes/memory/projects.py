@@ -24,7 +24,7 @@ from vademecum.services.data.forget import Receipt, forget_project
 from vademecum.services.memory import delete as deleting
 from vademecum.services.memory import projects, summaries
 from vademecum.services.memory.project_merge import merge
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
@@ -65,9 +65,9 @@ class Merged(msgspec.Struct):
 )
 async def create_route(request: Req, data: JSONBody[NewProject], state: State) -> Response[bytes]:
     """What is remembered in a project's sessions is seen in no other session. Two projects may have the same name."""
-    parts: Parts = state.parts
-    fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         row = await store.write(lambda tx: projects.create(tx, fields, limits))
     return row_response(row, new=True)
 
@@ -81,8 +81,8 @@ async def create_route(request: Req, data: JSONBody[NewProject], state: State) -
 )
 async def list_route(request: Req, state: State, window: Windowed) -> Response[bytes]:
     """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return page_response("projects", await projects.list_projects(store, window))
 
 
@@ -95,8 +95,8 @@ async def list_route(request: Req, state: State, window: Windowed) -> Response[b
 )
 async def get_route(request: Req, state: State, project_id: FromPath[str]) -> Response[bytes]:
     """Its name and description. What is in it has routes of its own."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return json_response(await write_row.read(store, "projects", project_id))
 
 
@@ -111,9 +111,9 @@ async def change_route(
     request: Req, state: State, project_id: FromPath[str], data: JSONBody[ProjectChange]
 ) -> Response[bytes]:
     """What is absent stays as it is; a `description` of null goes."""
-    parts: Parts = state.parts
-    fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         row = await store.write(lambda tx: projects.change(tx, project_id, fields, limits))
     return row_response(row, new=False)
 
@@ -132,8 +132,8 @@ async def sessions_route(
     window: Windowed,
 ) -> Response[bytes]:
     """Those that are in it now, newest first, in pages as `listProjects`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return page_response("sessions", await projects.list_sessions(store, project_id, window))
 
 
@@ -147,8 +147,8 @@ async def sessions_route(
 async def overview_route(request: Req, state: State, project_id: FromPath[str]) -> Response[bytes]:
     """The newest summary of the project as a whole: one that names no session. Null if there is none.
     The header `X-Vademecum-Scope` names the project."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         row = await summaries.read_overview(store, project_id) or b"null"
     return json_response(row, scope=InProject(project_id))
 
@@ -168,8 +168,8 @@ async def summaries_route(
 ) -> Response[bytes]:
     """Its overviews and the summaries of its sessions, newest first, in pages as `listProjects`. The
     summary of a session is where that session is now, whatever project it names."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         page = await summaries.list_by_project(store, project_id, window)
     return page_response("summaries", page, InProject(project_id))
 
@@ -187,9 +187,9 @@ async def merge_route(
 ) -> Merged:
     """Its sessions, memories, entities, summaries and observations are in the project `into` then, its folders mean that
     one, and it is gone."""
-    parts: Parts = state.parts
-    limits = parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    limits = services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         moved = await store.write(lambda tx: merge(tx, project_id, data.into, limits))
         return Merged(AgentScope(await named(store, data.into)), moved)
 
@@ -206,7 +206,7 @@ async def merge_route(
 async def export_route(request: Req, state: State, project_id: FromPath[str]) -> Stream:
     """A ZIP as `export` makes it, of this project alone: its sessions with their turns, what is remembered in it, and
     what agents did there."""
-    return await export_stream(request, state.parts, project_id)
+    return await export_stream(request, state.services, project_id)
 
 
 @delete(
@@ -227,16 +227,16 @@ async def delete_route(
     """Its memories, entities, summaries and observations go; its sessions return to the pool, or go too with
     `?sessions=delete`. The disk is rid of them soon after; with `?forget=now` the answer comes when it is, and is the
     receipt."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         write_row.check_live(store, "projects", project_id)
-    await parts.spool.take_up_soon(request.user.email)  # what was done by now goes with the rest,
-    await parts.spool.drop(request.user, project_id)  # also if there was no room for it
+    await services.spool.take_up_soon(request.user.email)  # what was done by now goes with the rest,
+    await services.spool.drop(request.user, project_id)  # also if there was no room for it
     if forget == "now":
-        where = parts.settings.data, parts.users, parts.eraser, request.user.id
-        spooled = parts.spool.folders(request.user.email)
+        where = services.settings.data, services.users, services.eraser, request.user.id
+        spooled = services.spool.folders(request.user.email)
         return await forget_project(*where, project_id, spooled, with_sessions=sessions == "delete")
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         await store.write(
             lambda tx: deleting.delete_project(tx, project_id, with_sessions=sessions == "delete")
         )

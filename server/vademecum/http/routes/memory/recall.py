@@ -14,7 +14,7 @@ from vademecum.http.problem_details import problem_specs
 from vademecum.model.memory.indexable_text import Kind
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.services.memory.recall import Recollection
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 Query = Annotated[
     str,
@@ -64,12 +64,12 @@ async def entities_route(
 async def _search(
     request: Req, state: State, kind: Kind, q: str, scoped: RequestedScope, limit: int
 ) -> Recollections:
-    parts: Parts = state.parts
+    services: Services = state.services
     if not q.strip():
         raise BadRequest("`q` is empty: say what to look for.")
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-    found = await parts.recall.recall(request.user.id, scope, q, frozenset({kind}), limit)
+    found = await services.recall.recall(request.user.id, scope, q, frozenset({kind}), limit)
     return Recollections(scope, found.results, found.complete)
 
 

@@ -15,7 +15,7 @@ from vademecum.http.problem_details import problem_specs
 from vademecum.http.responses import Deleted, json_response, page_response, response_spec, row_response
 from vademecum.model.schema.collections import Id, Session
 from vademecum.services.memory import sessions
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 BY_EXTERNAL = "/v1/sessions/by-external/"
@@ -58,11 +58,11 @@ def external_id(request: Req) -> str:
 async def create_route(request: Req, data: JSONBody[NewSession], state: State) -> Response[bytes]:
     """`externalId` is yours to choose and leads back to the session; one that is taken answers `DUPLICATE`. With
     `projectId` the session is in that project from the first, and so is its first message."""
-    parts: Parts = state.parts
-    fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
+    services: Services = state.services
+    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
     name = fields.pop("name")
     fields["title"] = fields["title"] or name or ""
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         row = await store.write(lambda tx: sessions.create(tx, fields, limits))
     return row_response(row, new=True)
 
@@ -77,8 +77,8 @@ async def create_route(request: Req, data: JSONBody[NewSession], state: State) -
 async def list_route(request: Req, state: State, window: Windowed) -> Response[bytes]:
     """Newest first, those of all projects and of none. Go on with `next` as `cursor` until it is null; a page may be
     shorter than `limit`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return page_response("sessions", await sessions.list_sessions(store, window))
 
 
@@ -91,8 +91,8 @@ async def list_route(request: Req, state: State, window: Windowed) -> Response[b
 )
 async def get_route(request: Req, state: State) -> Response[bytes]:
     """The session that was made with this `externalId`, here or on a device."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         return json_response(await sessions.read(store, external_id(request)))
 
 
@@ -106,9 +106,9 @@ async def get_route(request: Req, state: State) -> Response[bytes]:
 async def change_route(request: Req, data: JSONBody[SessionChange], state: State) -> Response[bytes]:
     """What is absent stays; a `projectId` of null takes the session out of its project. What the session sees, and who
     sees its turns, changes at once; entities stay in the project in which they were found."""
-    parts: Parts = state.parts
-    known_by, fields, limits = external_id(request), msgspec.to_builtins(data), parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    known_by, fields, limits = external_id(request), msgspec.to_builtins(data), services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         row = await store.write(lambda tx: sessions.change(tx, known_by, fields, limits))
     return row_response(row, new=False)
 
@@ -124,9 +124,9 @@ async def change_route(request: Req, data: JSONBody[SessionChange], state: State
 async def delete_route(request: Req, state: State) -> Deleted:
     """Its turns and summaries go from every device; its documents stay in the pool. Entities stay, and so do
     relationships, which belong to the entities and not to the session in which they were found."""
-    parts: Parts = state.parts
+    services: Services = state.services
     known_by = external_id(request)
-    async with parts.users.open(request.user.id) as store:
+    async with services.users.open(request.user.id) as store:
         await store.write(lambda tx: sessions.delete(tx, known_by))
     return Deleted(1)
 
@@ -142,8 +142,8 @@ async def delete_route(request: Req, state: State) -> Deleted:
 async def delete_by_id_route(request: Req, state: State, session_id: FromPath[str]) -> Deleted:
     """Its turns and summaries go; its documents stay in the pool. Entities stay, and so do relationships, which belong
     to the entities."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         await store.write(lambda tx: write_row.delete_unscoped(tx, "sessions", session_id))
     return Deleted(1)
 

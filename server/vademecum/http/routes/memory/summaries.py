@@ -12,7 +12,7 @@ from vademecum.http.responses import Deleted, page_response, response_spec, row_
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Id, Summary, Text
 from vademecum.services.memory import summaries
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
@@ -41,9 +41,9 @@ class ScopedSummaries(msgspec.Struct):
 )
 async def create_route(request: Req, data: JSONBody[NewSummary], state: State) -> Response[bytes]:
     """Of a session (`sessionId`), or, without one, the overview of a project (`projectId`): at least one of them."""
-    parts: Parts = state.parts
-    fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         row = await store.write(lambda tx: summaries.create(tx, fields, limits))
     return row_response(row, new=True)
 
@@ -62,8 +62,8 @@ async def of_session_route(
     window: Windowed,
 ) -> Response[bytes]:
     """Newest first, in pages as `listSessions`. `scope` is where the session is now."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         home, page = await summaries.list_by_session(store, session_id, window)
     return page_response("summaries", page, home)
 
@@ -80,9 +80,9 @@ async def change_route(
 ) -> Response[bytes]:
     """Its text alone: what it is a summary of stays. Name a session or a project: a summary that is not within that scope
     is answered as one that is not there."""
-    parts: Parts = state.parts
-    fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         row = await store.write(lambda tx: summaries.change(tx, scope, summary_id, fields, limits))
     return row_response(row, new=False, scope=scope)
@@ -98,8 +98,8 @@ async def change_route(
 )
 async def delete_route(request: Req, state: State, summary_id: FromPath[str], scoped: Scoped) -> Deleted:
     """It goes from every device; what it is a summary of stays. Name a session or a project, as in `changeSummary`."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         await store.write(lambda tx: write_row.delete(tx, scope, "summaries", summary_id))
     return Deleted(1)

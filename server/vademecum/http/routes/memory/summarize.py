@@ -24,7 +24,7 @@ from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import Req
 from vademecum.http.problem_details import problem_specs
 from vademecum.http.routes.llm_jobs import JobInfo, job_info
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 
 class SummaryRow(msgspec.Struct, rename="camel"):
@@ -67,7 +67,7 @@ async def session_route(
 ) -> Response[SummaryRow | JobInfo]:
     """Its turns become a row of `summaries`, which takes the place of the session's earlier one. `NO_DATA` when nothing
     was said in it."""
-    return await _summarize(request, state.parts, f"sessions/{session_id}", later)
+    return await _summarize(request, state.services, f"sessions/{session_id}", later)
 
 
 @post(
@@ -84,16 +84,18 @@ async def project_route(
 ) -> Response[SummaryRow | JobInfo]:
     """Its sessions' summaries, or else their turns, become a row of `summaries` without a session, which takes the place
     of the earlier one. `NO_DATA` when there are none."""
-    return await _summarize(request, state.parts, f"projects/{project_id}", later)
+    return await _summarize(request, state.services, f"projects/{project_id}", later)
 
 
-async def _summarize(request: Req, parts: Parts, subject: str, later: bool) -> Response[SummaryRow | JobInfo]:
+async def _summarize(
+    request: Req, services: Services, subject: str, later: bool
+) -> Response[SummaryRow | JobInfo]:
     """With `later` the job, 202; else the row."""
     if later:
-        job = await parts.summaries.schedule(request.user.id, subject)
+        job = await services.summaries.schedule(request.user.id, subject)
         return Response(job_info(job), status_code=202)
-    with parts.foreground.elsewhere():
-        row = await while_connected(request, parts.summaries.summarize_now(request.user.id, subject))
+    with services.foreground.elsewhere():
+        row = await while_connected(request, services.summaries.summarize_now(request.user.id, subject))
     return Response(msgspec.convert(row, SummaryRow))
 
 

@@ -13,7 +13,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from vademecum.errors import Busy, Forbidden
 from vademecum.http.auth import authenticate
 from vademecum.http.openapi.routes import PUBLIC
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 
 PROBE_BYTES = 2**20
 READY_S = 7.0  # for each of the two checks, so that an answer takes less than 15 s
@@ -43,7 +43,7 @@ class Readiness(msgspec.Struct):
     summary="Is the server alive?",
 )
 async def health_route() -> Health:
-    """Answers as long as the process runs. Asks nothing of its parts."""
+    """Answers as long as the process runs. Asks nothing of its services."""
     return Health()
 
 
@@ -58,20 +58,20 @@ async def health_route() -> Health:
 )
 async def ready_route(state: State) -> Response[Readiness]:
     """503 with the part that is not ready. The checks are real: a read of the store, a write to its disk."""
-    parts: Parts = state.parts
-    store = await _attempt(_check_store(parts))
-    index = await _attempt(asyncio.to_thread(_write_probe, parts))
-    loaded = parts.inference.settled()
-    embedder = parts.inference.now()
+    services: Services = state.services
+    store = await _attempt(_check_store(services))
+    index = await _attempt(asyncio.to_thread(_write_probe, services))
+    loaded = services.inference.settled()
+    embedder = services.inference.now()
     ready = store == index == "ok" and loaded
     model = embedder.manifest.id if embedder is not None else None
-    fenced = len(parts.users.fences.fenced())
+    fenced = len(services.users.fences.fenced())
     return Response(Readiness(ready, store, index, model, fenced), status_code=200 if ready else 503)
 
 
-async def _check_store(parts: Parts) -> None:
-    await parts.accounts.ping()
-    if count := parts.users.failed_checkpoints():
+async def _check_store(services: Services) -> None:
+    await services.accounts.ping()
+    if count := services.users.failed_checkpoints():
         raise Busy(f"the disk did not take what {count} accounts have written; it is safe in their logs")
 
 
@@ -86,19 +86,19 @@ async def _attempt(check: Any) -> str:
     return "ok"
 
 
-def _write_probe(parts: Parts) -> None:
+def _write_probe(services: Services) -> None:
     """There is room for what a push may bring; a few bytes find some where nothing else does."""
-    with tempfile.TemporaryFile(dir=parts.settings.data) as probe:
+    with tempfile.TemporaryFile(dir=services.settings.data) as probe:
         probe.write(bytes(PROBE_BYTES))
 
 
-def _check_may_scrape(parts: Parts, request: Request[Any, Any, State]) -> None:
+def _check_may_scrape(services: Services, request: Request[Any, Any, State]) -> None:
     """Raise SignedOut or Forbidden unless an administrator asks, or a program with the token for metrics."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    expected = parts.settings.metrics_token.reveal()
+    expected = services.settings.metrics_token.reveal()
     if expected and scheme.lower() == "bearer" and compare_digest(secret.strip().encode(), expected.encode()):
         return
-    account, _ = authenticate(parts, request)
+    account, _ = authenticate(services, request)
     if not account.admin:
         raise Forbidden("Metrics are for administrators, or for the token of VADEMECUM_METRICS_TOKEN.")
 
@@ -106,19 +106,19 @@ def _check_may_scrape(parts: Parts, request: Request[Any, Any, State]) -> None:
 @get("/metrics", opt={"public": True}, media_type="text/plain; version=0.0.4", include_in_schema=False)
 async def metrics_route(request: Request[Any, Any, State], state: State) -> bytes:
     """Prometheus. Numbers of the whole server; nothing of any user. For an administrator's token or a token of its own."""
-    _check_may_scrape(state.parts, request)
+    _check_may_scrape(state.services, request)
     from prometheus_client import CollectorRegistry, Gauge, generate_latest  # not before the first sync
 
-    parts: Parts = state.parts
+    services: Services = state.services
     registry = CollectorRegistry()
     values = {
-        "vademecum_accounts": (len(parts.accounts.accounts), "accounts"),
-        "vademecum_attached_files": (len(parts.users.attached_stores()), "users' files open now"),
-        "vademecum_streams": (parts.hub.count(), "open streams"),
-        "vademecum_answers": (parts.answers.count(), "answers under way"),
+        "vademecum_accounts": (len(services.accounts.accounts), "accounts"),
+        "vademecum_attached_files": (len(services.users.attached_stores()), "users' files open now"),
+        "vademecum_streams": (services.hub.count(), "open streams"),
+        "vademecum_answers": (services.answers.count(), "answers under way"),
         **{
             f"vademecum_jobs_{name}": (job.pending(), f"users with {name} work to do")
-            for name, job in parts.backstage.jobs.items()
+            for name, job in services.backstage.jobs.items()
         },
     }
     for name, (value, text) in values.items():

@@ -19,7 +19,7 @@ from vademecum.services.data.backup import (
     verify_account,
 )
 from vademecum.services.data.erase import erase_due
-from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.container import Services
 from vademecum.services.sync.stale_restore import EpochsBegun, start_new_epochs
 
 
@@ -57,11 +57,11 @@ class Erased(msgspec.Struct):
     accounts: int
 
 
-def _require_local_command(request: Req) -> Parts:
+def _require_local_command(request: Req) -> Services:
     if request.user is not LOCAL_ADMIN:
         raise Forbidden("This is for commands on the server's own machine.")
-    parts: Parts = request.app.state.parts
-    return parts
+    services: Services = request.app.state.services
+    return services
 
 
 @post("/v1/local/backup", include_in_schema=False, status_code=200)
@@ -82,15 +82,15 @@ async def restore_one_route(request: Req, data: JSONBody[OneAccount]) -> Restore
 
 @post("/v1/local/erase", include_in_schema=False, status_code=200)
 async def erase_route(request: Req, data: JSONBody[AccountFilter]) -> Erased:
-    parts = _require_local_command(request)
-    emails = {account.id: account.email for account in listed(parts, data.email)}
-    return Erased(await erase_due(parts.settings.data, parts.backstage.jobs["erase"], emails))
+    services = _require_local_command(request)
+    emails = {account.id: account.email for account in listed(services, data.email)}
+    return Erased(await erase_due(services.settings.data, services.backstage.jobs["erase"], emails))
 
 
 @post("/v1/local/epoch", include_in_schema=False, status_code=200)
 async def epoch_route(request: Req, data: JSONBody[AccountFilter]) -> EpochsBegun:
-    parts = _require_local_command(request)
-    return await start_new_epochs(parts, listed(parts, data.email))
+    services = _require_local_command(request)
+    return await start_new_epochs(services, listed(services, data.email))
 
 
 @get("/v1/local/crowded", include_in_schema=False)
@@ -102,23 +102,23 @@ async def crowded_route(request: Req) -> list[str]:
 @get("/v1/local/ahead", include_in_schema=False)
 async def ahead_route(request: Req) -> dict[str, int]:
     """Pulls, by account, whose unsigned checkpoint was ahead of the records since the start."""
-    parts = _require_local_command(request)
-    return {parts.accounts.name_of(one): count for one, count in parts.users.unsigned_ahead.items()}
+    services = _require_local_command(request)
+    return {services.accounts.name_of(one): count for one, count in services.users.unsigned_ahead.items()}
 
 
 @post("/v1/local/verify", include_in_schema=False, status_code=200)
 async def verify_route(request: Req, data: JSONBody[AccountId]) -> Verified:
     """Its other requests wait meanwhile."""
-    parts = _require_local_command(request)
-    return Verified(await verify_account(parts, by_id(parts, data.user_id).id))
+    services = _require_local_command(request)
+    return Verified(await verify_account(services, by_id(services, data.user_id).id))
 
 
 @post("/v1/local/administrator", include_in_schema=False, status_code=200)
 async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Profile:
     """Here alone: a stolen cookie of one administrator makes no other."""
-    parts = _require_local_command(request)
-    changed = await change_admin(parts, by_id(parts, data.user_id), admin=data.admin)
-    return await profile(parts, changed)
+    services = _require_local_command(request)
+    changed = await change_admin(services, by_id(services, data.user_id), admin=data.admin)
+    return await profile(services, changed)
 
 
 ROUTES = [
