@@ -101,7 +101,7 @@ test("asked again while it is answered: the first answer ends before the second,
   await page.getByText(/word3/).waitFor();
   const { id } = (await turns())[0]!;
   for (const message of ["Tell it slowly, the first time.", "Tell it slowly, once more."]) {
-    await page.evaluate(([id, message]) => void window.vademecum.answerAgain(id, message), [
+    await page.evaluate(([id, message]) => void window.vademecum.regenerateAnswer(id, message), [
       id,
       message,
     ] as const);

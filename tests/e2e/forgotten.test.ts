@@ -65,7 +65,7 @@ test("what waits on a device that was away goes when it hears of it, and what ot
   await device.ask("What is the rent?");
   await device.until(async () => (await device.rows("episodes"))[0]?.status === "done");
   const [turn] = await device.rows("episodes");
-  await page.evaluate((id) => (window as any).vademecum.askLater(id, true), turn!.id);
+  await page.evaluate((id) => (window as any).vademecum.deferQuestion(id, true), turn!.id);
   await page.getByRole("textbox", { name: "Ask about your documents" }).fill("draft of mine");
   const counts = () =>
     Promise.all((["files", "later", "lost"] as const).map((t) => kept(device, t, "count")));
@@ -93,7 +93,7 @@ test("what is deleted leaves none of its words beside the rows, and lost words w
   const { id } = (await device.rows("facts")).find(({ key }) => key === "rent")!;
   await kept(device, "lost", "put", { id: "here", rowId: id, ...lost });
   await kept(device, "lost", "put", { id: "gone", rowId: "gone", ...lost });
-  await expect(tell(device, "restoreLost", "gone")).rejects.toThrow("ROW_GONE");
+  await expect(tell(device, "restoreConflictLoser", "gone")).rejects.toThrow("ROW_GONE");
   await tell(device, "deleteRow", "facts", id);
   await soon(async () => expect(await kept(device, "lost", "get", "here")).toBeUndefined());
   expect(await kept(device, "lost", "get", "gone")).toMatchObject({ fields: { value: "mine" } });

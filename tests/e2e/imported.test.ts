@@ -40,10 +40,10 @@ test("imported turns and quotations cost no model call until they are asked agai
   await device.until(async () => (await device.state()).sync.kind === "live");
   await device.offline(true);
   await device.page.evaluate(
-    (bytes) => (window as any).vademecum.bringIn(new Blob([new Uint8Array(bytes)])),
+    (bytes) => (window as any).vademecum.importAccount(new Blob([new Uint8Array(bytes)])),
     zip,
   );
-  await verb("answerAgain", "e2", "And now in Thun.");
+  await verb("regenerateAnswer", "e2", "And now in Thun.");
   await device.offline(false);
   const there = async () =>
     (await harness.live(bob, "episodes")).map(({ userMessage }) => userMessage).sort();
@@ -53,7 +53,7 @@ test("imported turns and quotations cost no model call until they are asked agai
     (await jobs(bob)).jobs.filter(({ state }) => state === "done").map(({ subject }) => subject);
   await expect.poll(finished).toContain("episodes/e3");
   // Quotations may have answered e2 while there was no network, and those are not read.
-  await verb("answerAgain", "e2", "And now in Thun.");
+  await verb("regenerateAnswer", "e2", "And now in Thun.");
   await expect.poll(() => done(bob)).toBe(2);
   const { extraction, jobs: told } = await jobs(bob);
   expect(told.map(({ subject }) => subject).sort()).toEqual(["episodes/e2", "episodes/e3"]);

@@ -82,7 +82,7 @@ test("after a delete, the storages that had the text are rewritten when it is du
   await tell(device, "deleteRow", "facts", fact.id);
   await tell(device, "deleteSession", (await device.rows("sessions"))[0]!.id);
   await synced(device);
-  await soon(async () => expect(await tell(device, "leftover")).not.toBeNull());
+  await soon(async () => expect(await tell(device, "deletedTextStatus")).not.toBeNull());
   const { leftover } = await tell<{ leftover: { storages: string[] } }>(device, "account");
   expect(leftover.storages).toContain("facts");
   expect(leftover.storages).not.toContain("memories");
@@ -91,7 +91,7 @@ test("after a delete, the storages that had the text are rewritten when it is du
   await account(device, "accounts", { leftover: { ...leftover, since: "2020-01-01T00:00:00.000Z" } });
   device.browser.requests.length = 0;
   await device.reopen();
-  expect(await tell(device, "leftover")).toBeNull();
+  expect(await tell(device, "deletedTextStatus")).toBeNull();
   await soon(() => expect(filesWith(profile, canaries.slice(0, 3))).toEqual([]));
   expect((await device.rows("facts")).map(({ value }) => value)).toEqual([kept]);
   await synced(device);
@@ -254,7 +254,7 @@ test("an account stays listed until its rows are removed", async () => {
   await synced(device);
   const holder = await device.page.context().newPage();
   await hold(holder, "meta");
-  await device.page.evaluate(() => void (window as any).vademecum.wipe());
+  await device.page.evaluate(() => void (window as any).vademecum.removeFromDevice());
   await isDeleting(holder);
   await soon(async () => expect((await databasesOf(holder)).join()).not.toContain("--facts"));
   await device.page.close();
@@ -290,7 +290,7 @@ test.runIf(process.env["SOAK"])("a profile of several megabytes keeps no canary 
   );
   await tell(device, "deleteSession", (await device.rows("sessions"))[0]!.id); // its answer quotes the document
   await synced(device);
-  await soon(async () => expect(await tell(device, "leftover")).not.toBeNull());
+  await soon(async () => expect(await tell(device, "deletedTextStatus")).not.toBeNull());
   const { leftover } = await tell<{ leftover: object }>(device, "account");
   await account(device, "accounts", { leftover: { ...leftover, since: "2020-01-01T00:00:00.000Z" } });
   const began = performance.now();

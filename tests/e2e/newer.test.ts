@@ -72,7 +72,7 @@ test("a tab that takes everything out, or in, does not make way before it has", 
     await route.fallback();
   });
   const taken = await page.evaluate(async (name) => {
-    const taking = (window as any).vademecum.takeOut();
+    const taking = (window as any).vademecum.exportAccount();
     (window as any).asking = setInterval(() => new BroadcastChannel(name).postMessage(null), 500);
     return (await taking).size;
   }, `vademecum-asked-${user.userId}`);
@@ -84,7 +84,7 @@ test("a tab that takes everything out, or in, does not make way before it has", 
       const [during] = await Promise.all([vademecum.isBusy(), doing]);
       return [during, await vademecum.isBusy()];
     }, verb);
-  expect(await isBusyWith("bringIn")).toEqual([true, false]); // also when it fails
+  expect(await isBusyWith("importAccount")).toEqual([true, false]); // also when it fails
 });
 
 test("a new version waits until it is wanted, then every tab has it, with its draft and without a network", async () => {

@@ -123,7 +123,7 @@ export class Visit {
 
   bringIn(zip: Uint8Array): Promise<{ added: number; existing: number; leftOut: number }> {
     return this.page.evaluate(
-      (bytes) => (window as any).vademecum.bringIn(new Blob([new Uint8Array(bytes)])),
+      (bytes) => (window as any).vademecum.importAccount(new Blob([new Uint8Array(bytes)])),
       [...zip],
     );
   }

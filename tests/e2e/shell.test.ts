@@ -136,7 +136,7 @@ test("the text that lost a conflict is kept, shown and can be used after all", a
   await visit.said("lost");
   expect(await visit.values()).toContain("the phone's words");
   const zip = await visit.page.evaluate(async () => {
-    const taken: Blob = await (window as any).vademecum.takeOut();
+    const taken: Blob = await (window as any).vademecum.exportAccount();
     return [...new Uint8Array(await taken.arrayBuffer())];
   });
   expect(strFromU8(unzipSync(new Uint8Array(zip))["lost.jsonl"]!)).toContain("the laptop's words");

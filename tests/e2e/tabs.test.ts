@@ -130,7 +130,7 @@ test("what waits for the assistant is asked by one tab, once", async () => {
       if (turns.every(({ status }: { status: string }) => status === "done")) break;
       await new Promise((wait) => setTimeout(wait, 50));
     }
-    for (const id of ids) await vademecum.askLater(id, true);
+    for (const id of ids) await vademecum.deferQuestion(id, true);
   }, questions);
   await harness.ask("up");
   await device.page.evaluate(() => (window as any).vademecum.syncNow());

@@ -1,6 +1,6 @@
 /** What a person wrote without a network, and another device deleted meanwhile: it stays deleted, its words are kept. */
 
-import type { Device as Known, KnownAccount, LostText } from "../../web/src/storage/deviceDatabase.ts";
+import type { Device as Known, DeviceAccount, ConflictLoser } from "../../web/src/storage/deviceDatabase.ts";
 import type { House } from "../../web/src/backend/account/accountContext.ts";
 import { keeping, watchReplaced } from "../../web/src/backend/sync/conflictLosers.ts";
 import type { Collections } from "../../web/src/core/schema/rows.ts";
@@ -11,8 +11,8 @@ import { harness, user, withUser } from "./setup.ts";
 withUser();
 
 /** What the device keeps beside its rows. */
-let kept: Map<string, LostText>;
-let account: Partial<KnownAccount>;
+let kept: Map<string, ConflictLoser>;
+let account: Partial<DeviceAccount>;
 let laptop: Device;
 const NAMES = ["sessions", "episodes", "facts"] as const;
 
@@ -20,7 +20,7 @@ beforeEach(async () => {
   [kept, account, store] = [new Map(), {}, memory()];
   const known = {
     accounts: { get: async () => account },
-    lost: { put: async (lost: LostText) => void kept.set(lost.id, lost) },
+    lost: { put: async (lost: ConflictLoser) => void kept.set(lost.id, lost) },
     forgetLost: async (_: string, collection: string, ids: string[], here: boolean) => {
       for (const { id, collection: of, rowId, gone } of kept.values()) {
         if (of === collection && ids.includes(rowId) && (here || !gone)) kept.delete(id);

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { RxCollection, RxStorage } from "rxdb/plugins/core";
-import type { Device, KnownAccount } from "../../web/src/storage/deviceDatabase.ts";
+import type { Device, DeviceAccount } from "../../web/src/storage/deviceDatabase.ts";
 import { open, type Records } from "../../web/src/storage/accountDatabase.ts";
 import { schemas } from "../../web/src/storage/schemas.ts";
 import { conflictHandler } from "../../web/src/backend/sync/conflictHandler.ts";
@@ -67,10 +67,12 @@ export async function stored(records: Records, name: string, id: string): Promis
 /** What the app's verbs work with; nothing is known of the account but its id, and what a test says. */
 export function houseOf(
   records: Records,
-  known: () => Partial<KnownAccount> | undefined = () => undefined,
+  known: () => Partial<DeviceAccount> | undefined = () => undefined,
 ): House {
   const accounts = { get: async () => known(), update: async () => 0 };
-  return new House({ userId: "u" } as KnownAccount, records, { accounts } as unknown as Device, { base: "" });
+  return new House({ userId: "u" } as DeviceAccount, records, { accounts } as unknown as Device, {
+    base: "",
+  });
 }
 
 export interface Counted {

@@ -5,7 +5,7 @@
 
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Device, KnownAccount, WaitingFile } from "../../web/src/storage/deviceDatabase.ts";
+import type { Device, DeviceAccount, WaitingFile } from "../../web/src/storage/deviceDatabase.ts";
 import type { Message } from "../../web/src/parsers/workerMessages.ts";
 import type { Records } from "../../web/src/storage/accountDatabase.ts";
 import type { Manifest } from "../../web/src/core/schema/modelManifest.ts";
@@ -13,7 +13,7 @@ import type { Task } from "../../web/src/core/documents/uploadTask.ts";
 import { Embedding } from "../../web/src/backend/library/embeddingModel.ts";
 import { House } from "../../web/src/backend/account/accountContext.ts";
 import { beginSession } from "../../web/src/backend/chat/sessions.ts";
-import { Syncing, type SyncSummary } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { SyncCoordinator, type SyncSummary } from "../../web/src/backend/sync/syncCoordinator.ts";
 import { Uploads } from "../../web/src/backend/uploads/uploadQueue.ts";
 import { insert, openRows, T } from "./device.ts";
 import { soon } from "../soon.ts";
@@ -54,7 +54,7 @@ export class Files {
 export interface Desk {
   house: House;
   files: Files;
-  syncing: Syncing;
+  syncing: SyncCoordinator;
   uploads: Uploads;
   /** As the sync would tell it. */
   hear(kind: SyncSummary["kind"]): void;
@@ -71,14 +71,14 @@ export interface Setting {
 export function openUploads(records: Records, { base = "http://127.0.0.1:1", model }: Setting = {}): Desk {
   const files = new Files();
   const limits = { fileBytes: 2 ** 20, searchesDocuments: true };
-  const account = { userId: "u", limits, ...(model ? { model } : {}) } as KnownAccount;
+  const account = { userId: "u", limits, ...(model ? { model } : {}) } as DeviceAccount;
   const watchFiles = (_: string, listener: (ids: string[]) => void) => listener([...files.rows.keys()]);
   const accounts = { get: async () => account, update: async () => 0 };
   const later = { where: () => ({ first: async () => undefined, toArray: async () => [] }) };
   const asked = { put: async () => {}, delete: async () => {} };
   const device = { accounts, files, later, asked, watchFiles } as unknown as Device;
   const house = new House(account, records, device, { base });
-  const syncing = new Syncing(house);
+  const syncing = new SyncCoordinator(house);
   onTestFinished(() => syncing.stop());
   onTestFinished(() => locks.clear());
   const begin = (id: string) => beginSession(house, id, "");

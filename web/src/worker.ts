@@ -1,7 +1,7 @@
 /** Where the app runs. */
 
 import { expose, transferHandlers } from "comlink";
-import { Door } from "./backend/api/signInApi.ts";
+import { SignInApi } from "./backend/api/signInApi.ts";
 import { Coded } from "./core/errors.ts";
 import { isFull } from "./lib/quotaExceeded.ts";
 
@@ -13,4 +13,4 @@ transferHandlers.set("throw", {
     thrown.serialize(isFull((error as { value: unknown }).value) ? { value: new Coded("FULL") } : error),
 });
 
-expose(new Door());
+expose(new SignInApi());

@@ -2,49 +2,49 @@
 
 import { proxy, wrap, type ProxyMarked, type Remote } from "comlink";
 import { createContext, useContext, useEffect, useState } from "react";
-import type { Desk } from "../backend/api/accountApi.ts";
-import type { Door } from "../backend/api/signInApi.ts";
-import type { KnownAccount, LostText } from "../storage/deviceDatabase.ts";
+import type { AccountApi } from "../backend/api/accountApi.ts";
+import type { SignInApi } from "../backend/api/signInApi.ts";
+import type { DeviceAccount, ConflictLoser } from "../storage/deviceDatabase.ts";
 import type { Progress } from "../core/documents/documentList.ts";
 import type { Collections, VectorEmbeddingDoc } from "../core/schema/rows.ts";
-import type { AssistantState, Writing } from "../backend/chat/answerQuestion.ts";
+import type { AssistantState, AnswerDraft } from "../backend/chat/answerQuestion.ts";
 import type { ModelState } from "../backend/library/embeddingModel.ts";
-import type { RefusedRow } from "../backend/sync/rejectedRows.ts";
+import type { RejectedRow } from "../backend/sync/rejectedRows.ts";
 import type { SyncSummary } from "../backend/sync/syncCoordinator.ts";
 import type { Task } from "../core/documents/uploadTask.ts";
 import { useIsForgotten } from "../ui/leaveAccount.ts";
 
-export type RemoteDesk = Remote<Desk>;
+export type RemoteAccountApi = Remote<AccountApi>;
 
 const worker = new Worker(new URL("../worker.ts", import.meta.url), { type: "module" });
 
-export const door: Remote<Door> = wrap<Door>(worker);
+export const signInApi: Remote<SignInApi> = wrap<SignInApi>(worker);
 
 /** Rejects when the worker cannot be loaded or begun: whatever is asked of it would never be answered. */
-export const unopened = new Promise<never>((_, reject) => {
+export const workerFailure = new Promise<never>((_, reject) => {
   worker.addEventListener("error", ({ message }) => reject(new Error(message)), { once: true });
 });
-unopened.catch(() => {}); // told by whoever waits for it
+workerFailure.catch(() => {}); // told by whoever waits for it
 
-export interface AtDesk {
-  desk: RemoteDesk;
-  account: KnownAccount;
+export interface OpenAccount {
+  api: RemoteAccountApi;
+  account: DeviceAccount;
 }
 
-const Context = createContext<AtDesk | null>(null);
-export const DeskProvider = Context.Provider;
+const Context = createContext<OpenAccount | null>(null);
+export const AccountProvider = Context.Provider;
 
-export function useDesk(): AtDesk {
+export function useAccountApi(): OpenAccount {
   const found = useContext(Context);
   if (!found) throw new Error("Nobody is signed in here.");
   return found;
 }
 
 /** Comlink's types do not say that what is proxied, as what stops a watch, is called from afar. */
-type Watch<T> = (listener: ((value: T) => void) & ProxyMarked) => unknown;
+type Subscribe<T> = (listener: ((value: T) => void) & ProxyMarked) => unknown;
 
 /** What `watch` last said; undefined until it has. `key` names what is watched: another key is another watch. */
-export function useWatched<T>(watch: Watch<T>, key: string): T | undefined {
+export function useSubscription<T>(watch: Subscribe<T>, key: string): T | undefined {
   const [held, setHeld] = useState<{ key: string; value: T }>();
   useEffect(() => {
     let gone = false;
@@ -67,71 +67,71 @@ export function useRows<Name extends keyof Collections>(
   name: Name,
   query: object = {},
 ): Collections[Name][] | undefined {
-  const { desk } = useDesk();
-  const rows = useWatched<Collections[Name][]>(
-    (listener) => desk.watch(name, query, listener as never),
+  const { api } = useAccountApi();
+  const rows = useSubscription<Collections[Name][]>(
+    (listener) => api.watchRows(name, query, listener as never),
     `${name} ${JSON.stringify(query)}`,
   );
   return useIsForgotten() ? NONE : rows;
 }
 
 /** The account as it is known now, and not only when the app was opened. */
-export function useAccount({ desk, account }: AtDesk): KnownAccount {
-  const found = useWatched<KnownAccount>((listener) => desk.watchAccount(listener), "account");
+export function useAccount({ api, account }: OpenAccount): DeviceAccount {
+  const found = useSubscription<DeviceAccount>((listener) => api.watchAccount(listener), "account");
   return found ?? account;
 }
 
 export function useSync(): SyncSummary | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchSync(listener), "sync");
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchSync(listener), "sync");
 }
 
 /** Rows that the server refused, newest first. */
-export function useRefused(): RefusedRow[] | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchRefused(listener), "refused");
+export function useRejectedRows(): RejectedRow[] | undefined {
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchRejectedRows(listener), "refused");
 }
 
 /** Words that gave way in a conflict, newest first. */
-export function useLost(): LostText[] | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchLost(listener), "lost");
+export function useConflictLosers(): ConflictLoser[] | undefined {
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchConflictLosers(listener), "lost");
 }
 
 /** The ids of files that wait on this device alone. */
-export function useFiles(): string[] | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchFiles(listener), "files");
+export function useWaitingFiles(): string[] | undefined {
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchFiles(listener), "files");
 }
 
 export function useUploads(): Task[] | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchUploads(listener), "uploads");
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchUploads(listener), "uploads");
 }
 
 /** How far documents are that the server embeds, by their ids. */
-export function useEmbedding(): Record<string, Progress> | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchEmbedding(listener), "embedding");
+export function useServerEmbedding(): Record<string, Progress> | undefined {
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchEmbedding(listener), "embedding");
 }
 
 /** The text of a document as its chunks; undefined until they are read. */
 export function useChunks(documentId: string): VectorEmbeddingDoc["chunks"] | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchChunks(documentId, listener), `chunks ${documentId}`);
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchChunks(documentId, listener), `chunks ${documentId}`);
 }
 
 export function useModel(): ModelState | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchModel(listener), "model");
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchModel(listener), "model");
 }
 
-export function useWriting(): Record<string, Writing> | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchWriting(listener), "writing");
+export function useAnswerDrafts(): Record<string, AnswerDraft> | undefined {
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchAnswerDrafts(listener), "writing");
 }
 
 export function useAssistant(): AssistantState | undefined {
-  const { desk } = useDesk();
-  return useWatched((listener) => desk.watchAssistant(listener), "assistant");
+  const { api } = useAccountApi();
+  return useSubscription((listener) => api.watchAssistant(listener), "assistant");
 }

@@ -3,7 +3,7 @@
 import Dexie, { liveQuery, type EntityTable } from "dexie";
 import type { Manifest } from "../core/schema/modelManifest.ts";
 
-export interface KnownAccount {
+export interface DeviceAccount {
   userId: string;
   email: string;
   tier: "FREE" | "JIVE" | "JIGGA";
@@ -69,7 +69,7 @@ export interface WaitingFile {
 }
 
 /** What a conflict took away: the words of this device that gave way to those of another, or to a delete there. */
-export interface LostText {
+export interface ConflictLoser {
   id: string;
   userId: string;
   collection: string;
@@ -110,9 +110,9 @@ function watch<T>(look: () => Promise<T>, listener: (found: T) => void): () => v
 }
 
 export class Device extends Dexie {
-  accounts!: EntityTable<KnownAccount, "userId">;
+  accounts!: EntityTable<DeviceAccount, "userId">;
   files!: EntityTable<WaitingFile, "id">;
-  lost!: EntityTable<LostText, "id">;
+  lost!: EntityTable<ConflictLoser, "id">;
   later!: EntityTable<LaterQuestion, "episodeId">;
   asked!: EntityTable<AskedQuestion, "episodeId">;
   imported!: EntityTable<ImportedTurn, "id">;
@@ -138,17 +138,17 @@ export class Device extends Dexie {
   }
 
   /** Who used this device last. */
-  async lastAccount(): Promise<KnownAccount | undefined> {
+  async lastAccount(): Promise<DeviceAccount | undefined> {
     return this.accounts.orderBy("usedAt").last();
   }
 
   /** What conflicts took from an account, newest first, at once and again after every change. */
-  watchLost(userId: string, listener: (lost: LostText[]) => void): () => void {
+  watchLost(userId: string, listener: (lost: ConflictLoser[]) => void): () => void {
     return watch(() => this.lost.where({ userId }).reverse().sortBy("at"), listener);
   }
 
   /** What is known of an account, at once and again after every change, also by another tab. */
-  watchAccount(userId: string, listener: (account: KnownAccount) => void): () => void {
+  watchAccount(userId: string, listener: (account: DeviceAccount) => void): () => void {
     return watch(
       () => this.accounts.get(userId),
       (account) => account && listener(account),

@@ -1,19 +1,19 @@
-/** Who is here decides what is shown: the way in, or the desk. */
+/** The signed-in account decides what is shown: the sign-in page, or the app. */
 
 import { Button, Center, Loader, Stack, Text } from "@mantine/core";
 import { proxy } from "comlink";
 import { Suspense, useEffect, useRef, useState } from "react";
 import {
-  DeskProvider,
-  door,
-  unopened,
+  AccountProvider,
+  signInApi,
+  workerFailure,
   useAccount,
-  type AtDesk,
-  type RemoteDesk,
+  type OpenAccount,
+  type RemoteAccountApi,
 } from "../client/backendClient.tsx";
 import { isCoded } from "../core/errors.ts";
-import type { Tell } from "../backend/account/accountLocks.ts";
-import type { Loss } from "../backend/account/storageLoss.ts";
+import type { ReportOpening } from "../backend/account/accountLocks.ts";
+import type { StorageLoss } from "../backend/account/storageLoss.ts";
 import { forgetDraft, forgetDrafts } from "./drafts.ts";
 import { draftOf } from "./memory/useFactForm.ts";
 import { Shell } from "./Shell.tsx";
@@ -28,7 +28,7 @@ const SignIn = part(() => import("./SignIn.tsx"));
 declare global {
   interface Window {
     /** For the console, and for tests: everything that the page can ask. */
-    vademecum: RemoteDesk;
+    vademecum: RemoteAccountApi;
   }
 }
 
@@ -40,23 +40,23 @@ type Entered =
   | { kind: "failedToOpen" }
   | { kind: "noSpace" } // to finish an interrupted rewrite
   | { kind: "notCarriedOver" } // to the form that this version gives rows
-  | { kind: Loss } // of what was on the device, while the app was open
-  | ({ kind: "open" } & AtDesk);
+  | { kind: StorageLoss } // of what was on the device, while the app was open
+  | ({ kind: "open" } & OpenAccount);
 
 export function App() {
   const [entered, setEntered] = useState<Entered>({ kind: "opening" });
   useEffect(() => {
-    const tell: Tell = (kind) =>
+    const tell: ReportOpening = (kind) =>
       setEntered((entered) => (entered.kind === "opening" || entered.kind === "waits" ? { kind } : entered));
-    Promise.race([enter(tell), unopened]).then(setEntered, (error: unknown) => {
+    Promise.race([enter(tell), workerFailure]).then(setEntered, (error: unknown) => {
       if (isCoded(error, "NEWER_FORM")) return setEntered({ kind: "outdated" });
       console.error(error);
       if (isCoded(error, "FULL")) return setEntered({ kind: "noSpace" });
       setEntered({ kind: isCoded(error, "NOT_CARRIED_OVER") ? "notCarriedOver" : "failedToOpen" });
     });
   }, []);
-  const desk = entered.kind === "open" ? entered.desk : undefined;
-  useEffect(() => void desk?.watchTaken(proxy((kind) => setEntered({ kind }))), [desk]);
+  const api = entered.kind === "open" ? entered.api : undefined;
+  useEffect(() => void api?.watchStorageLoss(proxy((kind) => setEntered({ kind }))), [api]);
   if (entered.kind === "open") return <Opened {...entered} />;
   if (entered.kind === "nobody") {
     return (
@@ -89,7 +89,7 @@ export function App() {
 }
 
 /** What was open when everything is forgotten elsewhere is of what is gone: all begins anew. */
-function Opened(entered: AtDesk) {
+function Opened(entered: OpenAccount) {
   const account = useAccount(entered);
   const { userId, forgottenAt } = account;
   const anew = useRef(forgottenAt);
@@ -98,21 +98,21 @@ function Opened(entered: AtDesk) {
     if (forgottenAt) forgetDrafts(userId, forgottenAt);
   }, [userId, forgottenAt]);
   return (
-    <DeskProvider value={{ desk: entered.desk, account }}>
+    <AccountProvider value={{ api: entered.api, account }}>
       <Shell key={anew.current} />
-    </DeskProvider>
+    </AccountProvider>
   );
 }
 
-async function enter(tell: Tell): Promise<Entered> {
+async function enter(tell: ReportOpening): Promise<Entered> {
   if (location.pathname === "/sign-in") return { kind: "nobody" }; // whoever is here wants to be somebody else
-  const desk = await door.enter(proxy(tell));
-  if (!desk) return { kind: "nobody" };
-  window.vademecum = desk;
-  const account = await desk.account();
-  void desk.watchDeleted(
+  const api = await signInApi.openAccount(proxy(tell));
+  if (!api) return { kind: "nobody" };
+  window.vademecum = api;
+  const account = await api.account();
+  void api.watchDeleted(
     proxy((id) => [id, draftOf(id)].forEach((draft) => forgetDraft(account.userId, draft))),
   );
-  void desk.watchUnloaded(proxy(() => tellUnloaded()));
-  return { kind: "open", desk, account };
+  void api.watchLoadErrors(proxy(() => tellUnloaded()));
+  return { kind: "open", api, account };
 }

@@ -14,7 +14,7 @@ import { useKeptStorage } from "./browserStorage.ts";
 import { useCloseRequest } from "./useCloseRequest.ts";
 import { SyncStatusLine } from "./sync/SyncStatusLine.tsx";
 import { newId } from "../core/schema/uuid7.ts";
-import { useDesk } from "../client/backendClient.tsx";
+import { useAccountApi } from "../client/backendClient.tsx";
 import { ErrorFallback } from "./components/ErrorFallback.tsx";
 import { newConversation } from "./drafts.ts";
 import { part } from "./lazyComponent.ts";
@@ -129,14 +129,14 @@ function leave(closing: Sheet) {
 /** A conversation has an address from the start and a row from its first message on. */
 function NewConversation() {
   const [, go] = useLocation();
-  const { desk, account } = useDesk();
+  const { api, account } = useAccountApi();
   const { userId } = account;
   useEffect(() => {
     let isHere = true;
-    void newConversation(desk, userId)
+    void newConversation(api, userId)
       .catch(newId)
       .then((id) => isHere && go(`/s/${id}`, { replace: true }));
     return () => void (isHere = false);
-  }, [desk, userId, go]);
+  }, [api, userId, go]);
   return null;
 }

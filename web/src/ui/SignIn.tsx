@@ -12,8 +12,8 @@ import {
   Title,
 } from "@mantine/core";
 import { useEffect, useState, type FormEvent } from "react";
-import type { KnownAccount } from "../storage/deviceDatabase.ts";
-import { door } from "../client/backendClient.tsx";
+import type { DeviceAccount } from "../storage/deviceDatabase.ts";
+import { signInApi } from "../client/backendClient.tsx";
 import { isUnreachable, said } from "./errorMessage.ts";
 import { t } from "../locale/t.ts";
 
@@ -26,7 +26,7 @@ export default function SignIn() {
     const form = new FormData(event.currentTarget);
     setBusy(true);
     try {
-      await door.signIn(String(form.get("email")), String(form.get("password")));
+      await signInApi.signIn(String(form.get("email")), String(form.get("password")));
       location.assign("/");
     } catch (error) {
       setProblem(isUnreachable(error) ? t("signIn.offline") : said(error));
@@ -75,12 +75,12 @@ export default function SignIn() {
 
 /** Accounts with rows on this device: they open without the server. */
 function Kept() {
-  const [accounts, setAccounts] = useState<KnownAccount[]>([]);
-  useEffect(() => void door.keptAccounts().then(setAccounts), []);
+  const [accounts, setAccounts] = useState<DeviceAccount[]>([]);
+  useEffect(() => void signInApi.deviceAccounts().then(setAccounts), []);
   if (accounts.length === 0) return null;
 
   async function open(userId: string) {
-    await door.openKept(userId);
+    await signInApi.selectDeviceAccount(userId);
     location.assign("/");
   }
 

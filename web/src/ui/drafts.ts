@@ -3,7 +3,7 @@
 import { useState } from "react";
 import { newId } from "../core/schema/uuid7.ts";
 import { nowAfter } from "../core/schema/timestamps.ts";
-import { useDesk, type RemoteDesk } from "../client/backendClient.tsx";
+import { useAccountApi, type RemoteAccountApi } from "../client/backendClient.tsx";
 
 const prefixOf = (userId: string) => `draft ${userId} `;
 /** Beside the drafts of an account: what came of the last "forget everything" (see ui/memory/forgetProgress.ts). */
@@ -31,11 +31,11 @@ async function ownNew(): Promise<string[]> {
  * The id of a conversation that is to begin: of one of which this tab has a draft already, if there is one. What was not
  * sent in a conversation that another device deleted is such a draft, too.
  */
-export async function newConversation(desk: RemoteDesk, userId: string): Promise<string> {
+export async function newConversation(api: RemoteAccountApi, userId: string): Promise<string> {
   const prefix = prefixOf(userId);
   const drafts = Object.keys(localStorage).filter((key) => key.startsWith(prefix));
   const ids = drafts.map((key) => key.slice(prefix.length));
-  const known = new Map(ids[0] ? await desk.knownSessions(ids) : []);
+  const known = new Map(ids[0] ? await api.sessionStates(ids) : []);
   const kept = await (own ??= ownNew()); // from here on nobody else is at it
   for (const [id, isDeleted] of known) {
     const draft = isDeleted && localStorage.getItem(prefix + id);
@@ -54,7 +54,7 @@ export async function newConversation(desk: RemoteDesk, userId: string): Promise
 
 /** It is kept behind the time at which it was written, which has no blank. `given`: what there is to change. */
 export function useDraft(id: string, given = ""): [string, (text: string) => void] {
-  const { account } = useDesk();
+  const { account } = useAccountApi();
   const key = prefixOf(account.userId) + id;
   const [text, setText] = useState(() => textOf(localStorage.getItem(key), account.forgottenAt) || given);
   return [

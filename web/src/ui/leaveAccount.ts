@@ -1,7 +1,7 @@
 /** Who signs out or wipes in one tab does it in all: no other tab may go on writing rows that are being removed. */
 
 import { forgettingLockOf } from "../core/schema/storedSchemaVersion.ts";
-import type { RemoteDesk } from "../client/backendClient.tsx";
+import type { RemoteAccountApi } from "../client/backendClient.tsx";
 import { forgetDrafts } from "./drafts.ts";
 import { Shared, useShared } from "./sharedState.ts";
 
@@ -45,9 +45,9 @@ export function leaveTo(path: string): void {
 }
 
 /** Takes the account from this device. The other tabs go to `path` first: what they hold open is removed. */
-export async function wipe(desk: RemoteDesk, path: string): Promise<void> {
+export async function wipe(api: RemoteAccountApi, path: string): Promise<void> {
   others.postMessage(path);
-  const { userId } = await desk.account();
-  await desk.wipe();
+  const { userId } = await api.account();
+  await api.removeFromDevice();
   forgetDrafts(userId);
 }

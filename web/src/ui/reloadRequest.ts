@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "react";
 import { askedOn, ERASE, ERASE_NOW } from "../core/schema/storedSchemaVersion.ts";
-import { useDesk } from "../client/backendClient.tsx";
+import { useAccountApi } from "../client/backendClient.tsx";
 
 /** It asks so often that after this long it has gone. */
 const GONE_MS = 3_000;
@@ -11,7 +11,7 @@ const FIELDS = "textarea, input:not([readonly], [type=checkbox], [type=radio], [
 
 /** Loads the page anew when it is asked to and nothing gets lost; else true, for as long as it is asked. */
 export function useReloadRequest(): boolean {
-  const { desk, account } = useDesk();
+  const { api, account } = useAccountApi();
   const { userId } = account;
   const [asked, setAsked] = useState(false);
   useEffect(() => {
@@ -20,7 +20,7 @@ export function useReloadRequest(): boolean {
     others.onmessage = async ({ data }: MessageEvent) => {
       const isErasure = data === ERASE || data === ERASE_NOW;
       if (data === ERASE && !document.hidden) return;
-      if (!(await desk.isBusy()) && !isSomethingWritten()) return location.reload();
+      if (!(await api.isBusy()) && !isSomethingWritten()) return location.reload();
       if (isErasure) return; // it is erased when the app is next opened
       setAsked(true);
       clearTimeout(gone);
@@ -30,7 +30,7 @@ export function useReloadRequest(): boolean {
       others.close();
       clearTimeout(gone);
     };
-  }, [desk, userId]);
+  }, [api, userId]);
   return asked;
 }
 

@@ -1,10 +1,10 @@
 /** The pages are asked to reload for an erasure that does not happen: ever less often. */
 
-import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { Device, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { ERASE_NOW } from "../../../../web/src/core/schema/storedSchemaVersion.ts";
 import { House } from "../../../../web/src/backend/account/accountContext.ts";
 import { Leftovers } from "../../../../web/src/backend/account/deletedTextErasure.ts";
-import type { Syncing } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import type { SyncCoordinator } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { openRows } from "../../device.ts";
 
 const HOUR_MS = 3_600_000;
@@ -12,18 +12,21 @@ const HOUR_MS = 3_600_000;
 test("pages reload less and less often while an erasure fails", async () => {
   const row = {
     leftover: { since: "", deletes: 0, storages: ["*"], atOnce: true },
-  } as unknown as KnownAccount;
+  } as unknown as DeviceAccount;
   const accounts = {
     get: async () => structuredClone(row),
-    where: () => ({ modify: async (change: (row: KnownAccount) => void) => change(row) }),
+    where: () => ({ modify: async (change: (row: DeviceAccount) => void) => change(row) }),
   };
   const house = new House(
-    { userId: "u" } as KnownAccount,
+    { userId: "u" } as DeviceAccount,
     await openRows(),
     { accounts } as unknown as Device,
     { base: "" },
   );
-  const syncing = { running: {}, summary$: { value: { kind: "live", waiting: 0 } } } as unknown as Syncing;
+  const syncing = {
+    running: {},
+    summary$: { value: { kind: "live", waiting: 0 } },
+  } as unknown as SyncCoordinator;
   const asked = vi.spyOn(BroadcastChannel.prototype, "postMessage");
   const timesAsked = () => asked.mock.calls.filter(([message]) => message === ERASE_NOW).length;
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });

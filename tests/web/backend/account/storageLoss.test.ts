@@ -1,7 +1,7 @@
 /** What the browser took from under the app is told as what it is, although it may look otherwise for a moment. */
 
 import type { House } from "../../../../web/src/backend/account/accountContext.ts";
-import { watchTaken, type Loss } from "../../../../web/src/backend/account/storageLoss.ts";
+import { watchTaken, type StorageLoss } from "../../../../web/src/backend/account/storageLoss.ts";
 
 /**
  * What a device shows at each look: whether it knows the account, and whether its rows can be read; and whether it can be
@@ -17,7 +17,7 @@ type Look = {
   there?: boolean;
 };
 
-let told: Loss[];
+let told: StorageLoss[];
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 

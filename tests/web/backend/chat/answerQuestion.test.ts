@@ -3,21 +3,21 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { BehaviorSubject } from "rxjs";
-import type { Device, KnownAccount, LaterQuestion } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { Device, DeviceAccount, LaterQuestion } from "../../../../web/src/storage/deviceDatabase.ts";
 import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
 import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
 import type { Task } from "../../../../web/src/core/documents/uploadTask.ts";
-import { Asking } from "../../../../web/src/backend/chat/answerQuestion.ts";
+import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
 import { borrow, include } from "../../../../web/src/backend/library/documents.ts";
 import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { House } from "../../../../web/src/backend/account/accountContext.ts";
 import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
-import type { Syncing, SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import type { SyncCoordinator, SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { insert, openRows, T } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
 const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), chosen: async () => {} };
-const ACCOUNT = { userId: "u", limits: { searchesDocuments: true } } as KnownAccount;
+const ACCOUNT = { userId: "u", limits: { searchesDocuments: true } } as DeviceAccount;
 
 let server: Server;
 /** How the assistant answers each question; undefined: it says "Yes." */
@@ -30,7 +30,7 @@ let asked: number;
 let records: Records;
 let wishes: Map<string, LaterQuestion>;
 let summary$: BehaviorSubject<SyncSummary>;
-let asking: Asking;
+let asking: AnswerService;
 let says: string;
 
 const refusal = (code: string) => JSON.stringify({ code, detail: "It does not answer." });
@@ -74,9 +74,9 @@ beforeEach(async () => {
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const house = new House(ACCOUNT, records, deviceOf(wishes), { base });
   summary$ = new BehaviorSubject(summary("offline"));
-  const syncing = { summary$, sent: async () => true } as unknown as Syncing;
+  const syncing = { summary$, sent: async () => true } as unknown as SyncCoordinator;
   const searcher = new Searcher(house, new Embedding(house));
-  asking = new Asking(house, syncing, async () => searcher, NO_FILES);
+  asking = new AnswerService(house, syncing, async () => searcher, NO_FILES);
 });
 
 afterEach(() => {
@@ -116,7 +116,7 @@ test("who wished for the assistant gets it, at the second time that the server i
   await soon(() => expect(asked).toBeGreaterThan(0)); // once, or twice: the wish itself asks, too
   await soon(async () => expect(await turn(first)).toMatchObject({ status: "done", model: QUOTES }));
   expect(wished()).toEqual([first, second]);
-  expect(asking.assistant$.value.later).toEqual([first, second]);
+  expect(asking.assistant$.value.deferred).toEqual([first, second]);
 
   summary$.next(summary("offline"));
   refuses = () => undefined;
@@ -169,14 +169,14 @@ test.each([
   refuses = () => status;
   if (!status) summary$.next(summary("offline"));
   await asking.again(id);
-  await soon(() => expect(asking.assistant$.value.kept).toEqual({ [id]: why }));
+  await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({ [id]: why }));
   expect(await turn(id)).toEqual(before);
 
   refuses = () => undefined;
   summary$.next(summary("live"));
   await asking.again(id);
   await soon(async () => expect((await turn(id)).updatedAt).not.toBe(before.updatedAt));
-  await soon(() => expect(asking.assistant$.value.kept).toEqual({}));
+  await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({}));
 });
 
 test("a question is answered here from its first moment, and Stop is heard whatever is waited for", async () => {
@@ -212,9 +212,9 @@ test("who waits for an assistant that takes no question now sees it, and Stop is
   let times = 0;
   refuses = () => (times++, 429);
   const id = await asking.ask("s", "When is the rent due?");
-  await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
+  await soon(() => expect(asking.writing$.value[id]?.retryInS).toBe(5));
   await vi.waitFor(() => expect(times).toBeGreaterThan(1), 20_000);
-  await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
+  await soon(() => expect(asking.writing$.value[id]?.retryInS).toBe(5));
   expect((await turn(id)).status).toBe("queued"); // were the app closed now, it would be asked again
   asking.stop(id);
   await soon(() => expect(asking.writing$.value).toEqual({}));
@@ -230,11 +230,11 @@ test("a model's answer outlives one that is stopped, and one that breaks off", a
   await asking.again(id);
   await soon(() => expect(asking.writing$.value).toEqual({}));
   expect(await turn(id)).toEqual(before);
-  expect(asking.assistant$.value.kept).toEqual({}); // who stopped it knows
+  expect(asking.assistant$.value.keptAnswers).toEqual({}); // who stopped it knows
   says = 'event: delta\ndata: {"text":"No, "}\n\n';
   whenAsked = async () => {};
   await asking.again(id);
-  await soon(() => expect(asking.assistant$.value.kept).toHaveProperty(id));
+  await soon(() => expect(asking.assistant$.value.keptAnswers).toHaveProperty(id));
   expect(await turn(id)).toEqual(before);
 });
 

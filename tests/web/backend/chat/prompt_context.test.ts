@@ -1,6 +1,6 @@
 /** What an assistant would be told before a question is put together on a device, of what its conversation sees. */
 
-import type { KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
 import { NOT_FOUND } from "../../../../web/src/core/chat/notFoundAnswer.ts";
 import type { Found } from "../../../../web/src/core/documents/passageIndex.ts";
@@ -43,7 +43,7 @@ function house(searchesDocuments: boolean) {
   const made = houseOf(records);
   const limits = { searchesDocuments, authoritative: true };
   const tier = searchesDocuments ? "JIGGA" : "FREE";
-  made.account$.next({ ...made.account, tier, limits } as unknown as KnownAccount);
+  made.account$.next({ ...made.account, tier, limits } as unknown as DeviceAccount);
   return made;
 }
 

@@ -3,7 +3,7 @@
 import { BehaviorSubject, NEVER, Subject } from "rxjs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { Device, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { filesOf, folderOf, keysOf } from "../../../../web/src/embedder/modelFiles.ts";
 import type { Request } from "../../../../web/src/embedder/workerMessages.ts";
 import { Embedding, type Listed } from "../../../../web/src/backend/library/embeddingModel.ts";
@@ -64,7 +64,7 @@ afterEach(() => {
 
 /** `known`: the server's model when it was last asked. */
 async function opened(known?: Listed) {
-  const account = { userId: "u", ...(known ? { model: known } : {}) } as KnownAccount;
+  const account = { userId: "u", ...(known ? { model: known } : {}) } as DeviceAccount;
   const accounts = { get: async () => account, update: async () => 0 };
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const house = new House(account, await openRows(), { accounts } as unknown as Device, { base });

@@ -3,7 +3,7 @@
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { changeSession } from "../../../../web/src/backend/chat/sessions.ts";
 import { deleteDocuments } from "../../../../web/src/backend/library/deletion.ts";
-import { Finder } from "../../../../web/src/backend/library/quickSearch.ts";
+import { QuickSearch } from "../../../../web/src/backend/library/quickSearch.ts";
 import { counting, houseOf, insert, openRows } from "../../device.ts";
 
 const [DOCUMENTS, SESSIONS, EPISODES] = [100, 200, 5_000];
@@ -19,7 +19,7 @@ test("all of a large account is found, read once", async () => {
   await insert(records, "sessions", ...sessions);
   await insert(records, "episodes", ...times(EPISODES, (n) => ({ id: `e${n}`, sessionId: `s${n % 200}` })));
   await insert(records, "facts", { id: "f", key: "home", value: "Harbour Street" });
-  const finder = new Finder(records);
+  const finder = new QuickSearch(records);
   const before = read();
   const since = () => read().map((count, at) => count - before[at]!);
 
@@ -44,7 +44,7 @@ test("all of a large account is found, read once", async () => {
 test("rows that could not be read are read when they are wanted again", async () => {
   const records = await openRows();
   await insert(records, "facts", { id: "f", key: "home", value: "Harbour Street" });
-  const finder = new Finder(records);
+  const finder = new QuickSearch(records);
   const { find } = records.facts;
   records.facts.find = () => {
     throw new Error("The disk does not answer.");

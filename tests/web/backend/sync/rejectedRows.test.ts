@@ -1,8 +1,8 @@
 /** What the server refused, as the list of it: with the real database. */
 
-import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { Device, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { House } from "../../../../web/src/backend/account/accountContext.ts";
-import { Refused } from "../../../../web/src/backend/sync/rejectedRows.ts";
+import { RejectedRows } from "../../../../web/src/backend/sync/rejectedRows.ts";
 import { soon } from "../../../soon.ts";
 import { houseOf, insert, openRows, stored } from "../../device.ts";
 
@@ -16,8 +16,8 @@ test("the newest of what was refused at one time stands first, and goes up last 
   const records = await openRows();
   const late = refusedOn(1, "2026-01-03T00:00:00.000Z");
   await insert(records, "documents", late, refusedOn(2), refusedOn(4), refusedOn(3));
-  const house = new House({ userId: "u" } as KnownAccount, records, {} as Device, { base: "" });
-  const refused = new Refused(house);
+  const house = new House({ userId: "u" } as DeviceAccount, records, {} as Device, { base: "" });
+  const refused = new RejectedRows(house);
   await soon(() => expect(refused.rows$.value.map(({ id }) => id)).toEqual(["d1", "d4", "d3", "d2"]));
   const tried: string[] = [];
   records.documents.$.subscribe(({ documentId }) => tried.push(documentId));
@@ -53,7 +53,7 @@ test("what came before everything was forgotten begins again with all that belon
   await insert(records, "relationships", { id: "r", fromId: "a", toId: "b" });
   const house = houseOf(records);
   house.account$.next({ ...house.account, forgottenAt });
-  const refused = new Refused(house);
+  const refused = new RejectedRows(house);
   await refused.tryAgain({ collection: "documents", id: "d" });
   await refused.tryAgain({ collection: "projects", id: "p" });
   await refused.tryAgain({ collection: "sessions", id: "s" });

@@ -2,9 +2,9 @@
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { RxStorage } from "rxdb/plugins/core";
-import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { Device, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { House } from "../../../../web/src/backend/account/accountContext.ts";
-import { Syncing, type SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import { SyncCoordinator, type SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { collectionOf, insert, openRows, row } from "../../device.ts";
 import { answering } from "../../uploads.ts";
 import { soon } from "../../../soon.ts";
@@ -43,9 +43,9 @@ async function begun(base: string, storage?: RxStorage<any, any>) {
   vi.stubGlobal("navigator", { locks });
   onTestFinished(() => void vi.unstubAllGlobals());
   const records = await openRows(storage);
-  const account = { userId: crypto.randomUUID(), epoch: "epoch" } as KnownAccount;
+  const account = { userId: crypto.randomUUID(), epoch: "epoch" } as DeviceAccount;
   const device = { accounts: { get: async () => account, update: async () => 0 } } as unknown as Device;
-  const syncing = new Syncing(new House(account, records, device, { base }));
+  const syncing = new SyncCoordinator(new House(account, records, device, { base }));
   onTestFinished(() => syncing.stop());
   const said: SyncSummary[] = [];
   syncing.summary$.subscribe((summary) => said.push(summary));

@@ -3,7 +3,7 @@
 import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
 import { written } from "../../../../web/src/core/chat/storedSentences.ts";
 import { arrived } from "../../../../web/src/backend/uploads/waitForUploads.ts";
-import { Asking } from "../../../../web/src/backend/chat/answerQuestion.ts";
+import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
 import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
 import { insert, openRows, row } from "../../device.ts";
@@ -19,13 +19,13 @@ beforeAll(withBrowserParts);
 beforeEach(async () => void (records = await openRows()));
 
 interface Conversation extends Desk {
-  asking: Asking;
+  asking: AnswerService;
 }
 
 function begin(base?: string): Conversation {
   const desk = openUploads(records, base === undefined ? {} : { base });
   const searcher = new Searcher(desk.house, new Embedding(desk.house));
-  const asking = new Asking(desk.house, desk.syncing, async () => searcher, desk.uploads);
+  const asking = new AnswerService(desk.house, desk.syncing, async () => searcher, desk.uploads);
   desk.hear(base === undefined ? "offline" : "live");
   return { ...desk, asking };
 }
@@ -40,7 +40,7 @@ const answered = (id: string) =>
 /** What is under way would go on in rows that are closed. */
 const cancelAll = ({ uploads }: Desk) =>
   Promise.all(uploads.tasks$.value.map(({ id }) => uploads.cancel(id)));
-const awaited = ({ asking }: Conversation, id: string) => asking.writing$.value[id]?.awaits;
+const awaited = ({ asking }: Conversation, id: string) => asking.writing$.value[id]?.pendingFiles;
 
 /** A server that takes files and says nothing more of them; the assistant is none. */
 const silent = () =>

@@ -1,7 +1,7 @@
 /** What the verbs work with: one account on this device. */
 
 import { BehaviorSubject, distinctUntilChanged, filter, map, skip, type Observable } from "rxjs";
-import type { Device, KnownAccount } from "../../storage/deviceDatabase.ts";
+import type { Device, DeviceAccount } from "../../storage/deviceDatabase.ts";
 import type { Records } from "../../storage/accountDatabase.ts";
 import type { Wire } from "../../lib/http.ts";
 import { newId } from "../../core/schema/uuid7.ts";
@@ -9,10 +9,10 @@ import { nowAfter } from "../../core/schema/timestamps.ts";
 
 export class House {
   /** What is known of the account at this moment, whichever tab has learnt it. */
-  readonly account$: BehaviorSubject<KnownAccount>;
+  readonly account$: BehaviorSubject<DeviceAccount>;
 
   constructor(
-    account: KnownAccount,
+    account: DeviceAccount,
     readonly records: Records,
     readonly device: Device,
     readonly wire: Wire,
@@ -21,7 +21,7 @@ export class House {
     this.account$ = new BehaviorSubject(account);
   }
 
-  get account(): KnownAccount {
+  get account(): DeviceAccount {
     return this.account$.value;
   }
 

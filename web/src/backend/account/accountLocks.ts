@@ -12,12 +12,12 @@ const TIMEOUT_MS = 10_000;
 const ASK_MS = 500;
 
 /** How far it is with opening: it waits for other tabs, or need not wait any longer. */
-export type Tell = (kind: "waits" | "opening") => void;
+export type ReportOpening = (kind: "waits" | "opening") => void;
 
 const nameOf = (userId: string) => `vademecum-account-${userId}`;
 
 /** Resolves when the account is not being removed or changed, with what ends the presence of this tab. */
-export function enter(userId: string, tell: Tell): Promise<() => void> {
+export function enter(userId: string, tell: ReportOpening): Promise<() => void> {
   const late = setTimeout(() => tell("waits"), TIMEOUT_MS);
   return new Promise((entered, failed) => {
     const stay = () => {
@@ -51,7 +51,11 @@ export async function ifAlone(userId: string, work: () => Promise<void>): Promis
 }
 
 /** The same, however long it takes: those who have it open are asked, again and again, and this tab says that it waits. */
-export async function aloneAtLast(userId: string, work: () => Promise<void>, tell: Tell): Promise<void> {
+export async function aloneAtLast(
+  userId: string,
+  work: () => Promise<void>,
+  tell: ReportOpening,
+): Promise<void> {
   const others = new BroadcastChannel(askedOn(userId));
   const asking = setInterval(() => {
     tell("waits");

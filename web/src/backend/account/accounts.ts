@@ -1,6 +1,6 @@
 /** Who uses this device: signing in and out, and what is known of the account without a network. */
 
-import type { Device, KnownAccount, Limits, Usage } from "../../storage/deviceDatabase.ts";
+import type { Device, DeviceAccount, Limits, Usage } from "../../storage/deviceDatabase.ts";
 import { compact, remove as removeRecords } from "../../storage/accountDatabase.ts";
 import { Refusal, request, send, type Wire } from "../../lib/http.ts";
 import { Coded } from "../../core/errors.ts";
@@ -13,7 +13,7 @@ const TIMEOUT_MS = 2_000;
 export interface Profile {
   userId: string;
   email: string;
-  tier: KnownAccount["tier"];
+  tier: DeviceAccount["tier"];
   limits: Limits;
   /** Null: the server cannot open the account's file at the moment. */
   usage: { documents: number; bytes: number } | null;
@@ -25,7 +25,7 @@ export interface Profile {
  * For requests of one account alone. All tabs of a browser share one cookie: while it is somebody else's, the server
  * refuses these as it does those of a browser that is signed out, and the rows of two accounts never mix.
  */
-export function wireOf(wire: Wire, { userId }: Pick<KnownAccount, "userId">): Wire {
+export function wireOf(wire: Wire, { userId }: Pick<DeviceAccount, "userId">): Wire {
   return { ...wire, headers: { ...wire.headers, "x-vademecum-account": userId } };
 }
 
@@ -33,7 +33,7 @@ export function wireOf(wire: Wire, { userId }: Pick<KnownAccount, "userId">): Wi
  * The account to open: the one that was just chosen, else whom the server knows this browser as, else, when the server
  * is away or has signed it out, who used this device last. Undefined: nobody, so one has to sign in.
  */
-export async function whoIsHere(device: Device, wire: Wire): Promise<KnownAccount | undefined> {
+export async function whoIsHere(device: Device, wire: Wire): Promise<DeviceAccount | undefined> {
   const last = await device.lastAccount();
   if (last?.isWanted) return last;
   // Who has used this device need not wait for a network that takes and gives nothing.
@@ -46,7 +46,7 @@ export async function whoIsHere(device: Device, wire: Wire): Promise<KnownAccoun
 }
 
 /** It is open: that it was chosen counts once, however often it took to open it. */
-export async function opened(device: Device, { userId, isWanted }: KnownAccount): Promise<void> {
+export async function opened(device: Device, { userId, isWanted }: DeviceAccount): Promise<void> {
   if (!isWanted) return;
   await device.accounts.update(userId, { isWanted: false }).catch(console.error); // no room is no reason
 }
@@ -69,7 +69,7 @@ export async function signIn(
   email: string,
   password: string,
   expected?: string,
-): Promise<KnownAccount> {
+): Promise<DeviceAccount> {
   await send(wire, "/v1/sign-in", { method: "POST", body: JSON.stringify({ email, password }) });
   const found = await profile(wire);
   return expected && found.userId !== expected ? asKnown(found) : welcome(device, found);
@@ -108,7 +108,7 @@ export function profile(wire: Wire): Promise<Profile> {
 }
 
 /** The accounts that have rows on this device, whoever used it last first. */
-export async function keptAccounts(device: Device): Promise<KnownAccount[]> {
+export async function keptAccounts(device: Device): Promise<DeviceAccount[]> {
   return device.accounts.orderBy("usedAt").reverse().toArray();
 }
 
@@ -129,15 +129,15 @@ export function wipe(device: Device, userId: string): Promise<void> {
 }
 
 /** What the server says takes its place beside what this device knows, which may change at the same moment. */
-function welcome(device: Device, found: Profile): Promise<KnownAccount> {
+function welcome(device: Device, found: Profile): Promise<DeviceAccount> {
   return device.transaction("rw", device.accounts, async () => {
-    const account: KnownAccount = { ...(await device.accounts.get(found.userId)), ...asKnown(found) };
+    const account: DeviceAccount = { ...(await device.accounts.get(found.userId)), ...asKnown(found) };
     await device.accounts.put(account);
     return account;
   });
 }
 
-function asKnown({ userId, email, tier, limits, usage }: Profile): KnownAccount {
+function asKnown({ userId, email, tier, limits, usage }: Profile): DeviceAccount {
   const at = now();
   return { userId, email, tier, limits, usedAt: at, ...(usage ? { usage: { ...usage, at } } : {}) };
 }

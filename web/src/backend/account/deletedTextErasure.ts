@@ -10,7 +10,7 @@ import { ALL, recover, rewriteStorages } from "../../storage/accountDatabase.ts"
 import { askedOn, ERASE, ERASE_NOW, forgettingLockOf } from "../../core/schema/storedSchemaVersion.ts";
 import { now, type House } from "./accountContext.ts";
 import { ifAlone } from "./accountLocks.ts";
-import type { Syncing } from "../sync/syncCoordinator.ts";
+import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 
 const DUE_MS = 24 * 3_600_000;
 const DUE_DELETES = 200;
@@ -50,12 +50,12 @@ export async function hasRoom(): Promise<boolean> {
 /** Notes deletes in the tab that syncs, which hears of all of them, and asks the pages to make way when they are due. */
 export class Leftovers {
   readonly #house: House;
-  readonly #syncing: Syncing;
+  readonly #syncing: SyncCoordinator;
   readonly #pages: BroadcastChannel;
   readonly #looking: ReturnType<typeof setInterval>;
   #noting: Promise<unknown> = Promise.resolve();
 
-  constructor(house: House, syncing: Syncing) {
+  constructor(house: House, syncing: SyncCoordinator) {
     this.#house = house;
     this.#syncing = syncing;
     this.#pages = new BroadcastChannel(askedOn(house.account.userId));

@@ -6,7 +6,7 @@ import type { House } from "./accountContext.ts";
 /** The server is silent while it erases. */
 const ERASING_MS = 600_000;
 
-export interface Receipt {
+export interface ErasureReceipt {
   rows: number;
   files: number;
   bytes: number;
@@ -16,7 +16,7 @@ export interface Receipt {
 }
 
 /** Answers when the server has erased and checked. */
-export function forgetEverything({ wire }: House): Promise<Receipt> {
+export function forgetEverything({ wire }: House): Promise<ErasureReceipt> {
   const init = { method: "POST", body: JSON.stringify({ confirm: "forget everything" }) };
-  return request<Receipt>(wire, "/v1/forget", init, ERASING_MS);
+  return request<ErasureReceipt>(wire, "/v1/forget", init, ERASING_MS);
 }

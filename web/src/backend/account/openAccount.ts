@@ -9,7 +9,7 @@ import { formOnDevice, needsRecovery, open, recover, type Records } from "../../
 import { Coded } from "../../core/errors.ts";
 import { eraseLeftover } from "./deletedTextErasure.ts";
 import { keeping } from "../sync/conflictLosers.ts";
-import { aloneAtLast, enter, type Tell } from "./accountLocks.ts";
+import { aloneAtLast, enter, type ReportOpening } from "./accountLocks.ts";
 
 interface Opened {
   records: Records;
@@ -18,7 +18,7 @@ interface Opened {
 }
 
 /** Null: the account was removed meanwhile. Throws `NEWER_FORM`: only a newer version of the app opens these rows. */
-export async function openRows(device: Device, userId: string, tell: Tell): Promise<Opened | null> {
+export async function openRows(device: Device, userId: string, tell: ReportOpening): Promise<Opened | null> {
   const openHere = async () => {
     const records: Records = await open(userId, (name) =>
       keeping(device, userId, name, () => records.collections[name]),

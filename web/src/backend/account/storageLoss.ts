@@ -5,7 +5,7 @@ import { isOnDevice } from "../../storage/accountDatabase.ts";
 import type { House } from "./accountContext.ts";
 
 /** `closed`: all of it is still there, and is opened again when the app is loaded anew. */
-export type Loss = "cleared" | "closed";
+export type StorageLoss = "cleared" | "closed";
 
 /** While a browser clears, it may still show what it is about to take, for seconds where much else is going on. */
 const LOOK_AFTER_MS = [1_000, 3_000, 10_000, 30_000];
@@ -16,7 +16,7 @@ const LOOK_MS = 5_000;
  * Tells when the app cannot go on with what it has open; what opens again by itself is no loss. `cleared` is the last
  * word. `closed` may become it: what is still there at the first look may be gone at the next.
  */
-export function watchTaken(house: House, listener: (loss: Loss) => void, isThere = isOnDevice): void {
+export function watchTaken(house: House, listener: (loss: StorageLoss) => void, isThere = isOnDevice): void {
   house.device.watchClosed(async () => {
     for (const after of LOOK_AFTER_MS) {
       await pause(after);
@@ -27,7 +27,10 @@ export function watchTaken(house: House, listener: (loss: Loss) => void, isThere
   });
 }
 
-async function look({ account, device, records }: House, isThere: typeof isOnDevice): Promise<Loss | null> {
+async function look(
+  { account, device, records }: House,
+  isThere: typeof isOnDevice,
+): Promise<StorageLoss | null> {
   if (records.closed) return null; // the app was left
   if (!(await isThere(account.userId).catch(() => true))) return "cleared"; // what is opened below may be made anew
   const find = () => device.accounts.get(account.userId);

@@ -7,27 +7,28 @@
 
 import { proxy, type ProxyMarked } from "comlink";
 import { distinctUntilChanged } from "rxjs";
-import type { KnownAccount, LostText } from "../../storage/deviceDatabase.ts";
+import type { DeviceAccount, ConflictLoser } from "../../storage/deviceDatabase.ts";
 import { WHOEVER } from "../../lib/http.ts";
-import { follow, type Stop } from "./proxySubscription.ts";
+import { proxySubscription, type Unsubscribe } from "./proxySubscription.ts";
 import { lazily } from "../../lib/lazy.ts";
+import { lazyApi } from "./lazyApi.ts";
 import type { Progress } from "../../core/documents/documentList.ts";
 import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import * as accounts from "../account/accounts.ts";
-import { Asking, type AssistantState, type Writing } from "../chat/answerQuestion.ts";
+import { AnswerService, type AssistantState, type AnswerDraft } from "../chat/answerQuestion.ts";
 import * as deletion from "../library/deletion.ts";
 import { borrow, chunks$, giveBack, include, offered } from "../library/documents.ts";
 import { Embedding, type ModelState } from "../library/embeddingModel.ts";
 import { addFact, changeFact } from "../memory/facts.ts";
-import type { Receipt } from "../account/forgetEverything.ts";
+import type { ErasureReceipt } from "../account/forgetEverything.ts";
 import type { House } from "../account/accountContext.ts";
 import { hasRoom, Leftovers } from "../account/deletedTextErasure.ts";
 import { loaded, unloaded$ } from "../loadModule.ts";
 import { dismissLost, restoreLost, watchLost, watchReplaced } from "../sync/conflictLosers.ts";
-import { Refused, type RefusedRow } from "../sync/rejectedRows.ts";
+import { RejectedRows, type RejectedRow } from "../sync/rejectedRows.ts";
 import { beginSession, changeSession, deleted$, known } from "../chat/sessions.ts";
-import { Syncing, type SyncSummary } from "../sync/syncCoordinator.ts";
-import { watchTaken, type Loss } from "../account/storageLoss.ts";
+import { SyncCoordinator, type SyncSummary } from "../sync/syncCoordinator.ts";
+import { watchTaken, type StorageLoss } from "../account/storageLoss.ts";
 import type { Task } from "../../core/documents/uploadTask.ts";
 import { Uploads } from "../uploads/uploadQueue.ts";
 
@@ -39,28 +40,30 @@ export interface State {
 }
 
 /** Everything that can be done with one account on this device. A method is a verb of services/. */
-export class Desk {
+export class AccountApi {
   readonly #house: House;
-  readonly #syncing: Syncing;
+  readonly #syncing: SyncCoordinator;
   readonly #embedding: Embedding;
-  readonly #asking: Asking;
+  readonly #asking: AnswerService;
   readonly #uploads: Uploads;
-  readonly #refused: Refused;
+  readonly #refused: RejectedRows;
   readonly #leftovers: Leftovers;
-  readonly #unwatch: Stop;
+  readonly #unwatch: Unsubscribe;
   readonly #searcher = lazily(async () => {
     const { Searcher } = await loaded(import("../library/documentSearch.ts"));
     return new Searcher(this.#house, this.#embedding);
   });
   readonly #finder = lazily(async () => {
-    const { Finder } = await loaded(import("../library/quickSearch.ts"));
-    return new Finder(this.#house.records);
+    const { QuickSearch } = await loaded(import("../library/quickSearch.ts"));
+    return new QuickSearch(this.#house.records);
   });
   /** The rest of what is remembered, and projects. */
-  readonly memory = lazily(async () => {
-    const { MemoryDesk } = await loaded(import("./memoryApi.ts"));
-    return proxy(new MemoryDesk(this.#house));
-  });
+  readonly memory = lazyApi(
+    lazily(async () => {
+      const { MemoryApi } = await loaded(import("./memoryApi.ts"));
+      return new MemoryApi(this.#house);
+    }),
+  );
   /** The projects of sessions that are no rows yet. */
   readonly #projects = new Map<string, string>();
   /** How many exports and imports are under way. */
@@ -68,11 +71,11 @@ export class Desk {
 
   constructor(house: House) {
     this.#house = house;
-    this.#syncing = new Syncing(house);
+    this.#syncing = new SyncCoordinator(house);
     this.#embedding = new Embedding(house);
     this.#uploads = new Uploads(house, this.#syncing, this.#embedding, (id) => this.#begin(id));
-    this.#asking = new Asking(house, this.#syncing, this.#searcher, this.#uploads);
-    this.#refused = new Refused(house);
+    this.#asking = new AnswerService(house, this.#syncing, this.#searcher, this.#uploads);
+    this.#refused = new RejectedRows(house);
     this.#leftovers = new Leftovers(house, this.#syncing);
     const { account, account$, device } = house;
     this.#unwatch = device.watchAccount(account.userId, (found) => account$.next(found));
@@ -86,12 +89,12 @@ export class Desk {
     void this.#uploads.resume().then(() => this.#asking.resume());
   }
 
-  account(): KnownAccount {
+  account(): DeviceAccount {
     return this.#house.account;
   }
 
   /** Nothing goes on here then: a tab with a newer version need not wait until this one is closed. */
-  watchTaken(listener: ((loss: Loss) => void) & ProxyMarked): void {
+  watchStorageLoss(listener: ((loss: StorageLoss) => void) & ProxyMarked): void {
     watchTaken(this.#house, (loss) => {
       this.#house.leave();
       listener(loss);
@@ -101,11 +104,11 @@ export class Desk {
   // -- what there is, now and whenever it changes -----------------------------------------------------------
 
   /** Rows of a collection that fit a Mango query, at once and again after every change. */
-  watch<Name extends keyof Collections>(
+  watchRows<Name extends keyof Collections>(
     name: Name,
     query: object,
     listener: ((rows: Collections[Name][]) => void) & ProxyMarked,
-  ): Stop & ProxyMarked {
+  ): Unsubscribe & ProxyMarked {
     const found = (this.#house.records.collections[name] as any).find(query);
     const subscription = found.$.subscribe((rows: any[]) => listener(rows.map((row) => row.toJSON())));
     return proxy(() => subscription.unsubscribe());
@@ -126,61 +129,62 @@ export class Desk {
   }
 
   /** The account, and again when another tier or limit, or that everything was forgotten, is heard of. */
-  watchAccount(listener: (account: KnownAccount) => void) {
-    const told = ({ tier, limits, forgottenAt }: KnownAccount) => JSON.stringify([tier, limits, forgottenAt]);
-    const same = (a: KnownAccount, b: KnownAccount) => told(a) === told(b);
-    return follow(this.#house.account$.pipe(distinctUntilChanged(same)), listener);
+  watchAccount(listener: (account: DeviceAccount) => void) {
+    const sharedFields = ({ tier, limits, forgottenAt }: DeviceAccount) =>
+      JSON.stringify([tier, limits, forgottenAt]);
+    const same = (a: DeviceAccount, b: DeviceAccount) => sharedFields(a) === sharedFields(b);
+    return proxySubscription(this.#house.account$.pipe(distinctUntilChanged(same)), listener);
   }
 
   watchSync(listener: (summary: SyncSummary) => void) {
-    return follow(this.#syncing.summary$, listener);
+    return proxySubscription(this.#syncing.summary$, listener);
   }
 
   watchModel(listener: (state: ModelState) => void) {
-    return follow(this.#embedding.state$, listener);
+    return proxySubscription(this.#embedding.state$, listener);
   }
 
   watchUploads(listener: (tasks: Task[]) => void) {
-    return follow(this.#uploads.tasks$, listener);
+    return proxySubscription(this.#uploads.tasks$, listener);
   }
 
   /** How far documents are that the server embeds, by their ids. */
   watchEmbedding(listener: (progress: Record<string, Progress>) => void) {
-    return follow(this.#syncing.embedding$, listener);
+    return proxySubscription(this.#syncing.embedding$, listener);
   }
 
   /** The text of a document as its chunks, and again when more of it comes. */
   watchChunks(documentId: string, listener: (chunks: VectorEmbeddingDoc["chunks"]) => void) {
-    return follow(chunks$(this.#house, documentId), listener);
+    return proxySubscription(chunks$(this.#house, documentId), listener);
   }
 
-  watchWriting(listener: (writing: Record<string, Writing>) => void) {
-    return follow(this.#asking.drawn$, listener);
+  watchAnswerDrafts(listener: (writing: Record<string, AnswerDraft>) => void) {
+    return proxySubscription(this.#asking.drawn$, listener);
   }
 
   watchAssistant(listener: (assistant: AssistantState) => void) {
-    return follow(this.#asking.assistant$, listener);
+    return proxySubscription(this.#asking.assistant$, listener);
   }
 
-  watchRefused(listener: (rows: RefusedRow[]) => void) {
-    return follow(this.#refused.rows$, listener);
+  watchRejectedRows(listener: (rows: RejectedRow[]) => void) {
+    return proxySubscription(this.#refused.rows$, listener);
   }
 
-  watchLost(listener: ((lost: LostText[]) => void) & ProxyMarked): Stop & ProxyMarked {
+  watchConflictLosers(listener: ((lost: ConflictLoser[]) => void) & ProxyMarked): Unsubscribe & ProxyMarked {
     return proxy(watchLost(this.#house, listener));
   }
 
   /** Each time that a part of this could not be loaded. */
-  watchUnloaded(listener: () => void) {
-    return follow(unloaded$, listener);
+  watchLoadErrors(listener: () => void) {
+    return proxySubscription(unloaded$, listener);
   }
 
   /** The ids of files that are no documents yet. */
-  watchFiles(listener: ((ids: string[]) => void) & ProxyMarked): Stop & ProxyMarked {
+  watchFiles(listener: ((ids: string[]) => void) & ProxyMarked): Unsubscribe & ProxyMarked {
     return proxy(this.#house.device.watchFiles(this.#house.account.userId, listener));
   }
 
-  async find(query: string) {
+  async quickSearch(query: string) {
     return (await this.#finder()).find(query);
   }
 
@@ -191,15 +195,15 @@ export class Desk {
     return this.#asking.ask(sessionId, message);
   }
 
-  answerAgain(episodeId: string, message?: string) {
+  regenerateAnswer(episodeId: string, message?: string) {
     return this.#asking.again(episodeId, message);
   }
 
-  stop(episodeId: string) {
+  stopAnswer(episodeId: string) {
     this.#asking.stop(episodeId);
   }
 
-  answerNow(episodeId: string) {
+  answerWithoutWaiting(episodeId: string) {
     this.#asking.answerNow(episodeId);
   }
 
@@ -208,12 +212,12 @@ export class Desk {
     return this.#carrying > 0 || Object.keys(this.#asking.writing$.value).length > 0;
   }
 
-  told(episodeId: string) {
+  promptSummary(episodeId: string) {
     return this.#asking.told(episodeId);
   }
 
   /** What an assistant would be told before a question; null: it is gone, or the model is not here that counts. */
-  async wouldBeTold(episodeId: string) {
+  async previewPrompt(episodeId: string) {
     const [{ context }, searcher] = await Promise.all([
       loaded(import("../chat/prompt_context.ts")),
       this.#searcher(),
@@ -222,16 +226,16 @@ export class Desk {
   }
 
   /** Documents of the pool that a message names and the session does not see, best first. */
-  named(message: string, sessionId: string): Promise<DocumentDoc[]> {
+  mentionedDocuments(message: string, sessionId: string): Promise<DocumentDoc[]> {
     return offered(this.#house, message, sessionId);
   }
 
-  askLater(episodeId: string, wanted: boolean) {
+  deferQuestion(episodeId: string, wanted: boolean) {
     return this.#asking.later(episodeId, wanted);
   }
 
   /** It is open. `projectId`: where it belongs from its first message on, if it is none yet. */
-  prepare(sessionId: string, projectId?: string | null) {
+  prepareSearch(sessionId: string, projectId?: string | null) {
     if (projectId) this.#projects.set(sessionId, projectId);
     return this.#searcher().then((searcher) => searcher.prepare(sessionId));
   }
@@ -245,13 +249,13 @@ export class Desk {
   }
 
   /** Those of these ids that are conversations here, and whether they are deleted. */
-  knownSessions(ids: string[]) {
+  sessionStates(ids: string[]) {
     return known(this.#house, ids);
   }
 
   /** Of each conversation that is deleted on this device, and each fact that is anywhere, its id. */
   watchDeleted(listener: (id: string) => void) {
-    return follow(deleted$(this.#house), listener);
+    return proxySubscription(deleted$(this.#house), listener);
   }
 
   deleteSession(id: string) {
@@ -268,7 +272,7 @@ export class Desk {
     return this.#uploads.cancel(id);
   }
 
-  uploadAgain(id: string) {
+  retryUpload(id: string) {
     return this.#uploads.again(id);
   }
 
@@ -276,11 +280,11 @@ export class Desk {
     return this.#uploads.cancelWaiting();
   }
 
-  uploadAllAgain() {
+  retryAllUploads() {
     return this.#uploads.allAgain();
   }
 
-  clearUploads() {
+  clearFinishedUploads() {
     this.#uploads.clear();
   }
 
@@ -294,11 +298,11 @@ export class Desk {
     await borrow(this.#house, documentId, sessionId);
   }
 
-  include(documentId: string, sessionId: string) {
+  includeDocument(documentId: string, sessionId: string) {
     return include(this.#house, documentId, sessionId);
   }
 
-  giveBack(documentId: string, sessionId: string) {
+  returnDocument(documentId: string, sessionId: string) {
     return giveBack(this.#house, documentId, sessionId);
   }
 
@@ -331,7 +335,7 @@ export class Desk {
   // -- this device ------------------------------------------------------------------------------------------
 
   /** Fetches the model, unless it is here; what has arrived of it is kept. */
-  loadModel() {
+  downloadModel() {
     void this.#embedding.fetch();
   }
 
@@ -339,24 +343,24 @@ export class Desk {
     this.#syncing.again();
   }
 
-  tryRefusedAgain(row?: Pick<RefusedRow, "collection" | "id">) {
+  retryRejectedRows(row?: Pick<RejectedRow, "collection" | "id">) {
     return row ? this.#refused.tryAgain(row) : this.#refused.tryAllAgain();
   }
 
-  restoreLost(id: string) {
+  restoreConflictLoser(id: string) {
     return restoreLost(this.#house, id);
   }
 
-  dismissLost(id: string) {
+  dismissConflictLoser(id: string) {
     return dismissLost(this.#house, id);
   }
 
   /** Everything of this account as a ZIP. Loaded when it is wanted, as few want it. */
-  takeOut(): Promise<Blob> {
+  exportAccount(): Promise<Blob> {
     return this.#carry(async () => (await loaded(import("../export/exportAccount.ts"))).takeOut(this.#house));
   }
 
-  bringIn(zip: Blob) {
+  importAccount(zip: Blob) {
     return this.#carry(async () =>
       (await loaded(import("../export/importAccount.ts"))).bringIn(this.#house, zip),
     );
@@ -392,12 +396,12 @@ export class Desk {
   }
 
   /** On the server, which answers when it has erased and checked. `wipe` comes next. */
-  async forgetEverything(): Promise<Receipt> {
+  async forgetEverything(): Promise<ErasureReceipt> {
     return (await loaded(import("../account/forgetEverything.ts"))).forgetEverything(this.#house);
   }
 
   /** Since when deleted text has been on the disk, and whether there is room to erase it; null: there is none. */
-  async leftover(): Promise<{ since: string; hasRoom: boolean } | null> {
+  async deletedTextStatus(): Promise<{ since: string; hasRoom: boolean } | null> {
     const { leftover } = this.#house.account;
     return leftover ? { since: leftover.since, hasRoom: await hasRoom() } : null;
   }
@@ -411,7 +415,7 @@ export class Desk {
   }
 
   /** The same, and takes the account from this device. */
-  async wipe(): Promise<void> {
+  async removeFromDevice(): Promise<void> {
     await this.close();
     await accounts.wipe(this.#house.device, this.#house.account.userId);
   }

@@ -1,6 +1,6 @@
 /** What can be done with projects and with what is remembered: the part of the desk that is loaded when it is wanted. */
 
-import { follow } from "./proxySubscription.ts";
+import { proxySubscription } from "./proxySubscription.ts";
 import type { Observation, Wanted } from "../../core/agents/observations.ts";
 import { noteEntity } from "../memory/entities.ts";
 import type { House } from "../account/accountContext.ts";
@@ -13,17 +13,17 @@ import {
   observations,
   pinObservation,
 } from "../memory/observations.ts";
-import { Overviews, type Overview } from "../memory/projectOverviews.ts";
+import { OverviewService, type OverviewState } from "../memory/projectOverviews.ts";
 import { addProject, changeProject, moveSession } from "../memory/projects.ts";
-import { timeline, type Where } from "../memory/timeline.ts";
+import { timeline, type MemoryPlace } from "../memory/timeline.ts";
 
-export class MemoryDesk {
+export class MemoryApi {
   readonly #house: House;
-  readonly #overviews: Overviews;
+  readonly #overviews: OverviewService;
 
   constructor(house: House) {
     this.#house = house;
-    this.#overviews = new Overviews(house);
+    this.#overviews = new OverviewService(house);
   }
 
   // -- projects ---------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ export class MemoryDesk {
     return moveSession(this.#house, id, projectId);
   }
 
-  writeOverview(projectId: string) {
+  generateOverview(projectId: string) {
     return this.#overviews.write(projectId);
   }
 
@@ -48,8 +48,8 @@ export class MemoryDesk {
     this.#overviews.stop(projectId);
   }
 
-  watchOverviews(listener: (overviews: Record<string, Overview>) => void) {
-    return follow(this.#overviews.state$, listener);
+  watchOverviews(listener: (overviews: Record<string, OverviewState>) => void) {
+    return proxySubscription(this.#overviews.state$, listener);
   }
 
   // -- what is remembered -----------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ export class MemoryDesk {
     return addMemory(this.#house, text, projectId);
   }
 
-  rewordMemory(id: string, text: string) {
+  editMemory(id: string, text: string) {
     return rewordMemory(this.#house, id, text);
   }
 
@@ -66,7 +66,7 @@ export class MemoryDesk {
     return pinMemory(this.#house, id, pinned);
   }
 
-  chooseEarlier(id: string) {
+  restoreMemoryVersion(id: string) {
     return chooseEarlier(this.#house, id);
   }
 
@@ -74,25 +74,25 @@ export class MemoryDesk {
     return deleteMemory(this.#house, id);
   }
 
-  noteEntity(id: string, notes: string) {
+  editEntityNotes(id: string, notes: string) {
     return noteEntity(this.#house, id, notes);
   }
 
-  timeline(query: string, where: Where, most: number) {
+  searchTimeline(query: string, where: MemoryPlace, most: number) {
     return timeline(this.#house, query, where, most);
   }
 
   // -- what agents did --------------------------------------------------------------------------------------
 
-  agentProjects() {
+  listAgentProjects() {
     return agentProjects(this.#house);
   }
 
-  agentWork(projectId: string) {
+  agentActivity(projectId: string) {
     return agentWork(this.#house, projectId);
   }
 
-  observations(projectId: string, wanted: Wanted, cursor: string | null) {
+  listObservations(projectId: string, wanted: Wanted, cursor: string | null) {
     return observations(this.#house, projectId, wanted, cursor);
   }
 
@@ -106,7 +106,7 @@ export class MemoryDesk {
 
   // -- behind the answers -----------------------------------------------------------------------------------
 
-  jobs() {
+  listJobs() {
     return jobs(this.#house);
   }
 

@@ -3,9 +3,12 @@
 import { proxy, type ProxyMarked } from "comlink";
 import type { Observable } from "rxjs";
 
-export type Stop = () => void;
+export type Unsubscribe = () => void;
 
-export function follow<T>(values: Observable<T>, listener: (value: T) => void): Stop & ProxyMarked {
+export function proxySubscription<T>(
+  values: Observable<T>,
+  listener: (value: T) => void,
+): Unsubscribe & ProxyMarked {
   const subscription = values.subscribe((value) => listener(value));
   return proxy(() => subscription.unsubscribe());
 }

@@ -15,33 +15,33 @@ import { written } from "../../core/chat/storedSentences.ts";
 import { lacking, type Task } from "../../core/documents/uploadTask.ts";
 import { countUse } from "../library/documents.ts";
 import { aborted, arrived, type Arrivals } from "../uploads/waitForUploads.ts";
-import { answer, assistant, type Assistant, type Told } from "./assistantClient.ts";
+import { answer, assistant, type Assistant, type PromptSummary } from "./assistantClient.ts";
 import { begun, now, type House } from "../account/accountContext.ts";
 import { Later } from "./deferredQuestions.ts";
 import { loaded } from "../loadModule.ts";
 import { isForNow, patiently } from "../../lib/backoff/retryWhileBusy.ts";
 import type { Searcher } from "../library/documentSearch.ts";
-import type { Syncing } from "../sync/syncCoordinator.ts";
+import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { Unanswered } from "./unansweredQuestions.ts";
 
 /** The answer that is being written, ahead of its row. */
-export interface Writing {
+export interface AnswerDraft {
   episodeId: string;
   aiResponse: string;
   citations: Citation[];
-  told: Told | null;
+  promptSummary: PromptSummary | null;
   /** Names of files that it waits for. */
-  awaits: string[];
+  pendingFiles: string[];
   /** After so many seconds the assistant is asked again, which takes no question now; 0: it is not waited for. */
-  waitsS: number;
+  retryInS: number;
 }
 
 export interface AssistantState {
-  known: Assistant | null;
+  assistant: Assistant | null;
   /** Ids of turns. */
-  later: string[];
+  deferred: string[];
   /** Turns that keep the answer they had, since the new one came to less; why, where the server said it. */
-  kept: Record<string, string>;
+  keptAnswers: Record<string, string>;
 }
 
 const SAVE_EVERY_MS = 2_000;
@@ -65,28 +65,32 @@ const BOTH_ENDS = { leading: true, trailing: true };
 
 type Answered = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
 
-export class Asking {
+export class AnswerService {
   /** What is being written in this tab, by the id of its turn. */
-  readonly writing$ = new BehaviorSubject<Record<string, Writing>>({});
+  readonly writing$ = new BehaviorSubject<Record<string, AnswerDraft>>({});
   /** The same, as often as it is drawn. */
   readonly drawn$ = this.writing$.pipe(throttleTime(DRAW_MS, asyncScheduler, BOTH_ENDS));
   readonly #house: House;
-  readonly #syncing: Syncing;
+  readonly #syncing: SyncCoordinator;
   readonly #searcher: () => Promise<Searcher>;
   readonly #arrivals: Arrivals;
   /** Whether there is an assistant, as far as this device knows, and which turns wait for it. */
-  readonly assistant$ = new BehaviorSubject<AssistantState>({ known: null, later: [], kept: {} });
+  readonly assistant$ = new BehaviorSubject<AssistantState>({
+    assistant: null,
+    deferred: [],
+    keptAnswers: {},
+  });
   /** Those that are under way, or wait for the one before them to end. */
   readonly #answers = new Map<string, Under>();
   #saving: Promise<boolean> = Promise.resolve(true);
   /** The documents of each answer here that have been counted as used. */
   readonly #used = new Map<string, Set<string>>();
   /** What went into the last prompts. */
-  readonly #told = new Map<string, Told>();
+  readonly #told = new Map<string, PromptSummary>();
   readonly #unanswered: Unanswered;
   readonly #later: Later;
 
-  constructor(house: House, syncing: Syncing, searcher: () => Promise<Searcher>, arrivals: Arrivals) {
+  constructor(house: House, syncing: SyncCoordinator, searcher: () => Promise<Searcher>, arrivals: Arrivals) {
     this.#house = house;
     this.#syncing = syncing;
     this.#searcher = searcher;
@@ -107,8 +111,8 @@ export class Asking {
       )
       .subscribe((kind) => void (kind === "live" ? this.#later.ask() : this.#look()));
     house.records.episodes.$.subscribe(({ documentId }) => {
-      const { [documentId]: why, ...kept } = this.assistant$.value.kept;
-      if (why !== undefined) this.#tell({ kept }); // another answer came, here or elsewhere
+      const { [documentId]: why, ...kept } = this.assistant$.value.keptAnswers;
+      if (why !== undefined) this.#tell({ keptAnswers: kept }); // another answer came, here or elsewhere
     });
     house.forgotten$.subscribe(() => {
       this.#told.clear();
@@ -162,7 +166,7 @@ export class Asking {
   }
 
   /** What went into the prompt of a turn that was answered since the app was opened. */
-  told(episodeId: string): Told | null {
+  told(episodeId: string): PromptSummary | null {
     return this.#told.get(episodeId) ?? null;
   }
 
@@ -183,7 +187,7 @@ export class Asking {
   async #look(): Promise<void> {
     const { account, device } = this.#house;
     const known = (await device.accounts.get(account.userId))?.assistant ?? null;
-    this.#tell({ known, later: await this.#later.ids() });
+    this.#tell({ assistant: known, deferred: await this.#later.ids() });
   }
 
   #tell(change: Partial<AssistantState>): void {
@@ -250,14 +254,14 @@ export class Asking {
   async #end(episodeId: string, answered: Answered): Promise<void> {
     if ((await this.#save(episodeId, answered)) || answered.status === "stopped") return;
     const why = answered.model ? "" : answered.aiResponse;
-    this.#tell({ kept: { ...this.assistant$.value.kept, [episodeId]: why } });
+    this.#tell({ keptAnswers: { ...this.assistant$.value.keptAnswers, [episodeId]: why } });
   }
 
   /** When the files are here that the conversation is taking in; of those that do not come, or not yet, it speaks. */
   async #withFiles(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answered> {
     const missing = await this.#missing(row, enough);
     signal.throwIfAborted();
-    this.#draw(row.id, { awaits: [] });
+    this.#draw(row.id, { pendingFiles: [] });
     const answered = await this.#answered(row, signal);
     const said = [answered.aiResponse, ...lacking(missing)];
     return { ...answered, aiResponse: said.filter(Boolean).join("\n\n") };
@@ -266,7 +270,7 @@ export class Asking {
   async #missing({ id, sessionId }: EpisodeDoc, enough: AbortSignal): Promise<Task[]> {
     if (!this.#house.account.limits.searchesDocuments) return [];
     const alive = setInterval(() => void this.#touch(id), ALIVE_MS);
-    const tell = (awaits: string[]) => this.#draw(id, { awaits });
+    const tell = (awaits: string[]) => this.#draw(id, { pendingFiles: awaits });
     try {
       return await arrived(this.#house, this.#arrivals, sessionId, tell, enough);
     } finally {
@@ -310,7 +314,7 @@ export class Asking {
   async #byAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
     await this.#syncing.sent(SENT_MS); // the server tells the assistant what it has of this session
     let saved = performance.now();
-    const write = (change: Partial<Writing>) => {
+    const write = (change: Partial<AnswerDraft>) => {
       if (signal.aborted) return;
       this.#draw(row.id, change);
       if (performance.now() - saved < SAVE_EVERY_MS) return;
@@ -319,16 +323,16 @@ export class Asking {
     };
     const question = { query: row.userMessage, sessionId: row.sessionId, episodeId: row.id };
     const listener = {
-      context: (told: Told) => {
+      context: (told: PromptSummary) => {
         this.#remember(row.id, told);
-        write({ told, citations: told.citations.map(cited) });
+        write({ promptSummary: told, citations: told.citations.map(cited) });
       },
       delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
       restart: () => write({ aiResponse: "" }),
     };
     const asked = () => answer(this.#house.wire, question, listener, signal);
     // Not saved: a question that nothing has come of is asked again when the app is opened anew.
-    const waits = (waitsS: number) => signal.aborted || this.#draw(row.id, { waitsS });
+    const waits = (waitsS: number) => signal.aborted || this.#draw(row.id, { retryInS: waitsS });
     const ending = await patiently(asked, signal, waits);
     const written = this.#written(row.id);
     if (ending === "whole") return { ...written, status: "done" };
@@ -361,7 +365,7 @@ export class Asking {
     }
   }
 
-  #remember(episodeId: string, told: Told): void {
+  #remember(episodeId: string, told: PromptSummary): void {
     this.#told.set(episodeId, told);
     const [oldest] = this.#told.keys();
     if (this.#told.size > TOLD_MAX && oldest !== undefined) this.#told.delete(oldest);
@@ -376,18 +380,25 @@ export class Asking {
     await countUse(this.#house, first).catch(console.error); // the answer matters more
   }
 
-  #draw(episodeId: string, change: Partial<Writing>): void {
+  #draw(episodeId: string, change: Partial<AnswerDraft>): void {
     const writing = { ...this.#writing(episodeId), ...change };
     this.writing$.next({ ...this.writing$.value, [episodeId]: writing });
   }
 
-  #writing(episodeId: string): Writing {
-    const begun = { episodeId, aiResponse: "", citations: [], told: null, awaits: [], waitsS: 0 };
+  #writing(episodeId: string): AnswerDraft {
+    const begun = {
+      episodeId,
+      aiResponse: "",
+      citations: [],
+      promptSummary: null,
+      pendingFiles: [],
+      retryInS: 0,
+    };
     return this.writing$.value[episodeId] ?? begun;
   }
 
   #written(episodeId: string): Omit<Answered, "status"> {
-    const { aiResponse, citations, told } = this.#writing(episodeId);
+    const { aiResponse, citations, promptSummary: told } = this.#writing(episodeId);
     return { aiResponse, citations, ...(told?.model ? { model: told.model } : {}) };
   }
 
@@ -405,6 +416,6 @@ export class Asking {
   }
 }
 
-function cited(told: Told["citations"][number]): Citation {
+function cited(told: PromptSummary["citations"][number]): Citation {
   return citation({ ...told, page: told.page ?? null });
 }

@@ -19,7 +19,7 @@ interface Question {
 }
 
 /** What went into the prompt. */
-export interface Told {
+export interface PromptSummary {
   citations: {
     documentId: string;
     filename: string;
@@ -44,7 +44,7 @@ export interface Told {
 const CUT = ["length", "content_filter"];
 
 interface AnswerListener {
-  context(told: Told): void;
+  context(told: PromptSummary): void;
   delta(text: string): void;
   /** The text so far was the model's reasoning. */
   restart(): void;
@@ -96,7 +96,7 @@ async function read(
       heard();
       for (const { event, data } of events.feed(read.value)) {
         const given = JSON.parse(data);
-        if (event === "context") listener.context(given as Told);
+        if (event === "context") listener.context(given as PromptSummary);
         else if (event === "delta") listener.delta((given as { text: string }).text);
         else if (event === "restart") listener.restart();
         else if (event === "failed") return "broken";

@@ -19,7 +19,7 @@ const PASSAGES = 50;
 const TURNS = 200;
 const RECALLED = 50;
 
-export type Made = Pick<Prompt, "prompt" | "tokens" | "budget" | "dropped">;
+export type PromptPreview = Pick<Prompt, "prompt" | "tokens" | "budget" | "dropped">;
 
 /** Null: the turn is gone, or the model is not here that counts, or not any more. */
 export async function context(
@@ -27,7 +27,7 @@ export async function context(
   embedding: Embedding,
   searcher: Searcher,
   episodeId: string,
-): Promise<Made | null> {
+): Promise<PromptPreview | null> {
   const asked = (await house.records.episodes.findOne(episodeId).exec())?.toJSON() as EpisodeDoc | undefined;
   const session = asked && (await house.records.sessions.findOne(asked.sessionId).exec());
   const embedder = session && (await embedding.ifHere());

@@ -24,7 +24,7 @@ import { isAway } from "../../core/sync/syncStatus.ts";
 import type { Manifest } from "../../core/schema/modelManifest.ts";
 import { retryMs } from "../../lib/backoff/retryDelay.ts";
 import type { House } from "../account/accountContext.ts";
-import type { Syncing } from "../sync/syncCoordinator.ts";
+import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 
 export type ModelState =
   | { kind: "unknown" } // the server was never asked
@@ -79,7 +79,7 @@ export class Embedding {
   }
 
   /** From now on the model is on this device, if it can be had, and runs soon after the server is away. */
-  start({ summary$, isAway$, back$ }: Pick<Syncing, "summary$" | "isAway$" | "back$">): void {
+  start({ summary$, isAway$, back$ }: Pick<SyncCoordinator, "summary$" | "isAway$" | "back$">): void {
     const kind$ = summary$.pipe(
       map(({ kind }) => kind),
       distinctUntilChanged(),

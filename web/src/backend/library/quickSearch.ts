@@ -4,7 +4,7 @@ import type { RxCollection } from "rxdb/plugins/core";
 import { folded, wordsOf } from "../../core/text/wordMatch.ts";
 import type { Records } from "../../storage/accountDatabase.ts";
 
-export interface Hit {
+export interface QuickSearchHit {
   kind: "session" | "document" | "project" | "fact" | "memory";
   id: string;
   title: string;
@@ -12,13 +12,13 @@ export interface Hit {
 }
 
 /** What can be found, and the words of it as they are compared. */
-interface Entry extends Hit {
+interface Entry extends QuickSearchHit {
   text: string;
 }
 
 const MOST = 6; // of each kind
 
-export class Finder {
+export class QuickSearch {
   readonly #kinds: Kind[];
 
   constructor({ sessions, documents, projects, facts, memories }: Records) {
@@ -35,7 +35,7 @@ export class Finder {
   }
 
   /** Newest first; with no words to look for, the newest of each kind. */
-  async find(query: string): Promise<Hit[]> {
+  async find(query: string): Promise<QuickSearchHit[]> {
     const words = wordsOf(query);
     const found = await Promise.all(this.#kinds.map((kind) => kind.entries()));
     return found.flatMap((entries) =>
@@ -52,7 +52,7 @@ class Kind {
   readonly #read: () => Promise<Entry[]>;
   #entries: Promise<Entry[]> | undefined;
 
-  constructor(collection: RxCollection, hitOf: (row: any) => Hit) {
+  constructor(collection: RxCollection, hitOf: (row: any) => QuickSearchHit) {
     this.#read = async () => {
       const rows = await collection.find({ sort: [{ updatedAt: "desc" }] }).exec();
       return rows.map(hitOf).map((hit) => ({ ...hit, text: folded(`${hit.title} ${hit.detail}`) }));

@@ -24,13 +24,13 @@ export interface AgentSession {
 }
 
 /** `next`: how to go on; null at the end. */
-export interface Observations {
+export interface ObservationPage {
   observations: Observation[];
   next: string | null;
 }
 
 /** A project, what agents did in it, and their sessions. */
-export interface AgentWork {
+export interface AgentActivity {
   observations: number;
   notice: string | null;
   sessions: AgentSession[];
@@ -50,7 +50,7 @@ export async function agentProjects({ wire }: House): Promise<AgentProject[]> {
   return projects;
 }
 
-export async function agentWork({ wire }: House, projectId: string): Promise<AgentWork> {
+export async function agentWork({ wire }: House, projectId: string): Promise<AgentActivity> {
   const project = encodeURIComponent(projectId);
   const [{ projects }, { sessions }] = await Promise.all([
     request<{ projects: AgentProject[] }>(wire, `/v1/agents/projects?project=${project}`).catch(
@@ -69,10 +69,10 @@ export async function observations(
   projectId: string,
   wanted: Wanted,
   cursor: string | null,
-): Promise<Observations> {
+): Promise<ObservationPage> {
   if (!wanted.words) {
     const path = listAddress(projectId, wanted, PAGE, cursor);
-    return request<Observations>(wire, path, {}, TIMEOUT_MS).catch(
+    return request<ObservationPage>(wire, path, {}, TIMEOUT_MS).catch(
       unlessUnknown({ observations: [], next: null }),
     );
   }

@@ -5,14 +5,15 @@ import { request } from "../../lib/http.ts";
 import type { House } from "../account/accountContext.ts";
 
 /** `name` and `message` are those of the error. */
-export type Overview = { kind: "writing"; since: string } | { kind: "failed"; name: string; message: string };
+export type OverviewState =
+  { kind: "writing"; since: string } | { kind: "failed"; name: string; message: string };
 
 /** The server is silent while the model reads and writes. */
 const WRITING_MS = 600_000;
 
-export class Overviews {
+export class OverviewService {
   /** By project, while one is written or after it failed. What was written comes as a row, as on every device. */
-  readonly state$ = new BehaviorSubject<Record<string, Overview>>({});
+  readonly state$ = new BehaviorSubject<Record<string, OverviewState>>({});
   readonly #house: House;
   readonly #stops = new Map<string, AbortController>();
 
@@ -42,7 +43,7 @@ export class Overviews {
     this.#stops.get(projectId)?.abort();
   }
 
-  #tell(projectId: string, overview?: Overview): void {
+  #tell(projectId: string, overview?: OverviewState): void {
     const { [projectId]: _, ...others } = this.state$.value;
     this.state$.next(overview ? { ...others, [projectId]: overview } : others);
   }

@@ -6,9 +6,9 @@ import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import type { House } from "../account/accountContext.ts";
 
 /** Those of a project, with null those in none, with "*" all. */
-export type Where = string | null;
+export type MemoryPlace = string | null;
 
-export interface Said {
+export interface TimelineTurn {
   id: string;
   sessionId: string;
   createdAt: string;
@@ -18,7 +18,7 @@ export interface Said {
 }
 
 export interface Timeline {
-  turns: Said[];
+  turns: TimelineTurn[];
   /** There may be more. */
   more: boolean;
   /** Found by the server, by meaning too; or on this device, by words alone. */
@@ -33,14 +33,19 @@ const FOUND_MOST = 50;
 const TIMEOUT_MS = 5_000;
 
 /** Without words the newest; with words those that fit, the best first when the server has found them. */
-export async function timeline(house: House, query: string, where: Where, most: number): Promise<Timeline> {
+export async function timeline(
+  house: House,
+  query: string,
+  where: MemoryPlace,
+  most: number,
+): Promise<Timeline> {
   if (!query.trim()) return here(house, query, where, most);
   const found = await there(house, query, where).catch(() => undefined);
   return found ?? here(house, query, where, most);
 }
 
 /** Undefined: there is no way to ask for it. */
-async function there(house: House, query: string, where: Where): Promise<Timeline | undefined> {
+async function there(house: House, query: string, where: MemoryPlace): Promise<Timeline | undefined> {
   const scope = await scopeOf(house, where);
   if (!scope) return undefined;
   const asked = new URLSearchParams({ q: query, limit: String(FOUND_MOST), ...scope });
@@ -59,7 +64,7 @@ async function there(house: House, query: string, where: Where): Promise<Timelin
 }
 
 /** The pool has no name: any session that is in it sees it. */
-async function scopeOf({ records }: House, where: Where): Promise<Record<string, string> | undefined> {
+async function scopeOf({ records }: House, where: MemoryPlace): Promise<Record<string, string> | undefined> {
   if (where !== null) return { project: where };
   const [pooled] = await records.sessions
     .find({ selector: { projectId: { $exists: false } }, limit: 1 })
@@ -67,7 +72,7 @@ async function scopeOf({ records }: House, where: Where): Promise<Record<string,
   return pooled && { sessionId: pooled.id };
 }
 
-async function here({ records }: House, query: string, where: Where, most: number): Promise<Timeline> {
+async function here({ records }: House, query: string, where: MemoryPlace, most: number): Promise<Timeline> {
   const selector = where === "*" ? {} : { projectId: where ?? { $exists: false } };
   const sessions = new Set((await records.sessions.find({ selector } as object).exec()).map(({ id }) => id));
   const fits = matcher(query);
@@ -79,6 +84,6 @@ async function here({ records }: House, query: string, where: Where, most: numbe
   return { turns: found.slice(0, most).map(said), more: found.length > most, by: "device" };
 }
 
-function said({ id, sessionId, createdAt, userMessage, aiResponse }: EpisodeDoc): Said {
+function said({ id, sessionId, createdAt, userMessage, aiResponse }: EpisodeDoc): TimelineTurn {
   return { id, sessionId, createdAt, question: userMessage, text: aiResponse };
 }

@@ -1,7 +1,7 @@
 /** Words of this device that gave way to another device's change or delete: kept here until their owner has seen them. */
 
 import type { RxCollection, RxConflictHandler, RxDocument } from "rxdb/plugins/core";
-import type { Device, LostText } from "../../storage/deviceDatabase.ts";
+import type { Device, ConflictLoser } from "../../storage/deviceDatabase.ts";
 import { edit } from "../../storage/editRow.ts";
 import { isBuried } from "../../storage/tombstoneRows.ts";
 import { telling, type Conflict } from "./conflictHandler.ts";
@@ -109,6 +109,6 @@ export async function dismissLost(house: House, id: string): Promise<void> {
   await house.device.lost.delete(id);
 }
 
-export function watchLost({ device, account }: House, listener: (lost: LostText[]) => void): () => void {
+export function watchLost({ device, account }: House, listener: (lost: ConflictLoser[]) => void): () => void {
   return device.watchLost(account.userId, listener);
 }

@@ -18,7 +18,7 @@ import { childIds, type House } from "../account/accountContext.ts";
 type Name = keyof Collections;
 type Row = Record<string, any>;
 
-export interface RefusedRow {
+export interface RejectedRow {
   collection: Name;
   /** Of the row; of a document's text: the document's. */
   id: string;
@@ -37,10 +37,10 @@ function sentAgain({ syncError, ...row }: Row, at: string): Row {
   return syncError ? { ...row, updatedAt: at } : row;
 }
 
-export class Refused {
-  readonly rows$ = new BehaviorSubject<RefusedRow[]>([]);
+export class RejectedRows {
+  readonly rows$ = new BehaviorSubject<RejectedRow[]>([]);
   readonly #house: House;
-  readonly #found = new Map<string, RefusedRow>();
+  readonly #found = new Map<string, RejectedRow>();
   readonly #changed = new Subject<void>();
 
   constructor(house: House) {
@@ -53,7 +53,7 @@ export class Refused {
   }
 
   /** An edit of now without the mark, so that it goes up again; what "forget everything" came before begins anew. */
-  async tryAgain({ collection, id }: Pick<RefusedRow, "collection" | "id">): Promise<void> {
+  async tryAgain({ collection, id }: Pick<RejectedRow, "collection" | "id">): Promise<void> {
     const selector = collection === "vectorEmbeddings" ? { id: childIds(id) } : { id };
     const rows = await this.#collection(collection).find({ selector }).exec();
     const at = this.#house.madeAt();
@@ -116,14 +116,15 @@ export class Refused {
 
   /** A document's text is many rows, and one in the list, under the document's name. */
   async #tell(): Promise<void> {
-    const listed = new Map<string, RefusedRow>();
+    const listed = new Map<string, RejectedRow>();
     for (const row of this.#found.values()) listed.set(`${row.collection}/${row.id}`, row);
     for (const row of listed.values()) {
       if (row.collection !== "vectorEmbeddings") continue;
       const document = await this.#house.records.documents.findOne(row.id).exec();
       row.name = document?.filename ?? "";
     }
-    const newer = (a: RefusedRow, b: RefusedRow) => compare(b.at, a.at) || compare(b.createdAt, a.createdAt);
+    const newer = (a: RejectedRow, b: RejectedRow) =>
+      compare(b.at, a.at) || compare(b.createdAt, a.createdAt);
     this.rows$.next([...listed.values()].sort(newer)); // those of one push were refused at one time
   }
 }

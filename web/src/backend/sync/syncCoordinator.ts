@@ -50,7 +50,7 @@ const ANSWER_MS = 500;
 const LOOK_MS = 50;
 const UNKNOWN: SyncSummary = { kind: "starting", waiting: 0, waitingOf: {}, syncedAt: null };
 
-export class Syncing {
+export class SyncCoordinator {
   readonly summary$ = new BehaviorSubject<SyncSummary>(UNKNOWN);
   /** How far the server is with the documents that it embeds, by their ids, as it was last heard of. */
   readonly embedding$ = new BehaviorSubject<Record<string, Progress>>({});

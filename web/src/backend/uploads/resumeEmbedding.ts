@@ -9,7 +9,7 @@ import { embedDocument, leftToEmbed, type Outcome } from "./embedDocument.ts";
 import type { Embedding } from "../library/embeddingModel.ts";
 import type { Holds } from "./fileLocks.ts";
 import { now, type House } from "../account/accountContext.ts";
-import type { Syncing } from "../sync/syncCoordinator.ts";
+import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import type { Tasks } from "./uploadTasks.ts";
 
 /** Refusals come a batch at a time. */
@@ -17,14 +17,14 @@ const SETTLE_MS = 500;
 
 export class Finishing {
   readonly #house: House;
-  readonly #syncing: Syncing;
+  readonly #syncing: SyncCoordinator;
   readonly #embedding: Embedding;
   readonly #tasks: Tasks;
   readonly #holds: Holds;
   readonly #stops = new Map<string, AbortController>();
   #queue: Promise<void> = Promise.resolve();
 
-  constructor(house: House, syncing: Syncing, embedding: Embedding, tasks: Tasks, holds: Holds) {
+  constructor(house: House, syncing: SyncCoordinator, embedding: Embedding, tasks: Tasks, holds: Holds) {
     this.#house = house;
     this.#syncing = syncing;
     this.#embedding = embedding;

@@ -21,7 +21,7 @@ import type { House } from "../account/accountContext.ts";
 import { loaded } from "../loadModule.ts";
 import { Retries } from "../../lib/backoff/retrySchedule.ts";
 import { send } from "./sendFile.ts";
-import type { Syncing } from "../sync/syncCoordinator.ts";
+import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { Tasks } from "./uploadTasks.ts";
 
 /** Whoever begins now has what a page left that was closed before, unless another tab has it. */
@@ -37,7 +37,7 @@ export class Uploads {
   readonly #tasks = new Tasks();
   readonly tasks$ = this.#tasks.list$;
   readonly #house: House;
-  readonly #syncing: Syncing;
+  readonly #syncing: SyncCoordinator;
   readonly #embedding: Embedding;
   readonly #finishing: Finishing;
   readonly #begin: (sessionId: string) => Promise<unknown>;
@@ -55,7 +55,7 @@ export class Uploads {
   /** `begin`: makes a row of the session that a file is for, if it is none yet. */
   constructor(
     house: House,
-    syncing: Syncing,
+    syncing: SyncCoordinator,
     embedding: Embedding,
     begin: (sessionId: string) => Promise<unknown> = async () => {},
   ) {

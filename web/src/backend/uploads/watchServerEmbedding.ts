@@ -5,12 +5,12 @@ import { isBuried } from "../../storage/tombstoneRows.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { isOver } from "../../core/documents/uploadTask.ts";
 import type { House } from "../account/accountContext.ts";
-import type { Syncing } from "../sync/syncCoordinator.ts";
+import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import type { Tasks } from "./uploadTasks.ts";
 
 export function followServer(
   house: House,
-  syncing: Syncing,
+  syncing: SyncCoordinator,
   tasks: Tasks,
   taskId: string,
   { id: documentId, chunkCount, createdAt }: DocumentDoc,

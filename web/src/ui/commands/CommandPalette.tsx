@@ -14,8 +14,8 @@ import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { beginning } from "../../lib/truncate.ts";
 import { matcher } from "../../core/text/wordMatch.ts";
-import type { Hit } from "../../backend/library/quickSearch.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import type { QuickSearchHit } from "../../backend/library/quickSearch.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { useCloseRequest } from "../useCloseRequest.ts";
 import { useCommands } from "./useCommands.ts";
 import { t } from "../../locale/t.ts";
@@ -114,13 +114,13 @@ function markFirst(): void {
 }
 
 /** What this device has for the words so far; an answer that comes late is dropped. */
-function useHits(query: string): Hit[] {
-  const { desk } = useDesk();
-  const [hits, setHits] = useState<Hit[]>([]);
+function useHits(query: string): QuickSearchHit[] {
+  const { api } = useAccountApi();
+  const [hits, setHits] = useState<QuickSearchHit[]>([]);
   useEffect(() => {
     let late = false;
-    void desk.find(query).then((found) => late || setHits(found));
+    void api.quickSearch(query).then((found) => late || setHits(found));
     return () => void (late = true);
-  }, [desk, query]);
+  }, [api, query]);
   return hits;
 }

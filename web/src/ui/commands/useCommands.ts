@@ -1,6 +1,6 @@
 import { useMantineColorScheme } from "@mantine/core";
 import { useLocation } from "wouter";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 interface Command {
@@ -10,7 +10,7 @@ interface Command {
 
 /** What can be done from everywhere. */
 export function useCommands(onKeys: () => void): Command[] {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [, go] = useLocation();
   const { toggleColorScheme } = useMantineColorScheme();
   return [
@@ -19,7 +19,7 @@ export function useCommands(onKeys: () => void): Command[] {
     { label: t("sidebar.projects"), run: () => go("/projects") },
     { label: t("sidebar.memory"), run: () => go("/memory") },
     { label: t("sidebar.settings"), run: () => go("/settings") },
-    { label: t("sync.now"), run: () => void desk.syncNow() },
+    { label: t("sync.now"), run: () => void api.syncNow() },
     { label: t("commands.theme"), run: toggleColorScheme },
     { label: t("shortcuts.title"), run: onKeys },
   ];

@@ -1,14 +1,14 @@
 /** Everywhere, in no project, or in one of them. */
 
 import { NativeSelect } from "@mantine/core";
-import type { Where } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace } from "../../backend/memory/timeline.ts";
 import { useProjects } from "../projects/useProjects.ts";
 import { t } from "../../locale/t.ts";
 
 interface Props {
   label: string;
-  value: Where;
-  onChange: (where: Where) => void;
+  value: MemoryPlace;
+  onChange: (where: MemoryPlace) => void;
   /** Whether everywhere can be chosen. */
   everywhere?: boolean;
 }

@@ -3,7 +3,7 @@
 import { Button, Menu, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 export default function AddDocumentMenu({
@@ -13,7 +13,7 @@ export default function AddDocumentMenu({
   sessionId: string;
   documents: readonly DocumentDoc[];
 }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const others = documents
     .filter(({ activeSessions }) => !activeSessions.includes(sessionId))
     .toSorted((a, b) => a.filename.localeCompare(b.filename));
@@ -28,7 +28,7 @@ export default function AddDocumentMenu({
       <Menu.Dropdown mah="50dvh" maw="min(30rem, 100vw - 2rem)" style={{ overflowY: "auto" }}>
         {others.length === 0 && <Menu.Label>{t("chat.allAdded")}</Menu.Label>}
         {others.map(({ id, filename }) => (
-          <Menu.Item key={id} onClick={() => void desk.borrowInto(id, sessionId)}>
+          <Menu.Item key={id} onClick={() => void api.borrowInto(id, sessionId)}>
             <Text size="sm" truncate title={filename} dir="auto">
               {filename}
             </Text>

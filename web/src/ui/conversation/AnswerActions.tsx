@@ -6,7 +6,7 @@ import type { ReactNode } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
 import { inWords } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 interface Props {
@@ -17,7 +17,7 @@ interface Props {
 }
 
 export function AnswerActions({ turn, isLast, onEdit, onPrompt }: Props) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   return (
     <Group gap={2} role="group" aria-label={t("chat.answerActions")}>
       <CopyButton value={inWords(turn)}>
@@ -28,7 +28,7 @@ export function AnswerActions({ turn, isLast, onEdit, onPrompt }: Props) {
         )}
       </CopyButton>
       {isLast && (
-        <Action label={t("chat.regenerate")} onClick={() => void desk.answerAgain(turn.id)}>
+        <Action label={t("chat.regenerate")} onClick={() => void api.regenerateAnswer(turn.id)}>
           <IconRefresh size={16} />
         </Action>
       )}

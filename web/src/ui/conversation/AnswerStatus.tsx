@@ -5,8 +5,8 @@ import { useEffect, useState } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import type { AssistantState, Writing } from "../../backend/chat/answerQuestion.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import type { AssistantState, AnswerDraft } from "../../backend/chat/answerQuestion.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { noAssistantReason } from "./noAssistantReason.ts";
 import { t } from "../../locale/t.ts";
 import { rejectionMessage } from "../rejectionMessage.ts";
@@ -16,7 +16,7 @@ const SILENT_MS = 60_000;
 
 interface Props {
   turn: EpisodeDoc;
-  writing: Writing | undefined;
+  writing: AnswerDraft | undefined;
   assistant: AssistantState | undefined;
   kind: SyncKind | undefined;
   isLast: boolean;
@@ -25,7 +25,7 @@ interface Props {
 export function AnswerStatus({ turn, writing, assistant, kind, isLast }: Props) {
   if (writing) return null;
   if (turn.syncError) return <Alert color="orange">{rejectionMessage(turn.syncError)}</Alert>;
-  const kept = assistant?.kept[turn.id];
+  const kept = assistant?.keptAnswers[turn.id];
   if (kept !== undefined) return <Said text={`${t("chat.kept")} ${kept}`} />;
   if (turn.status === "failed")
     return <Alert color="red">{t(turn.aiResponse.trim() ? "chat.cutOff" : "chat.noAnswer")}</Alert>;
@@ -58,9 +58,9 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
 
 /** The latest quotations say whether an assistant can be asked now; all offer to ask it later. */
 function Quoted({ turn, assistant, kind, isLast }: Omit<Props, "writing">) {
-  const { desk } = useDesk();
-  const waits = assistant?.later.includes(turn.id) ?? false;
-  const available = assistant?.known?.available;
+  const { api } = useAccountApi();
+  const waits = assistant?.deferred.includes(turn.id) ?? false;
+  const available = assistant?.assistant?.available;
   const reason = isLast ? noAssistantReason(available, kind) : "";
   const said =
     `${t(turn.citations.length > 0 ? "chat.notAnsweredQuoted" : "chat.notAnswered")} ${reason}`.trim();
@@ -68,7 +68,12 @@ function Quoted({ turn, assistant, kind, isLast }: Omit<Props, "writing">) {
   return (
     <>
       <Said text={waits ? t("chat.askLaterOn") : said} />
-      <Button size="compact-sm" variant="subtle" px={0} onClick={() => void desk.askLater(turn.id, !waits)}>
+      <Button
+        size="compact-sm"
+        variant="subtle"
+        px={0}
+        onClick={() => void api.deferQuestion(turn.id, !waits)}
+      >
         {waits ? t("chat.askLaterOff") : t("chat.askLater")}
       </Button>
     </>

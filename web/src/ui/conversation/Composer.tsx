@@ -4,7 +4,7 @@ import { ActionIcon, Box, FileButton, Group, Textarea } from "@mantine/core";
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
 import { useRef, type KeyboardEvent } from "react";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { useDraft } from "../drafts.ts";
 import { stored } from "../notify.ts";
 import style from "./Conversation.module.css";
@@ -19,11 +19,11 @@ interface Props {
 }
 
 export function Composer({ sessionId, answering, last, onAsk }: Props) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [text, setText] = useDraft(sessionId);
   const box = useRef<HTMLTextAreaElement>(null);
   const sending = useRef(false);
-  const stop = () => void (answering && desk.stop(answering));
+  const stop = () => void (answering && api.stopAnswer(answering));
 
   async function send() {
     const message = text.trim();
@@ -49,7 +49,7 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
   return (
     <Box className={style["composer"]} p="md" pt={0} component="section" aria-label={t("chat.ask")}>
       <Group maw="var(--reading-width)" mx="auto" align="end" wrap="nowrap" gap="xs">
-        <FileButton multiple onChange={(files) => void desk.addFiles(files, sessionId)}>
+        <FileButton multiple onChange={(files) => void api.addFiles(files, sessionId)}>
           {(props) => (
             <ActionIcon {...props} size={44} variant="subtle" aria-label={t("chat.attach")}>
               <IconPaperclip size={20} />

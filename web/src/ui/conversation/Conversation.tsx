@@ -5,7 +5,13 @@ import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useSearch } from "wouter";
 import type { Citation } from "../../core/chat/citation.ts";
-import { useAssistant, useDesk, useRows, useSync, useWriting } from "../../client/backendClient.tsx";
+import {
+  useAssistant,
+  useAccountApi,
+  useRows,
+  useSync,
+  useAnswerDrafts,
+} from "../../client/backendClient.tsx";
 import { Composer } from "./Composer.tsx";
 import { DeletedConversation, useDeleted } from "./DeletedConversation.tsx";
 import { EmptyConversation } from "./EmptyConversation.tsx";
@@ -30,10 +36,10 @@ type Beside = { kind: "passage"; citation: Citation } | { kind: "prompt"; episod
 const placeOf = ({ documentId, block, chunkIndex }: Citation) => [documentId, block, chunkIndex].join();
 
 export function Conversation({ sessionId }: { sessionId: string }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const turns = useRows("episodes", { selector: { sessionId }, sort: [{ createdAt: "asc" }] });
   const isDeleted = useDeleted(sessionId);
-  const writing = useWriting() ?? {};
+  const writing = useAnswerDrafts() ?? {};
   const assistant = useAssistant();
   const kind = useSync()?.kind; // once for all turns: each that is watched takes memory
   const [beside, setBeside] = useState<Beside>(null);
@@ -41,7 +47,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const [drawn, setDrawn] = useState(DRAWN);
   const asked = new URLSearchParams(useSearch());
   const [project, looked] = [asked.get("project"), asked.get("turn")];
-  useEffect(() => void desk.prepare(sessionId, project), [desk, sessionId, project]);
+  useEffect(() => void api.prepareSearch(sessionId, project), [api, sessionId, project]);
   const log = useRef<HTMLDivElement>(null);
   const earlier = notDrawn(turns ?? [], drawn, looked);
   // A question stands at the top, and its answer grows below it: nobody is scrolled away from where they read.
@@ -65,7 +71,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   }
 
   async function ask(message: string) {
-    await desk.ask(sessionId, message);
+    await api.ask(sessionId, message);
     setOffered(message);
   }
 

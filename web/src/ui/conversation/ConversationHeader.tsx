@@ -4,7 +4,7 @@ import { Box, Button, CloseButton, Group, Pill, Text, Title } from "@mantine/cor
 import { IconPlus } from "@tabler/icons-react";
 import { Suspense, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { part } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
 
@@ -42,7 +42,7 @@ export function ConversationHeader({ sessionId, project, isDeleted }: Props) {
 }
 
 function Documents({ sessionId }: { sessionId: string }) {
-  const { desk, account } = useDesk();
+  const { api, account } = useAccountApi();
   const documents = useRows("documents") ?? [];
   const borrowed = documents.filter(({ activeSessions }) => activeSessions.includes(sessionId));
   const [open, setOpen] = useState(false);
@@ -82,7 +82,7 @@ function Documents({ sessionId }: { sessionId: string }) {
           <CloseButton
             size="sm"
             aria-label={t("chat.removeDocument", { name: filename })}
-            onClick={() => void desk.giveBack(id, sessionId)}
+            onClick={() => void api.returnDocument(id, sessionId)}
           />
         </Pill>
       ))}

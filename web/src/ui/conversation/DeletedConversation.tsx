@@ -3,7 +3,7 @@
 import { Anchor, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
-import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { hasDraft } from "../drafts.ts";
 import { t } from "../../locale/t.ts";
 
@@ -17,7 +17,7 @@ export function useDeleted(sessionId: string): boolean {
 }
 
 export function DeletedConversation({ sessionId }: { sessionId: string }) {
-  const { account } = useDesk();
+  const { account } = useAccountApi();
   const [isKept] = useState(() => hasDraft(account.userId, sessionId));
   return (
     <Stack pt="20dvh" gap="xs" role="status">

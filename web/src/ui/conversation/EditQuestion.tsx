@@ -3,16 +3,16 @@
 import { Button, Group, Stack, Textarea } from "@mantine/core";
 import { useState, type KeyboardEvent } from "react";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { stored } from "../notify.ts";
 import { t } from "../../locale/t.ts";
 
 export function EditQuestion({ turn, onDone }: { turn: EpisodeDoc; onDone(): void }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [text, setText] = useState(turn.userMessage);
 
   function send() {
-    if (text.trim()) void stored(desk.answerAgain(turn.id, text.trim()), onDone);
+    if (text.trim()) void stored(api.regenerateAnswer(turn.id, text.trim()), onDone);
     else onDone();
   }
 

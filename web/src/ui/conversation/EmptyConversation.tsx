@@ -2,14 +2,14 @@
 
 import { Stack, Text, Title } from "@mantine/core";
 import { Suspense } from "react";
-import { useDesk, useRows, useSync } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows, useSync } from "../../client/backendClient.tsx";
 import { part } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
 
 const GettingStarted = part(() => import("../documents/GettingStarted.tsx"));
 
 export function EmptyConversation({ sessionId }: { sessionId: string }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const documents = useRows("documents", { limit: 1 });
   // A new device has none either, until it has heard from the server what there is.
   const isFirst = useSync()?.syncedAt && documents?.length === 0;
@@ -19,7 +19,7 @@ export function EmptyConversation({ sessionId }: { sessionId: string }) {
       <Title order={2}>{t("chat.emptyTitle")}</Title>
       {isFirst ? (
         <Suspense>
-          <GettingStarted add={(files) => void desk.addFiles(files, sessionId)} />
+          <GettingStarted add={(files) => void api.addFiles(files, sessionId)} />
         </Suspense>
       ) : (
         <Text c="dimmed">{`${t("chat.empty")} ${t("chat.textOnly")}`}</Text>

@@ -3,7 +3,7 @@
 import { Alert, Box, Button, Group } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import style from "./Conversation.module.css";
 import { list } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
@@ -17,18 +17,18 @@ interface Props {
 }
 
 export function IncludeOffer({ message, sessionId, episodeId, onDone }: Props) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [found, setFound] = useState<DocumentDoc[]>([]);
   useEffect(() => {
     let gone = false;
-    void desk.named(message, sessionId).then((documents) => gone || setFound(documents));
+    void api.mentionedDocuments(message, sessionId).then((documents) => gone || setFound(documents));
     return () => void (gone = true);
-  }, [desk, message, sessionId]);
+  }, [api, message, sessionId]);
   if (found.length === 0) return null;
 
   async function include(documents: readonly DocumentDoc[]) {
-    for (const { id } of documents) await desk.include(id, sessionId);
-    if (episodeId) await desk.answerAgain(episodeId);
+    for (const { id } of documents) await api.includeDocument(id, sessionId);
+    if (episodeId) await api.regenerateAnswer(episodeId);
     onDone();
   }
 

@@ -2,11 +2,11 @@
 
 import { SegmentedControl } from "@mantine/core";
 import type { SessionDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 export default function ModeControl({ sessionId, mode }: { sessionId: string; mode: SessionDoc["mode"] }) {
-  const { desk, account } = useDesk();
+  const { api, account } = useAccountApi();
   const allowed = account.limits.authoritative;
   return (
     <SegmentedControl
@@ -16,7 +16,7 @@ export default function ModeControl({ sessionId, mode }: { sessionId: string; mo
       title={t(allowed ? "chat.answerFromHint" : "chat.answerFromTier")}
       value={mode}
       disabled={!allowed}
-      onChange={(value) => void desk.changeSession(sessionId, { mode: value as typeof mode })}
+      onChange={(value) => void api.changeSession(sessionId, { mode: value as typeof mode })}
       data={[
         { value: "analysis", label: t("chat.answerFromAll") },
         { value: "authoritative", label: t("chat.answerFromDocuments") },

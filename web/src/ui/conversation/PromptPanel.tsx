@@ -4,10 +4,10 @@ import { Blockquote, Button, Code, CopyButton, Progress, Skeleton, Stack, Text }
 import { useEffect, useState } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
 import { readableOf } from "../../core/text/stripMarkdown.ts";
-import type { Made } from "../../backend/chat/prompt_context.ts";
-import type { Told } from "../../backend/chat/assistantClient.ts";
+import type { PromptPreview } from "../../backend/chat/prompt_context.ts";
+import type { PromptSummary } from "../../backend/chat/assistantClient.ts";
 import { SidePanel } from "../components/SidePanel.tsx";
-import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { sourceName } from "./sourceName.ts";
 import { said } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
@@ -17,9 +17,9 @@ import { leftOutText } from "./leftOutText.ts";
 const PARTS = ["system", "state", "volatile", "rag"] as const;
 
 export default function PromptPanel({ episodeId, onClose }: { episodeId: string; onClose(): void }) {
-  const { desk } = useDesk();
-  const [told, setTold] = useState<Told | null>();
-  useEffect(() => void desk.told(episodeId).then(setTold), [desk, episodeId]);
+  const { api } = useAccountApi();
+  const [told, setTold] = useState<PromptSummary | null>();
+  useEffect(() => void api.promptSummary(episodeId).then(setTold), [api, episodeId]);
   const turn = useRows("episodes", { selector: { id: episodeId } })?.[0];
   const isQuotes = turn?.model === QUOTES;
   return (
@@ -37,12 +37,12 @@ export default function PromptPanel({ episodeId, onClose }: { episodeId: string;
 
 /** No assistant was asked: what one would be told, to be read, or taken to another. */
 function Would({ episodeId }: { episodeId: string }) {
-  const { desk } = useDesk();
-  const [made, setMade] = useState<Made | null>();
+  const { api } = useAccountApi();
+  const [made, setMade] = useState<PromptPreview | null>();
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
-    void desk.wouldBeTold(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
-  }, [desk, episodeId]);
+    void api.previewPrompt(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
+  }, [api, episodeId]);
   if (problem) return <Text role="alert">{problem}</Text>;
   if (made === undefined) return <Skeleton h={240} aria-label={t("prompt.preparing")} role="status" />;
   if (made === null) return <Text>{t("prompt.modelMissing")}</Text>;
@@ -65,8 +65,8 @@ function Would({ episodeId }: { episodeId: string }) {
 }
 
 interface BarsProps {
-  told: Pick<Told, "tokens" | "budget" | "dropped">;
-  given?: Told["citations"];
+  told: Pick<PromptSummary, "tokens" | "budget" | "dropped">;
+  given?: PromptSummary["citations"];
 }
 
 function Bars({ told, given: passages = [] }: BarsProps) {

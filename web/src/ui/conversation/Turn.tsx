@@ -6,9 +6,9 @@ import { QUOTES, type Citation } from "../../core/chat/citation.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import { inWords } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import type { AssistantState, Writing } from "../../backend/chat/answerQuestion.ts";
+import type { AssistantState, AnswerDraft } from "../../backend/chat/answerQuestion.ts";
 import { ErrorBoundary } from "../components/ErrorBoundary.tsx";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { AnswerActions } from "./AnswerActions.tsx";
 import { EditQuestion } from "./EditQuestion.tsx";
 import { AnswerStatus } from "./AnswerStatus.tsx";
@@ -22,7 +22,7 @@ const Answer = part(() => import("./Answer.tsx").then(({ Answer }) => ({ default
 interface Props {
   turn: EpisodeDoc;
   /** It is being answered in this tab. */
-  writing: Writing | undefined;
+  writing: AnswerDraft | undefined;
   assistant: AssistantState | undefined;
   kind: SyncKind | undefined;
   isLast: boolean;
@@ -42,7 +42,7 @@ export const Turn = memo(function Turn({
   const [editing, setEditing] = useState(false);
   const { citations } = writing ?? turn;
   const aiResponse = writing?.aiResponse ?? inWords(turn);
-  const { awaits, waitsS } = writing ?? { awaits: [], waitsS: 0 };
+  const { pendingFiles, retryInS } = writing ?? { pendingFiles: [], retryInS: 0 };
   const isQuotes = !writing && turn.model === QUOTES;
   return (
     <Stack component="article" id={turn.id} gap="sm">
@@ -58,7 +58,7 @@ export const Turn = memo(function Turn({
       )}
       <Box
         aria-live={isLast ? "polite" : undefined}
-        aria-busy={writing !== undefined && awaits.length === 0 && waitsS === 0}
+        aria-busy={writing !== undefined && pendingFiles.length === 0 && retryInS === 0}
       >
         <VisuallyHidden component="h3">{t("chat.answer")}</VisuallyHidden>
         {isQuotes && citations.length > 0 && (
@@ -73,7 +73,7 @@ export const Turn = memo(function Turn({
             </Suspense>
           </ErrorBoundary>
         ) : (
-          writing && <Thinking turn={turn} awaits={awaits} waitsS={waitsS} />
+          writing && <Thinking turn={turn} pendingFiles={pendingFiles} retryInS={retryInS} />
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
         <AnswerStatus turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
@@ -97,17 +97,21 @@ function AsWritten({ text }: { text: string }) {
   return <Text style={{ whiteSpace: "pre-wrap" }}>{text}</Text>;
 }
 
-function Thinking({ turn, awaits, waitsS }: Pick<Writing, "awaits" | "waitsS"> & { turn: EpisodeDoc }) {
-  const { desk } = useDesk();
-  const unhindered = waitsS > 0 ? t("chat.retryAfter", { n: waitsS }) : t("chat.thinking");
+function Thinking({
+  turn,
+  pendingFiles,
+  retryInS,
+}: Pick<AnswerDraft, "pendingFiles" | "retryInS"> & { turn: EpisodeDoc }) {
+  const { api } = useAccountApi();
+  const unhindered = retryInS > 0 ? t("chat.retryAfter", { n: retryInS }) : t("chat.thinking");
   return (
     <Stack gap="xs">
       <Text size="sm" c="dimmed">
-        {awaits.length > 0 ? t("chat.waitingForFiles", { names: list(awaits) }) : unhindered}
+        {pendingFiles.length > 0 ? t("chat.waitingForFiles", { names: list(pendingFiles) }) : unhindered}
       </Text>
-      {awaits.length > 0 && (
-        <Button variant="light" size="sm" me="auto" onClick={() => void desk.answerNow(turn.id)}>
-          {t("chat.answerNow", { n: awaits.length })}
+      {pendingFiles.length > 0 && (
+        <Button variant="light" size="sm" me="auto" onClick={() => void api.answerWithoutWaiting(turn.id)}>
+          {t("chat.answerNow", { n: pendingFiles.length })}
         </Button>
       )}
       <Skeleton h={12} w="80%" />

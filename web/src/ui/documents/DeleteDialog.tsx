@@ -4,7 +4,7 @@ import { List, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 interface DeleteDialogProps {
@@ -18,7 +18,7 @@ interface DeleteDialogProps {
 const NAMED = 8;
 
 export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialogProps) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const facts = useFactsOf(ids);
   const names = documents.flatMap(({ id, filename }) => (ids.includes(id) ? [filename] : []));
   const all = names.length > 1 && names.length === documents.length;
@@ -26,7 +26,7 @@ export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialo
   async function confirm() {
     onClose();
     onDeleted?.();
-    await desk.deleteDocuments([...ids]);
+    await api.deleteDocuments([...ids]);
   }
 
   return (
@@ -62,15 +62,15 @@ function title(names: readonly string[], isAll: boolean): string {
 
 /** How many facts were drawn from these documents. */
 function useFactsOf(ids: readonly string[]): number {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [facts, setFacts] = useState(0);
   const key = ids.join();
   useEffect(() => {
     if (!key) return;
     let gone = false;
     const selector = { sourceDocumentId: { $in: key.split(",") } };
-    void desk.rows("facts", { selector }).then((rows) => void (gone || setFacts(rows.length)));
+    void api.rows("facts", { selector }).then((rows) => void (gone || setFacts(rows.length)));
     return () => void (gone = true);
-  }, [desk, key]);
+  }, [api, key]);
   return facts;
 }

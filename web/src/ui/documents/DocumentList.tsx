@@ -5,7 +5,7 @@ import { IconPlus } from "@tabler/icons-react";
 import { useMemo, useState } from "react";
 import { matching, ordered, type Order } from "../../core/documents/documentList.ts";
 import { suggested } from "../../core/documents/cleanup_candidates.ts";
-import { useDesk, useSync } from "../../client/backendClient.tsx";
+import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { DocumentListControls } from "./DocumentListControls.tsx";
 import { DeleteDialog } from "./DeleteDialog.tsx";
@@ -19,9 +19,9 @@ import { useSelection } from "./useSelection.ts";
 import { t } from "../../locale/t.ts";
 
 export function DocumentList() {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const library = useLibrary();
-  const add = (files: File[]) => void desk.addFiles(files, null);
+  const add = (files: File[]) => void api.addFiles(files, null);
   return (
     <Container size="md" py="lg">
       <Stack gap="lg">

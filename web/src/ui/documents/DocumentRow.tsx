@@ -7,7 +7,7 @@ import { Link } from "wouter";
 import { needsRoom, stateOf, type Progress } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { useDismissed } from "../sync/useDismissed.ts";
 import { DocumentDetails } from "./DocumentDetails.tsx";
 import { UsedIn } from "./UsedIn.tsx";
@@ -84,7 +84,7 @@ interface RefusedProps {
 
 /** The server's reason, and what one can do. */
 function Refused({ document, state, onChoose }: RefusedProps) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const { id, filename, syncError } = document;
   const [isKept, keep] = useDismissed(`documents/${id}`, syncError?.at);
   const asks = needsRoom(state) && !isKept;
@@ -115,7 +115,7 @@ function Refused({ document, state, onChoose }: RefusedProps) {
           size="sm"
           variant="default"
           aria-label={t("common.actionOn", { action: t("common.retry"), name: filename })}
-          onClick={() => void desk.tryRefusedAgain({ collection: "documents", id })}
+          onClick={() => void api.retryRejectedRows({ collection: "documents", id })}
         >
           {t("common.retry")}
         </Button>

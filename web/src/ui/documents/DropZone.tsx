@@ -2,18 +2,18 @@
 
 import { Center, Portal, Text } from "@mantine/core";
 import { useRoute } from "wouter";
-import { useDesk, useUploads, useWriting } from "../../client/backendClient.tsx";
+import { useAccountApi, useUploads, useAnswerDrafts } from "../../client/backendClient.tsx";
 import classes from "./documents.module.css";
 import { UploadTray } from "./UploadTray.tsx";
 import { useFileDrop } from "./useFileDrop.ts";
 import { t } from "../../locale/t.ts";
 
 export default function DropZone() {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const tasks = useUploads() ?? [];
-  const isAnswering = Object.keys(useWriting() ?? {}).length > 0; // known here before there is a tray
+  const isAnswering = Object.keys(useAnswerDrafts() ?? {}).length > 0; // known here before there is a tray
   const [inSession, session] = useRoute<{ id: string }>("/s/:id");
-  const over = useFileDrop((files) => void desk.addFiles(files, inSession ? session.id : null));
+  const over = useFileDrop((files) => void api.addFiles(files, inSession ? session.id : null));
   return (
     <>
       {over && (

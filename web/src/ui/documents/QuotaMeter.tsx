@@ -7,7 +7,7 @@ import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { suggested, WARN_FROM } from "../../core/documents/cleanup_candidates.ts";
 import type { Usage } from "../../storage/deviceDatabase.ts";
 import { unusedSince } from "./unusedSince.ts";
-import { useDesk, useSync } from "../../client/backendClient.tsx";
+import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { ago, bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
@@ -19,7 +19,7 @@ interface QuotaMeterProps {
 }
 
 export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
-  const { account } = useDesk();
+  const { account } = useAccountApi();
   const live = useSync()?.kind === "live";
   const { held, onlyHere } = counted(documents);
   const usage = useUsage(`${held} ${live}`);
@@ -87,12 +87,12 @@ function Warning({ documents, left, onChoose }: QuotaMeterProps & { left: number
 
 /** As the server counts; asked again when `key` changes. */
 function useUsage(key: string): Usage | null {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [usage, setUsage] = useState<Usage | null>(null);
   useEffect(() => {
     let gone = false;
-    void desk.usage().then((answer) => void (gone || setUsage(answer)));
+    void api.usage().then((answer) => void (gone || setUsage(answer)));
     return () => void (gone = true);
-  }, [desk, key]);
+  }, [api, key]);
   return usage;
 }

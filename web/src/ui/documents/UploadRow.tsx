@@ -3,12 +3,12 @@
 import { Anchor, Box, Button, CloseButton, Group, Progress, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { isOver, isUnfinished, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 import { stageLabel } from "./uploadText.ts";
 
 export function UploadRow({ task }: { task: Task }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const { id, name, stage, done, of, documentId } = task;
   const said = stageLabel(task);
   return (
@@ -40,7 +40,7 @@ export function UploadRow({ task }: { task: Task }) {
             size="sm"
             variant="default"
             aria-label={t("common.actionOn", { action: t("common.retry"), name: name })}
-            onClick={() => void desk.uploadAgain(id)}
+            onClick={() => void api.retryUpload(id)}
           >
             {t("common.retry")}
           </Button>
@@ -49,7 +49,7 @@ export function UploadRow({ task }: { task: Task }) {
           <CloseButton
             size={44}
             aria-label={t("uploads.cancel", { name })}
-            onClick={() => void desk.cancelUpload(id)}
+            onClick={() => void api.cancelUpload(id)}
           />
         )}
       </Group>

@@ -7,14 +7,14 @@ import { Box, Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
 import { useEffect, useRef, useState, type FocusEvent, type ReactNode } from "react";
 import { canTryAgain, inOrder, isComing, isOver, type Task } from "../../core/documents/uploadTask.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import classes from "./documents.module.css";
 import { UploadRow } from "./UploadRow.tsx";
 import { t } from "../../locale/t.ts";
 import { uploadSummary } from "./uploadText.ts";
 
 export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnswering: boolean }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [wanted, setWanted] = useState<boolean>();
   const [folded, setFolded] = useState(0); // so many were here when an answer came: another unfolds it
   const had = useRef(tasks.length);
@@ -27,8 +27,8 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
   // Nothing but that they were added, and the question is next: folded, too, it would lie over the answer.
   const isTold = isAnswering && !wanted && tasks.every(isPlain);
   useEffect(() => {
-    if (isTold) void desk.clearUploads();
-  }, [desk, isTold]);
+    if (isTold) void api.clearFinishedUploads();
+  }, [api, isTold]);
   const [isIn, setIsIn] = useState(false); // folded under whoever is in it, it would take their focus away
   const open = wanted ?? (isIn || (folded !== tasks.length && !tasks.every(isPlain)));
   return (
@@ -46,7 +46,7 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
         </Text>
         <Group gap={4} wrap="nowrap">
           {tasks.some(isOver) && (
-            <Button variant="subtle" size="sm" onClick={() => void desk.clearUploads()}>
+            <Button variant="subtle" size="sm" onClick={() => void api.clearFinishedUploads()}>
               {t("uploads.clear")}
             </Button>
           )}
@@ -71,14 +71,14 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
             <Many
               tasks={tasks.filter(({ stage }) => stage === "waiting")}
               label={(n) => t("uploads.cancelWaiting", { n })}
-              onClick={() => desk.cancelWaitingUploads()}
+              onClick={() => api.cancelWaitingUploads()}
             />
           </Listed>
           <Listed title={t("uploads.failedTitle")} tasks={tasks.filter(isFailed)}>
             <Many
               tasks={tasks.filter(canTryAgain)}
               label={() => t("common.retryAll")}
-              onClick={() => desk.uploadAllAgain()}
+              onClick={() => api.retryAllUploads()}
             />
           </Listed>
           <Listed tasks={tasks.filter((task) => !isComing(task) && !isFailed(task))} />

@@ -5,7 +5,7 @@ import { IconX } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link } from "wouter";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 interface UsedInEditorProps {
@@ -14,7 +14,7 @@ interface UsedInEditorProps {
 }
 
 export function UsedInEditor({ document: { id, activeSessions }, titles }: UsedInEditorProps) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   return (
     <Stack gap="xs" component="section" aria-label={t("reader.chats")}>
       <Title order={3} size="h5">
@@ -39,7 +39,7 @@ export function UsedInEditor({ document: { id, activeSessions }, titles }: UsedI
                   variant="transparent"
                   color="gray"
                   aria-label={t("reader.removeFromChat", { title })}
-                  onClick={() => void desk.giveBack(id, sessionId)}
+                  onClick={() => void api.returnDocument(id, sessionId)}
                 >
                   <IconX size={16} />
                 </ActionIcon>
@@ -60,14 +60,14 @@ interface LendProps {
 }
 
 function Lend({ documentId, borrowed, titles }: LendProps) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [chosen, setChosen] = useState("");
   const others = [...titles].filter(([id]) => !borrowed.includes(id));
   if (others.length === 0) return null;
 
   async function lend() {
     setChosen("");
-    await desk.borrow(documentId, chosen);
+    await api.borrow(documentId, chosen);
   }
 
   return (

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import type { Progress } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { useEmbedding, useRows, useUploads } from "../../client/backendClient.tsx";
+import { useServerEmbedding, useRows, useUploads } from "../../client/backendClient.tsx";
 
 export interface Library {
   documents: DocumentDoc[];
@@ -15,7 +15,7 @@ export interface Library {
 export function useLibrary(): Library | undefined {
   const documents = useRows("documents");
   const sessions = useRows("sessions");
-  const onServer = useEmbedding();
+  const onServer = useServerEmbedding();
   const tasks = useUploads();
   return useMemo(() => {
     if (!documents || !sessions) return undefined;

@@ -3,7 +3,7 @@
 import { Badge, Button, CloseButton, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 import type { EntityDoc, RelationshipDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { useUndoable } from "../useUndoable.tsx";
@@ -12,7 +12,7 @@ import type { Known } from "./useEntities.ts";
 import { t } from "../../locale/t.ts";
 
 export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const deleteSoon = useUndoable();
   const [editing, setEditing] = useState(false);
   const { id, name, type, notes } = entity;
@@ -20,7 +20,7 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
     deleteSoon({
       id,
       message: t("entities.deleting", { name }),
-      commit: () => desk.deleteRow("entities", id),
+      commit: () => api.deleteRow("entities", id),
     });
   return (
     <Paper withBorder p="sm">
@@ -63,7 +63,7 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
 }
 
 function Connections({ entity: { id, name }, known }: { entity: EntityDoc; known: Known }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const names = new Map(known.entities.map((one) => [one.id, one.name]));
   const own = known.relationships.filter(({ fromId, toId }) => fromId === id || toId === id);
   const sentence = ({ fromId, label, toId }: RelationshipDoc) =>
@@ -79,7 +79,7 @@ function Connections({ entity: { id, name }, known }: { entity: EntityDoc; known
           <CloseButton
             size="md"
             aria-label={t("entities.deleteConnection", { connection: sentence(edge) })}
-            onClick={() => void desk.deleteRow("relationships", edge.id)}
+            onClick={() => void api.deleteRow("relationships", edge.id)}
           />
         </Group>
       ))}

@@ -4,7 +4,7 @@ import { Textarea } from "@mantine/core";
 import type { EntityDoc } from "../../core/schema/rows.ts";
 import { Form } from "../components/Form.tsx";
 import { stored } from "../notify.ts";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 interface Props {
@@ -13,12 +13,8 @@ interface Props {
 }
 
 export function NotesForm({ entity: { id, name, notes }, onDone }: Props) {
-  const memory = useMemoryApi();
-  const save = (given: string) =>
-    void stored(
-      memory((desk) => desk.noteEntity(id, given)),
-      onDone,
-    );
+  const { api } = useAccountApi();
+  const save = (given: string) => void stored(api.memory.editEntityNotes(id, given), onDone);
 
   return (
     <Form small onSave={(given) => save(given("notes"))} onCancel={onDone}>

@@ -4,12 +4,12 @@ import { Button, Group, Paper } from "@mantine/core";
 import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { PlainList } from "../components/PlainList.tsx";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { StatementSource } from "./StatementSource.tsx";
 import { t } from "../../locale/t.ts";
 
 export function EarlierVersions({ earlier }: { earlier: readonly MemoryDoc[] }) {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   return (
     <PlainList mt="xs">
       {earlier.map((one) => (
@@ -21,7 +21,7 @@ export function EarlierVersions({ earlier }: { earlier: readonly MemoryDoc[] }) 
               size="compact-sm"
               variant="default"
               aria-label={t("common.actionOn", { action: t("memory.restoreVersion"), name: one.text })}
-              onClick={() => void memory((desk) => desk.chooseEarlier(one.id))}
+              onClick={() => void api.memory.restoreMemoryVersion(one.id)}
             >
               {t("memory.restoreVersion")}
             </Button>

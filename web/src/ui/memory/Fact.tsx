@@ -2,7 +2,7 @@
 
 import { Badge, Button, Group, Paper, Text } from "@mantine/core";
 import type { FactDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { stored } from "../notify.ts";
 import { useUndoable } from "../useUndoable.tsx";
@@ -11,19 +11,19 @@ import { useFactForm } from "./useFactForm.ts";
 import { t } from "../../locale/t.ts";
 
 export function Fact({ fact, source }: { fact: FactDoc; source: string | undefined }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const deleteSoon = useUndoable();
   const editing = useFactForm(fact.id);
   const { id, key, value, confirmed, confidence, sourceRemoved } = fact;
 
   const save = (key: string, value: string) =>
-    void stored(desk.changeFact(id, { key, value, confirmed: true }), editing.close);
+    void stored(api.changeFact(id, { key, value, confirmed: true }), editing.close);
 
   const remove = () =>
     deleteSoon({
       id,
       message: t("memory.deletingFact", { name: key }),
-      commit: () => desk.deleteRow("facts", id),
+      commit: () => api.deleteRow("facts", id),
     });
 
   if (editing.isOpen) {
@@ -60,7 +60,7 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
             <Action
               verb={t("memory.confirm")}
               of={key}
-              onClick={() => desk.changeFact(id, { confirmed: true })}
+              onClick={() => api.changeFact(id, { confirmed: true })}
             />
           )}
           <Action verb={t("common.edit")} of={key} onClick={editing.open} />

@@ -1,7 +1,7 @@
 /** Facts: what the assistant takes as given. */
 
 import { Button, Group, Skeleton, Text } from "@mantine/core";
-import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { usePending } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
@@ -12,7 +12,7 @@ import { useFactForm } from "./useFactForm.ts";
 import { t } from "../../locale/t.ts";
 
 export function Facts() {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const pending = usePending();
   const facts = useRows("facts")
     ?.filter(({ id }) => !pending.has(id))
@@ -21,7 +21,7 @@ export function Facts() {
   const adding = useFactForm();
   const sources = new Map(documents?.map(({ id, filename }) => [id, filename]));
 
-  const add = (key: string, value: string) => void stored(desk.addFact(key, value), adding.close);
+  const add = (key: string, value: string) => void stored(api.addFact(key, value), adding.close);
 
   return (
     <Section title={t("memory.facts")} hint={t("memory.factsHint")}>

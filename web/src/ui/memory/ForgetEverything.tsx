@@ -2,16 +2,16 @@
 
 import { Alert, Button, Group, Modal, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { useDesk, useSync } from "../../client/backendClient.tsx";
+import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { leaveTo } from "../leaveAccount.ts";
 import { Section } from "../components/Section.tsx";
 import { forget, keptReceipt, putAway, useForgetProgress, type Done } from "./forgetProgress.ts";
 import { bytes, dateTime } from "../../locale/format.ts";
-import type { Receipt } from "../../backend/account/forgetEverything.ts";
+import type { ErasureReceipt } from "../../backend/account/forgetEverything.ts";
 import { t } from "../../locale/t.ts";
 
 export function ForgetEverything() {
-  const { desk, account } = useDesk();
+  const { api, account } = useAccountApi();
   const { userId } = account;
   const kind = useSync()?.kind;
   const answers = kind === "live";
@@ -54,7 +54,7 @@ export function ForgetEverything() {
           color="red"
           disabled={!meant || !answers}
           loading={busy}
-          onClick={() => void forget(desk, userId)}
+          onClick={() => void forget(api, userId)}
         >
           {t("memory.forget")}
         </Button>
@@ -68,7 +68,7 @@ export function ForgetEverything() {
   );
 }
 
-function receiptText({ rows, files, bytes: size, at, leftovers }: Receipt): string {
+function receiptText({ rows, files, bytes: size, at, leftovers }: ErasureReceipt): string {
   return t("memory.receipt", { rows, files, size: bytes(size), when: dateTime(at), leftovers });
 }
 

@@ -9,7 +9,7 @@ import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { useUndoable } from "../useUndoable.tsx";
 import { stored } from "../notify.ts";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { EarlierVersions } from "./EarlierVersions.tsx";
 import { StatementSource } from "./StatementSource.tsx";
 import { StatementForm } from "./StatementForm.tsx";
@@ -24,7 +24,7 @@ interface Props {
 }
 
 export function Statement({ remembered: { current, earlier }, now, placed }: Props) {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   const [editing, setEditing] = useState(false);
   const [opened, setOpened] = useState(false);
   const { id, text, projectId = null } = current;
@@ -32,10 +32,7 @@ export function Statement({ remembered: { current, earlier }, now, placed }: Pro
   const done = () => setEditing(false);
   function save(changed: string) {
     if (changed === text) return done();
-    void stored(
-      memory((desk) => desk.rewordMemory(id, changed)),
-      done,
-    );
+    void stored(api.memory.editMemory(id, changed), done);
   }
 
   if (editing) {
@@ -87,16 +84,12 @@ function Fading({ memory, now }: { memory: MemoryDoc; now: number }) {
 }
 
 function Actions({ memory: { id, text, pinned }, onEdit }: { memory: MemoryDoc; onEdit: () => void }) {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   const deleteSoon = useUndoable();
   const remove = () =>
-    deleteSoon({
-      id,
-      message: t("memory.deletingMemory"),
-      commit: () => memory((desk) => desk.deleteMemory(id)),
-    });
+    deleteSoon({ id, message: t("memory.deletingMemory"), commit: () => api.memory.deleteMemory(id) });
   const actions: [string, () => unknown][] = [
-    [pinned ? t("common.unpin") : t("common.pin"), () => memory((desk) => desk.pinMemory(id, !pinned))],
+    [pinned ? t("common.unpin") : t("common.pin"), () => api.memory.pinMemory(id, !pinned)],
     [t("common.edit"), onEdit],
     [t("common.delete"), remove],
   ];

@@ -3,16 +3,16 @@
 import { Paper, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { Form } from "../components/Form.tsx";
-import type { Where } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace } from "../../backend/memory/timeline.ts";
 import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { t } from "../../locale/t.ts";
 
 interface Props {
   text?: string;
-  where: Where;
+  where: MemoryPlace;
   /** Whether its place is asked for. */
   choose?: boolean;
-  onSave: (text: string, where: Where) => void;
+  onSave: (text: string, where: MemoryPlace) => void;
   onCancel: () => void;
 }
 

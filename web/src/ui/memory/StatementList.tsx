@@ -9,9 +9,9 @@ import { usePending } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
 import { stored } from "../notify.ts";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { useNow } from "../useNow.ts";
-import type { Where } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace } from "../../backend/memory/timeline.ts";
 import { Statement } from "./Statement.tsx";
 import { StatementForm } from "./StatementForm.tsx";
 import { t } from "../../locale/t.ts";
@@ -59,15 +59,12 @@ export function StatementList({ projectId, query = "", filter }: Props) {
   );
 }
 
-function Add({ where }: { where: Where | undefined }) {
-  const memory = useMemoryApi();
+function Add({ where }: { where: MemoryPlace | undefined }) {
+  const { api } = useAccountApi();
   const [adding, setAdding] = useState(false);
 
   const add = (text: string, projectId: string | null) =>
-    void stored(
-      memory((desk) => desk.addMemory(text, projectId)),
-      () => setAdding(false),
-    );
+    void stored(api.memory.addMemory(text, projectId), () => setAdding(false));
 
   return (
     <Box>

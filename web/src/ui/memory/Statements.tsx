@@ -2,14 +2,14 @@
 
 import { Group, TextInput } from "@mantine/core";
 import { useState } from "react";
-import type { Where } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace } from "../../backend/memory/timeline.ts";
 import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { StatementList } from "./StatementList.tsx";
 import { t } from "../../locale/t.ts";
 
 export function Statements() {
   const [query, setQuery] = useState("");
-  const [where, setWhere] = useState<Where>("*");
+  const [where, setWhere] = useState<MemoryPlace>("*");
   return (
     <StatementList
       query={query}

@@ -4,7 +4,7 @@ import { Button, Group, Skeleton, Stack, Text, TextInput, Title } from "@mantine
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { grouped } from "../../lib/groupBy.ts";
-import type { Said, Where } from "../../backend/memory/timeline.ts";
+import type { TimelineTurn, MemoryPlace } from "../../backend/memory/timeline.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
@@ -19,7 +19,7 @@ const TYPING_MS = 250;
 
 export function Timeline() {
   const [query, setQuery] = useState("");
-  const [where, setWhere] = useState<Where>("*");
+  const [where, setWhere] = useState<MemoryPlace>("*");
   const [most, setMost] = useState(PAGE);
   const [asked] = useDebouncedValue(query.trim(), TYPING_MS);
   const found = useTimeline(asked, where, most);
@@ -54,7 +54,7 @@ export function Timeline() {
   );
 }
 
-function Days({ turns }: { turns: readonly Said[] }) {
+function Days({ turns }: { turns: readonly TimelineTurn[] }) {
   return [...grouped(turns, ({ createdAt }) => date(createdAt))].map(([day, turns]) => (
     <Stack key={day} gap="xs">
       <Title order={4} size="h6" c="dimmed">
@@ -65,7 +65,7 @@ function Days({ turns }: { turns: readonly Said[] }) {
   ));
 }
 
-function Turns({ turns, dated = false }: { turns: readonly Said[]; dated?: boolean }) {
+function Turns({ turns, dated = false }: { turns: readonly TimelineTurn[]; dated?: boolean }) {
   const titles = new Map(useRows("sessions")?.map(({ id, title }) => [id, title]));
   return (
     <PlainList>

@@ -4,7 +4,7 @@ import { Anchor, Paper, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { beginning } from "../../lib/truncate.ts";
 import { readable } from "../../core/text/stripMarkdown.ts";
-import type { Said } from "../../backend/memory/timeline.ts";
+import type { TimelineTurn } from "../../backend/memory/timeline.ts";
 import { date, time } from "../../locale/format.ts";
 
 /** More than three lines hold. */
@@ -13,7 +13,7 @@ const SHOWN = 1_000;
 const CITED = /(?<!\s)\s*\[\d{1,3}\]/gu;
 
 interface Props {
-  turn: Said;
+  turn: TimelineTurn;
   /** Of its conversation. */
   title: string;
   /** Whether its day is named. */

@@ -5,15 +5,15 @@
 
 import { useSyncExternalStore } from "react";
 import { isCoded } from "../../core/errors.ts";
-import type { Receipt } from "../../backend/account/forgetEverything.ts";
-import type { RemoteDesk } from "../../client/backendClient.tsx";
+import type { ErasureReceipt } from "../../backend/account/forgetEverything.ts";
+import type { RemoteAccountApi } from "../../client/backendClient.tsx";
 import { receiptKey } from "../drafts.ts";
 import { leaveTo, setForgetting, setForgotten, wipe } from "../leaveAccount.ts";
 import { said } from "../errorMessage.ts";
 import { Shared } from "../sharedState.ts";
 
 export interface Done {
-  receipt: Receipt;
+  receipt: ErasureReceipt;
   /** What is to be said of this device. */
   here: "isClean" | "isNotClean" | "isOpenElsewhere";
 }
@@ -30,14 +30,14 @@ export function useForgetProgress(): Forgetting {
   return useSyncExternalStore(listen, () => state.value);
 }
 
-export async function forget(desk: RemoteDesk, userId: string): Promise<void> {
+export async function forget(api: RemoteAccountApi, userId: string): Promise<void> {
   setForgetting(userId);
   state.set({ busy: true });
   try {
-    const receipt = await desk.forgetEverything();
+    const receipt = await api.forgetEverything();
     setForgotten();
     // Whatever holds the device up: the server has erased, and this is told once.
-    const here = await wipe(desk, "/sign-in").then(() => "isClean" as const, unclean);
+    const here = await wipe(api, "/sign-in").then(() => "isClean" as const, unclean);
     const done = { receipt, here };
     keep(userId, done);
     state.set({ busy: false, done });

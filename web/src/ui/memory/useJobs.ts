@@ -1,14 +1,14 @@
 import { useCallback, useEffect, useState } from "react";
 import type { Jobs } from "../../backend/memory/jobs.ts";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 
 const EVERY_MS = 5_000;
 
 /** What the server does in the background, looked at anew while the page is open; null: it does not answer. */
 export function useJobs() {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   const [jobs, setJobs] = useState<Jobs | null>();
-  const look = useCallback(() => memory((desk) => desk.jobs()).then(setJobs, () => setJobs(null)), [memory]);
+  const look = useCallback(() => api.memory.listJobs().then(setJobs, () => setJobs(null)), [api]);
   useEffect(() => {
     void look();
     const timer = setInterval(() => void look(), EVERY_MS);
@@ -17,7 +17,7 @@ export function useJobs() {
 
   /** One that failed, or all of them. */
   async function retry(id?: string): Promise<void> {
-    await memory((desk) => desk.retryJobs(id));
+    await api.memory.retryJobs(id);
     await look();
   }
 

@@ -4,12 +4,12 @@ import { Radio, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
 import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
-import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { useUndoable } from "../useUndoable.tsx";
 import { t } from "../../locale/t.ts";
 
 export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClose: () => void }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const deleteSoon = useUndoable();
   const { id, name } = project;
   const query = { selector: { projectId: id } };
@@ -24,7 +24,7 @@ export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClo
   function confirm() {
     onClose();
     const message = t("projects.deleting", { name });
-    const commit = () => desk.deleteProject(id, withSessions);
+    const commit = () => api.deleteProject(id, withSessions);
     deleteSoon({ id, message, address: location.pathname, away: "/projects", commit });
   }
 

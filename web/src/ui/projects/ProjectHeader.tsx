@@ -7,24 +7,21 @@ import { Link } from "wouter";
 import { newId } from "../../core/schema/uuid7.ts";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
 import { stored } from "../notify.ts";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { DeleteProject } from "./DeleteProject.tsx";
 import { ProjectForm } from "./ProjectForm.tsx";
 import { t } from "../../locale/t.ts";
 
 /** `brief`: its name alone. */
 export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: boolean }) {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   const [doing, setDoing] = useState<"nothing" | "editing" | "deleting">("nothing");
   const [begun] = useState(newId); // a conversation has an address before it is a row
   const { id, name, description } = project;
   const done = () => setDoing("nothing");
 
   const save = (name: string, description: string) =>
-    void stored(
-      memory((desk) => desk.changeProject(id, { name, description })),
-      done,
-    );
+    void stored(api.memory.changeProject(id, { name, description }), done);
 
   const title = (
     <Title order={2} dir="auto">

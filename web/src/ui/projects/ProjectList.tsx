@@ -23,7 +23,7 @@ import { useAgentProjects } from "../agents/useAgentActivity.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { tellError } from "../notify.ts";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { useNow } from "../useNow.ts";
 import { ProjectForm } from "./ProjectForm.tsx";
 import { useProjects } from "./useProjects.ts";
@@ -31,12 +31,12 @@ import { ago } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 export function ProjectList() {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   const [, go] = useLocation();
   const [adding, setAdding] = useState(false);
 
   const add = (name: string, description: string) =>
-    void memory((desk) => desk.addProject(name, description)).then((id) => go(`/projects/${id}`), tellError);
+    void api.memory.addProject(name, description).then((id) => go(`/projects/${id}`), tellError);
 
   return (
     <Container size="sm" py="lg">

@@ -5,7 +5,7 @@ import { Answer } from "../conversation/Answer.tsx";
 import { useRows } from "../../client/backendClient.tsx";
 import { said } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { useNow } from "../useNow.ts";
 import { useProjectOverview } from "./useProjectOverview.ts";
 import { ago, dateTime } from "../../locale/format.ts";
@@ -14,11 +14,11 @@ import { t } from "../../locale/t.ts";
 const NO_CITATIONS: never[] = [];
 
 export function ProjectOverview({ projectId }: { projectId: string }) {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   const state = useProjectOverview(projectId);
   const summaries = useRows("summaries", { selector: { projectId, sessionId: { $exists: false } } });
   const overview = summaries?.toSorted((a, b) => b.updatedAt.localeCompare(a.updatedAt))[0];
-  const write = () => void memory((desk) => desk.writeOverview(projectId));
+  const write = () => void api.memory.generateOverview(projectId);
   return (
     <Section title={t("projects.overview")} hint={t("projects.overview.hint")}>
       {overview && (
@@ -34,7 +34,7 @@ export function ProjectOverview({ projectId }: { projectId: string }) {
       )}
       <div aria-live="polite">
         {state?.kind === "writing" && (
-          <Writing since={state.since} onStop={() => void memory((desk) => desk.stopOverview(projectId))} />
+          <Writing since={state.since} onStop={() => void api.memory.stopOverview(projectId)} />
         )}
         {state?.kind === "failed" && (
           <Alert color="orange" variant="light" title={t("projects.overview.failed")}>

@@ -8,21 +8,20 @@ import { useRows } from "../../client/backendClient.tsx";
 import { usePending } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 const OFFERED = 50;
 
 export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   const pending = usePending();
   const found = useRows("sessions");
   const all = found && latestFirst(found).filter((one) => !pending.has(one.id));
   const inside = all?.filter(({ projectId }) => projectId === id);
   const outside = all?.filter(({ projectId }) => projectId !== id) ?? [];
-  const move = (sessionId: string, to: string | null) =>
-    void memory((desk) => desk.moveSession(sessionId, to));
+  const move = (sessionId: string, to: string | null) => void api.memory.moveSession(sessionId, to);
   return (
     <Section title={t("projects.chats")} hint={t("projects.chatsHint")}>
       {inside?.length === 0 && <Text c="dimmed">{t("projects.noChats")}</Text>}

@@ -1,12 +1,11 @@
-import type { Overview } from "../../backend/memory/projectOverviews.ts";
-import { useWatched } from "../../client/backendClient.tsx";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import type { OverviewState } from "../../backend/memory/projectOverviews.ts";
+import { useAccountApi, useSubscription } from "../../client/backendClient.tsx";
 
 /** How far the overview of a project is that is being written, or why it was not. */
-export function useProjectOverview(projectId: string): Overview | undefined {
-  const memory = useMemoryApi();
-  const all = useWatched<Record<string, Overview>>(
-    (listener) => memory<unknown>((desk) => desk.watchOverviews(listener)),
+export function useProjectOverview(projectId: string): OverviewState | undefined {
+  const { api } = useAccountApi();
+  const all = useSubscription<Record<string, OverviewState>>(
+    (listener) => api.memory.watchOverviews(listener),
     "overviews",
   );
   return all?.[projectId];

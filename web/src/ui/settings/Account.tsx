@@ -4,14 +4,14 @@ import { Badge, Button, Group, Progress, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import type { Profile } from "../../backend/account/accounts.ts";
-import { useDesk, useSync } from "../../client/backendClient.tsx";
+import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { Section } from "../components/Section.tsx";
 import { SignOut } from "./SignOut.tsx";
 import { bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 export function Account() {
-  const { account } = useDesk();
+  const { account } = useAccountApi();
   const profile = useProfile();
   const [leaving, { open, close }] = useDisclosure();
   const { limits } = profile ?? account;
@@ -77,17 +77,17 @@ function Meter({ label, held, most, said }: MeterProps) {
 
 /** As the server knows the account, asked again when it is back or has all of what waited; undefined until it answers. */
 function useProfile(): Profile | undefined {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const { kind, waiting } = useSync() ?? {};
   const [profile, setProfile] = useState<Profile>();
   useEffect(() => {
     let isHere = true;
     // Offline: what the device knows is shown.
-    desk.profile().then(
+    api.profile().then(
       (found) => isHere && setProfile(found),
       () => {},
     );
     return () => void (isHere = false);
-  }, [desk, kind, waiting === 0]);
+  }, [api, kind, waiting === 0]);
   return profile;
 }

@@ -2,8 +2,8 @@
 
 import { Alert, Badge, Button, Group, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import type { KnownAccount } from "../../storage/deviceDatabase.ts";
-import { door, useDesk } from "../../client/backendClient.tsx";
+import type { DeviceAccount } from "../../storage/deviceDatabase.ts";
+import { signInApi, useAccountApi } from "../../client/backendClient.tsx";
 import { forgetDrafts } from "../drafts.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { said } from "../errorMessage.ts";
@@ -11,9 +11,9 @@ import { Section } from "../components/Section.tsx";
 import { t } from "../../locale/t.ts";
 
 export function DeviceAccounts() {
-  const { account } = useDesk();
-  const [accounts, setAccounts] = useState<KnownAccount[]>([]);
-  const look = () => void door.keptAccounts().then(setAccounts);
+  const { account } = useAccountApi();
+  const [accounts, setAccounts] = useState<DeviceAccount[]>([]);
+  const look = () => void signInApi.deviceAccounts().then(setAccounts);
   useEffect(look, []);
   return (
     <Section title={t("settings.accounts")} hint={t("settings.accountsHint")}>
@@ -33,7 +33,7 @@ export function DeviceAccounts() {
   );
 }
 
-function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRemoved: () => void }) {
+function Kept({ kept: { email, userId }, onRemoved }: { kept: DeviceAccount; onRemoved: () => void }) {
   const [asking, setAsking] = useState(false);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
@@ -42,7 +42,7 @@ function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRe
     setBusy(true);
     setProblem(undefined);
     try {
-      await door.removeKept(userId);
+      await signInApi.removeDeviceAccount(userId);
       forgetDrafts(userId);
       onRemoved();
     } catch (error) {

@@ -2,7 +2,7 @@
 
 import { Button, FileButton, Group, Text } from "@mantine/core";
 import { useState } from "react";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import type { ExportCode } from "../../core/errors.ts";
 import { said } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
@@ -18,7 +18,7 @@ const IMPORT_ERRORS: Record<ExportCode, TextKey> = {
 };
 
 export function ExportImport() {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [busy, setBusy] = useState<"out" | "in">();
   const [told, setTold] = useState<string>();
 
@@ -30,12 +30,12 @@ export function ExportImport() {
   }
 
   async function takeOut() {
-    download(await desk.takeOut(), `vademecum-export-${new Date().toISOString().slice(0, 10)}.zip`);
+    download(await api.exportAccount(), `vademecum-export-${new Date().toISOString().slice(0, 10)}.zip`);
     return undefined;
   }
 
   async function bringIn(zip: Blob) {
-    const { added, existing, leftOut } = await desk.bringIn(zip);
+    const { added, existing, leftOut } = await api.importAccount(zip);
     return t("settings.imported", { added, existing, leftOut });
   }
 

@@ -2,7 +2,7 @@
 
 import { Alert, Button, Group, PasswordInput } from "@mantine/core";
 import { useState, type FormEvent } from "react";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { said } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
 import { t } from "../../locale/t.ts";
@@ -10,7 +10,7 @@ import { t } from "../../locale/t.ts";
 const LEAST = 10;
 
 export function Password() {
-  const { desk, account } = useDesk();
+  const { api, account } = useAccountApi();
   const [told, setTold] = useState<{ good: boolean; text: string }>();
   const [busy, setBusy] = useState(false);
 
@@ -21,7 +21,7 @@ export function Password() {
     setBusy(true);
     setTold(undefined);
     try {
-      await desk.changePassword(String(given.get("current")), String(given.get("new")));
+      await api.changePassword(String(given.get("current")), String(given.get("new")));
       form.reset();
       setTold({ good: true, text: t("settings.passwordChanged") });
     } catch (error) {

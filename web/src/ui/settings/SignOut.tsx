@@ -2,7 +2,13 @@
 
 import { Alert, Button, Group, Modal, Radio, Stack } from "@mantine/core";
 import { useState } from "react";
-import { useDesk, useFiles, useLost, useRefused, useSync } from "../../client/backendClient.tsx";
+import {
+  useAccountApi,
+  useWaitingFiles,
+  useConflictLosers,
+  useRejectedRows,
+  useSync,
+} from "../../client/backendClient.tsx";
 import { leaveTo, wipe } from "../leaveAccount.ts";
 import { said } from "../errorMessage.ts";
 import { list } from "../../locale/format.ts";
@@ -11,8 +17,8 @@ import { t } from "../../locale/t.ts";
 const AFTERWARDS = "/sign-in";
 
 export function SignOut({ onClose }: { onClose: () => void }) {
-  const { desk } = useDesk();
-  const [sync, refused, files, lost] = [useSync(), useRefused(), useFiles(), useLost()];
+  const { api } = useAccountApi();
+  const [sync, refused, files, lost] = [useSync(), useRejectedRows(), useWaitingFiles(), useConflictLosers()];
   const isKnown = sync && sync.kind !== "starting" && refused && files && lost;
   const loss = unsyncedData(
     (sync?.waiting ?? 0) + (refused?.length ?? 0),
@@ -29,12 +35,12 @@ export function SignOut({ onClose }: { onClose: () => void }) {
     setBusy(true);
     setProblem(undefined);
     try {
-      await desk.signOut(); // while the server does not answer, nothing changes, here or in another tab
+      await api.signOut(); // while the server does not answer, nothing changes, here or in another tab
       setOut(true);
       if (wiping) {
-        await wipe(desk, AFTERWARDS);
+        await wipe(api, AFTERWARDS);
       } else {
-        await desk.close();
+        await api.close();
       }
       leaveTo(AFTERWARDS);
     } catch (error) {

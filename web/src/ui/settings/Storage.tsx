@@ -2,7 +2,7 @@
 
 import { Button, Group, Progress, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { Section } from "../components/Section.tsx";
 import { askToKeep, useStorage } from "../browserStorage.ts";
 import { bytes, date } from "../../locale/format.ts";
@@ -48,8 +48,8 @@ export function Storage() {
 }
 
 function useLeftover() {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [leftover, setLeftover] = useState<{ since: string; hasRoom: boolean } | null>(null);
-  useEffect(() => void desk.leftover().then(setLeftover), [desk]);
+  useEffect(() => void api.deletedTextStatus().then(setLeftover), [api]);
   return leftover;
 }

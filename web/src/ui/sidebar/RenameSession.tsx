@@ -3,14 +3,14 @@
 import { TextInput } from "@mantine/core";
 import { useRef, useState, type FormEvent } from "react";
 import type { SessionDoc } from "../../core/schema/rows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { stored } from "../notify.ts";
 import { t } from "../../locale/t.ts";
 
 const TITLE_MAX = 255;
 
 export function RenameSession({ session, onDone }: { session: SessionDoc; onDone: () => void }) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [title, setTitle] = useState(session.title);
   const storing = useRef(false);
 
@@ -20,7 +20,7 @@ export function RenameSession({ session, onDone }: { session: SessionDoc; onDone
     if (!changed || changed === session.title) return onDone();
     if (storing.current) return; // Enter, and then the field that loses the focus
     storing.current = true;
-    void stored(desk.changeSession(session.id, { title: changed }), onDone).finally(
+    void stored(api.changeSession(session.id, { title: changed }), onDone).finally(
       () => (storing.current = false),
     );
   }

@@ -3,7 +3,7 @@
 import { Button, Group, NativeSelect } from "@mantine/core";
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useRows } from "../../client/backendClient.tsx";
-import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { RenameSession } from "./RenameSession.tsx";
 import { t } from "../../locale/t.ts";
 
@@ -31,13 +31,13 @@ export default function SessionActions({ session, doing, onRename, onDelete, onD
 }
 
 function MoveSession({ session, onDone }: Pick<Props, "session" | "onDone">) {
-  const memory = useMemoryApi();
+  const { api } = useAccountApi();
   const projects = useRows("projects");
   if (!projects?.length) return null;
 
   async function move(projectId: string) {
     onDone();
-    await memory((desk) => desk.moveSession(session.id, projectId || null));
+    await api.memory.moveSession(session.id, projectId || null);
   }
 
   return (

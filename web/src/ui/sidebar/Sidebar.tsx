@@ -4,7 +4,7 @@ import { Box, Kbd, NavLink, Stack, Text } from "@mantine/core";
 import { IconBrain, IconFiles, IconFolder, IconPlus, IconSearch, IconSettings } from "@tabler/icons-react";
 import { Suspense } from "react";
 import { Link, useRoute } from "wouter";
-import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { MOD } from "../shortcuts.ts";
 import classes from "./Sidebar.module.css";
 import { SessionList } from "./SessionList.tsx";
@@ -15,7 +15,7 @@ import { t } from "../../locale/t.ts";
 const SidebarProjects = part(() => import("./SidebarProjects.tsx"));
 
 export function Sidebar({ onFind }: { onFind: () => void }) {
-  const { account } = useDesk();
+  const { account } = useAccountApi();
   const documents = useRows("documents", { selector: { syncError: { $exists: false } } }); // those that count
   return (
     <Stack component="nav" className={classes["places"]!} h="100%" gap={4} aria-label={t("app.menu")}>

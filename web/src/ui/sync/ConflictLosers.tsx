@@ -2,15 +2,15 @@
 
 import { Blockquote, Box, Button, CopyButton, Group, Text, Title } from "@mantine/core";
 import { useState } from "react";
-import type { LostText } from "../../storage/deviceDatabase.ts";
+import type { ConflictLoser } from "../../storage/deviceDatabase.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { nameOf } from "../../core/schema/rowText.ts";
-import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { said } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
 
-export function ConflictLosers({ lost }: { lost: LostText[] }) {
+export function ConflictLosers({ lost }: { lost: ConflictLoser[] }) {
   return (
     <Box component="section">
       <Title order={2} size="h6">
@@ -25,8 +25,8 @@ export function ConflictLosers({ lost }: { lost: LostText[] }) {
   );
 }
 
-function Lost({ lost }: { lost: LostText }) {
-  const { desk } = useDesk();
+function Lost({ lost }: { lost: ConflictLoser }) {
+  const { api } = useAccountApi();
   const [problem, setProblem] = useState<string>();
   const collection = lost.collection as keyof Collections;
   const text = Object.values(lost.fields).join("\n\n");
@@ -54,12 +54,14 @@ function Lost({ lost }: { lost: LostText }) {
           <Button
             size="compact-sm"
             variant="light"
-            onClick={() => void desk.restoreLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
+            onClick={() =>
+              void api.restoreConflictLoser(lost.id).catch((error: unknown) => setProblem(said(error)))
+            }
           >
             {t("sync.restore")}
           </Button>
         )}
-        <Button size="compact-sm" variant="subtle" onClick={() => void desk.dismissLost(lost.id)}>
+        <Button size="compact-sm" variant="subtle" onClick={() => void api.dismissConflictLoser(lost.id)}>
           {t("sync.dismiss")}
         </Button>
       </Group>
@@ -73,7 +75,7 @@ function Lost({ lost }: { lost: LostText }) {
 }
 
 /** Why it is kept here. A question that the server never had was not deleted itself: its conversation was. */
-function told({ gone, collection }: LostText, name: string): string {
+function told({ gone, collection }: ConflictLoser, name: string): string {
   if (!gone) return t("sync.replaced", { name });
   return gone === "unsent" && collection === "episodes"
     ? t("sync.replacedQuestion", { name })

@@ -3,14 +3,14 @@
 import { Box, Button, Progress, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { ModelState } from "../../backend/library/embeddingModel.ts";
-import { useDesk, useModel } from "../../client/backendClient.tsx";
+import { useAccountApi, useModel } from "../../client/backendClient.tsx";
 import { bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 const LOOK_MS = 3_000;
 
 export function ModelStatus() {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const model = useModel();
   const reembedding = useReembedding();
   if (!model) return null;
@@ -26,7 +26,7 @@ export function ModelStatus() {
         </>
       )}
       {model.kind === "failed" && (
-        <Button size="compact-sm" variant="light" onClick={() => void desk.loadModel()}>
+        <Button size="compact-sm" variant="light" onClick={() => void api.downloadModel()}>
           {t("model.resume")}
         </Button>
       )}
@@ -52,12 +52,12 @@ function speed({ loaded, since }: Extract<ModelState, { kind: "loading" }>): str
 
 /** While the server changes its model: asked again as long as somebody looks. */
 function useReembedding(): { done: number; of: number } | null {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   const [progress, setProgress] = useState<{ done: number; of: number } | null>(null);
   useEffect(() => {
     let gone = false;
     const look = () =>
-      desk.profile().then(
+      api.profile().then(
         ({ reembedding }) => void (gone || setProgress(reembedding)),
         () => {}, // offline: what was known last stays
       );
@@ -67,6 +67,6 @@ function useReembedding(): { done: number; of: number } | null {
       gone = true;
       clearInterval(timer);
     };
-  }, [desk]);
+  }, [api]);
   return progress;
 }

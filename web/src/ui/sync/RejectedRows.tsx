@@ -3,8 +3,8 @@
 import { Box, Button, Group, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import { needsRoom } from "../../core/documents/documentList.ts";
-import type { RefusedRow } from "../../backend/sync/rejectedRows.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import type { RejectedRow } from "../../backend/sync/rejectedRows.ts";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { useDismissed } from "./useDismissed.ts";
 import { t } from "../../locale/t.ts";
@@ -12,8 +12,8 @@ import { rejectionMessage } from "../rejectionMessage.ts";
 
 const SHOWN = 20;
 
-export function RejectedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => void }) {
-  const { desk } = useDesk();
+export function RejectedRows({ rows, onGo }: { rows: RejectedRow[]; onGo: () => void }) {
+  const { api } = useAccountApi();
   return (
     <Box component="section">
       <Group justify="space-between">
@@ -21,7 +21,7 @@ export function RejectedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => v
           {t("sync.rejectedTitle")}
         </Title>
         {rows.length > 1 && (
-          <Button size="compact-sm" variant="subtle" onClick={() => void desk.tryRefusedAgain()}>
+          <Button size="compact-sm" variant="subtle" onClick={() => void api.retryRejectedRows()}>
             {t("common.retryAll")}
           </Button>
         )}
@@ -35,8 +35,8 @@ export function RejectedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => v
   );
 }
 
-function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
-  const { desk } = useDesk();
+function Refused({ row, onGo }: { row: RejectedRow; onGo: () => void }) {
+  const { api } = useAccountApi();
   const { collection, id } = row;
   const [isKept, keep] = useDismissed(`${collection}/${id}`, row.at);
   const asks = needsRoom(row) && !isKept;
@@ -50,7 +50,7 @@ function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
         <Button
           size="compact-sm"
           variant="light"
-          onClick={() => void desk.tryRefusedAgain({ collection, id })}
+          onClick={() => void api.retryRejectedRows({ collection, id })}
         >
           {t("common.retry")}
         </Button>

@@ -2,19 +2,19 @@
 
 import { Anchor, Button, PasswordInput, Stack, Text } from "@mantine/core";
 import { useState, type FormEvent } from "react";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { said } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
 
 export function SignInAgain() {
-  const { desk, account } = useDesk();
+  const { api, account } = useAccountApi();
   const [problem, setProblem] = useState<string>();
   const [busy, setBusy] = useState(false);
 
   async function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();
     setBusy(true);
-    await desk
+    await api
       .signInAgain(String(new FormData(event.currentTarget).get("password")))
       .then(() => setProblem(undefined))
       .catch((error: unknown) => setProblem(said(error)));

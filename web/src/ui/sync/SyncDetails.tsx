@@ -2,12 +2,12 @@
 
 import { Box, Button, Divider, List, Popover, ScrollArea, Stack, Text, Title } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
-import type { LostText } from "../../storage/deviceDatabase.ts";
+import type { ConflictLoser } from "../../storage/deviceDatabase.ts";
 import type { Said } from "../../core/sync/syncStatus.ts";
 import type { Collections } from "../../core/schema/rows.ts";
-import type { RefusedRow } from "../../backend/sync/rejectedRows.ts";
+import type { RejectedRow } from "../../backend/sync/rejectedRows.ts";
 import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
-import { useDesk } from "../../client/backendClient.tsx";
+import { useAccountApi } from "../../client/backendClient.tsx";
 import { ConflictLosers } from "./ConflictLosers.tsx";
 import { ModelStatus } from "./ModelStatus.tsx";
 import { UpdateRequired } from "./UpdateRequired.tsx";
@@ -18,14 +18,14 @@ import { t } from "../../locale/t.ts";
 
 interface Props {
   sync: SyncSummary;
-  refused: RefusedRow[];
-  lost: LostText[];
+  refused: RejectedRow[];
+  lost: ConflictLoser[];
   said: Said;
   onClose: () => void;
 }
 
 export default function SyncDetails({ sync, refused, lost, said, onClose }: Props) {
-  const { desk } = useDesk();
+  const { api } = useAccountApi();
   useHotkeys([["Escape", onClose]], []); // also when what had the focus is gone, as a row that went up
   return (
     <Popover
@@ -56,7 +56,7 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
                 {t("sync.lastSynced", { when: dateTime(sync.syncedAt) })}
               </Text>
             )}
-            <Button variant="default" onClick={() => void desk.syncNow()}>
+            <Button variant="default" onClick={() => void api.syncNow()}>
               {t("sync.now")}
             </Button>
           </Stack>

@@ -3,7 +3,7 @@
 import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { Suspense, useEffect, useState } from "react";
 import { besides, headline, told, type Said, type Told } from "../../core/sync/syncStatus.ts";
-import { useLost, useRefused, useSync } from "../../client/backendClient.tsx";
+import { useConflictLosers, useRejectedRows, useSync } from "../../client/backendClient.tsx";
 import classes from "./SyncStatusLine.module.css";
 import { useNow } from "../useNow.ts";
 import { part } from "../lazyComponent.ts";
@@ -17,8 +17,8 @@ const ATTENTION: Said[] = ["signed-out", "outdated", "full", "only-here", "refus
 
 export function SyncStatusLine() {
   const sync = useSync();
-  const refused = useRefused() ?? [];
-  const lost = useLost() ?? [];
+  const refused = useRejectedRows() ?? [];
+  const lost = useConflictLosers() ?? [];
   const now = Math.max(useNow(), Date.parse(sync?.syncedAt ?? "") || 0);
   const [opened, setOpened] = useState(false);
   if (!sync) return null;
