@@ -145,11 +145,11 @@ def test_of_a_row_that_no_device_is_told_of_no_tombstone_stays_and_no_backup_bri
         await swept(h, ada)
         assert await listed(ada) == [] and key in await rows(h, ada)
         async with h.services.users.open(ada.id) as store:
-            before, seq = store.row_index.tombstones, store.seq
+            before, seq = store.row_index.totals.tombstones, store.seq
         await swept(h, ada)
         assert key not in await rows(h, ada) and await listed(ada) == []
         async with h.services.users.open(ada.id) as store:
-            assert (store.row_index.tombstones, store.seq) == (before - 1, seq)
+            assert (store.row_index.totals.tombstones, store.seq) == (before - 1, seq)
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
         await backups.restore(h.services, tmp_path / "backup")

@@ -342,7 +342,7 @@ def test_a_restore_from_before_all_was_forgotten_brings_no_key_back_by_which_ids
 
             async def key():
                 async with h.services.users.open(ada.id) as store:
-                    return await store.write(lambda tx: tx.id_key)
+                    return await store.write(lambda tx: tx.meta.id_key)
 
             first = await key()
             await backups.restore(h.services, tmp_path / "backup")

@@ -124,7 +124,7 @@ def test_seq_does_not_go_back_when_tombstones_go_while_a_rewrite_waits_for_the_f
             rewriting = asyncio.create_task(h.services.users.rewrite(ada.id))
             await asyncio.sleep(0.3)
             await store.write(lambda tx: cascade.delete_with_dependents(tx, "facts/f2"))
-            await store.write(lambda tx: tx.purge_tombstone("facts/f2"))
+            await store.write(lambda tx: tx.purge("facts/f2"))
             given = store.seq
         await rewriting
         async with h.services.users.open(ada.id) as store:

@@ -27,7 +27,7 @@ def test_after_everything_was_forgotten_ids_follow_from_another_key_which_lasts(
     async def forgotten(h, model, ada):
         async def key():
             async with h.services.users.open(ada.id) as store:
-                return await store.write(lambda tx: tx.id_key)
+                return await store.write(lambda tx: tx.meta.id_key)
 
         keys.append(await key())
         await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})

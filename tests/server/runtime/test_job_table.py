@@ -45,14 +45,14 @@ def test_after_any_steps_memory_and_file_say_the_same(tmp_path, seed):
     subjects = [f"episodes/e{number}" for number in range(12)]
 
     def some_steps(tx):
-        known = tx.find_jobs(jobs.id_of(subject) for subject in subjects)
+        known = tx.jobs.find(jobs.id_of(subject) for subject in subjects)
         for subject in chance.sample(subjects, chance.choice((1, 2, 9))):
             job = known.get(jobs.id_of(subject))
             if job is None:
-                tx.jobs[jobs.id_of(subject)] = jobs.create(subject, 1, "text", NOW)
+                tx.jobs.put(jobs.create(subject, 1, "text", NOW))
             else:
-                tx.jobs[job.id] = STEPS[chance.choice(list(STEPS))](job)
-        tx.llm_request_count += chance.choice((0, 0, 1, 2, -1))
+                tx.jobs.replace(job, STEPS[chance.choice(list(STEPS))](job))
+        tx.jobs.llm_request_count += chance.choice((0, 0, 1, 2, -1))
 
     async def scenario():
         async with house(tmp_path, clock=lambda: NOW) as h:

@@ -219,7 +219,7 @@ def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(t
         async with h.services.users.open(ada.id) as store:
             (job,) = store.open_jobs.values()
             heard = jobs.reset(jobs.with_answer(job, "{}"), h.services.clock())
-            await store.write(lambda tx: tx.jobs.update({job.id: heard}))
+            await store.write(lambda tx: tx.jobs.put(heard))
         h.services.backstage.ask("work", ada.id, 0)
         found = await until(ada, lambda found: found["counts"]["done"])
         assert found["extraction"]["today"] == len(model.asked) == 3
@@ -255,7 +255,7 @@ def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_abo
             (job,) = (await store.survey_jobs(1))[0]
             late = timestamps.later(h.services.clock(), 600)
             heard = msgspec.structs.replace(job, state="waiting", due=late, found="what was said")
-            await store.write(lambda tx: tx.jobs.update({job.id: heard}))
+            await store.write(lambda tx: tx.jobs.put(heard))
         await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))
         async with h.services.users.open(ada.id) as store:
             assert (await store.survey_jobs(1))[0][0].found == "what was said"

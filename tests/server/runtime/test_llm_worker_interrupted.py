@@ -47,7 +47,7 @@ async def stopped_at(h, person, last, busy_s):
         await store.create_jobs_for_new_turns()
         (job,) = (await store.survey_jobs(1))[0]
         crashed = jobs.start(jobs.reset(jobs.with_answer(job, ""), NOW), NOW)
-        await store.write(lambda tx: tx.jobs.update({job.id: crashed}))
+        await store.write(lambda tx: tx.jobs.put(crashed))
         h.services.backstage.closing = True
         busy = asyncio.create_task(store.write(lambda tx: time.sleep(busy_s)))
         await asyncio.sleep(
@@ -158,7 +158,7 @@ def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):
         async with h.services.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
             cut_off = msgspec.structs.replace(job, state="running", attempts=jobs.TRIES)
-            await store.write(lambda tx: tx.jobs.update({job.id: cut_off}))
+            await store.write(lambda tx: tx.jobs.put(cut_off))
         h.services.backstage.ask("work", ada.id, 0)
         found = await until(ada, lambda found: found["counts"]["failed"])
         assert "stopped" in found["jobs"][0]["error"] and len(model.asked) == 1

@@ -33,7 +33,7 @@ async def usage(person):
 async def tombstones(h, person):
     """As they are counted, and as they are."""
     async with h.services.users.open(person.id) as store:
-        return store.row_index.tombstones, sum(head.deleted for head in store.row_index.rows.values())
+        return store.row_index.totals.tombstones, sum(head.deleted for head in store.row_index.rows.values())
 
 
 def test_a_push_of_too_many_rows_is_refused_whole_and_the_queue_goes_on(tmp_path):
@@ -151,7 +151,7 @@ def test_tombstones_are_counted_right_through_failures_cascades_and_a_restart(tm
                 raise ValueError("halfway")
 
             async with h.services.users.open(ada.id) as store:
-                works = store.write(fails), store.write(lambda tx: tx.tombstones)  # share a commit
+                works = store.write(fails), store.write(lambda tx: tx.totals.tombstones)  # share a commit
                 failed, counted = await asyncio.gather(*works, return_exceptions=True)
             assert isinstance(failed, ValueError) and counted == 3
             assert await tombstones(h, ada) == (3, 3)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
@@ -57,11 +57,9 @@ class ErasureLedger:
         self._counting = 0  # lines that counted when the file was last read
         self._appended = 0  # lines since then
 
-    def append(
-        self, changes: Iterable[Change], forgotten_at: str = "", aged: Container[str] = frozenset()
-    ) -> None:
-        """Append the burials and revivals among `changes`, a forgetting, and what could not be written before."""
-        lines = [line for change in changes if (line := _line(change, aged)) is not None]
+    def append(self, changes: Iterable[Change], forgotten_at: str = "") -> None:
+        """Append the deletions and revivals among `changes`, a forgetting, and what could not be written before."""
+        lines = [line for change in changes if (line := _line(change)) is not None]
         if forgotten_at:
             lines.append(LedgerLine(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
         with self._lock:
@@ -194,12 +192,12 @@ def _both(one: LedgerLine, other: LedgerLine) -> LedgerLine:
     return LedgerLine(last.seq, one.key, forgotten_at, aged=one.aged and other.aged, revived=last.revived)
 
 
-def _line(change: Change, aged: Container[str]) -> LedgerLine | None:
+def _line(change: Change) -> LedgerLine | None:
     before, head = change.before, change.head
     if head is None:
         return None
     if head.deleted:
-        return LedgerLine(head.seq, change.key, aged=change.key in aged)
+        return LedgerLine(head.seq, change.key, aged=change.expired)
     return _revival(change.key, head.seq) if before is not None and before.deleted else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from vademecum.engines.duckdb.erasure_ledger import LedgerLine, newest
 from vademecum.engines.duckdb.user_database import SEQ_JUMP, new_epoch
@@ -45,7 +46,7 @@ def start_epoch_after_rollback(tx: Transaction, rollback: Rollback) -> int:
     highest = max(tx.seq, rollback.mark, *(line.seq for line in rollback.lines))
     tx.begin_epoch(new_epoch(), highest + SEQ_JUMP)
     count = replay_erasures(tx, rollback.lines, {})
-    tx.restored_seq = tx.seq
+    tx.meta = replace(tx.meta, restored_seq=tx.seq)
     return count
 
 
@@ -100,7 +101,7 @@ def replay_erasures(tx: Transaction, lines: list[LedgerLine], places: Mapping[st
 
 
 def _forget_again(tx: Transaction, line: LedgerLine, restored_seqs: Mapping[str, int]) -> int:
-    tx.forgotten_at = max(tx.forgotten_at, line.forgotten_at)
+    tx.forget_everything(max(tx.meta.forgotten_at, line.forgotten_at))
     count = 0
     for key in list(tx.keys()):
         head = tx.head(key)

@@ -60,23 +60,23 @@ def list_jobs(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[st
 def meta_changes(tx: Transaction, before: StoredJobs) -> dict[str, str]:
     """Return the entries of `meta` that the transaction changes."""
     changed: dict[str, str] = {}
-    if tx.extracted_up_to_seq != before.extracted_up_to_seq:
-        changed[FOLLOWED] = "" if tx.extracted_up_to_seq is None else str(tx.extracted_up_to_seq)
-    if tx.llm_request_count:
+    if tx.jobs.extracted_up_to_seq != before.extracted_up_to_seq:
+        changed[FOLLOWED] = "" if tx.jobs.extracted_up_to_seq is None else str(tx.jobs.extracted_up_to_seq)
+    if tx.jobs.llm_request_count:
         changed[ASKED] = " ".join(map(str, _asked(tx)))
     return changed
 
 
 def _asked(tx: Transaction) -> tuple[str, int]:
     today = day(tx.now)
-    return today, max(0, tx.llm_requests_on(today))
+    return today, max(0, tx.jobs.llm_requests_on(today))
 
 
 def must_forget_answers(tx: Transaction, before: StoredJobs) -> bool:
     """Is a model's answer, which is not stored yet, to be forgotten? It may say what a person has deleted."""
     if not job_triggers.invalidates_answers(tx.changes.values()):
         return False
-    return any(job.found for job in (*before.open.values(), *filter(None, tx.jobs.values())))
+    return any(job.found for job in (*before.open.values(), *filter(None, tx.jobs.changed.values())))
 
 
 def forget_answers(alias: str) -> Statement:
@@ -87,11 +87,11 @@ def forget_answers(alias: str) -> Statement:
 def apply_commit(tx: Transaction, stored: StoredJobs) -> None:
     """Apply a committed transaction to memory."""
     unsaid = must_forget_answers(tx, stored)
-    stored.apply(tx.jobs)
+    stored.apply(tx.jobs.changed)
     if unsaid:
         stored.apply({i: replace(job, found="") for i, job in stored.open.items() if job.found})
-    stored.last_llm_requests = _asked(tx) if tx.llm_request_count else stored.last_llm_requests
-    stored.extracted_up_to_seq = tx.extracted_up_to_seq
+    stored.last_llm_requests = _asked(tx) if tx.jobs.llm_request_count else stored.last_llm_requests
+    stored.extracted_up_to_seq = tx.jobs.extracted_up_to_seq
 
 
 def statements(

@@ -30,9 +30,18 @@ from vademecum.engines.duckdb.segments import (
 )
 from vademecum.errors import Broken
 from vademecum.fsync import sync_folder
+from vademecum.model.agents.ingested_events import IngestedEventChanges
+from vademecum.model.memory.job_changes import JobChanges
 from vademecum.model.memory.jobs import Job, StoredJobs
 from vademecum.model.schema.collections import Collection
-from vademecum.model.sync.transaction import Gaps, RowIndex, Transaction, deletes_content, replaces_text
+from vademecum.model.sync.transaction import (
+    Gaps,
+    RecordsMeta,
+    RowIndex,
+    Transaction,
+    deletes_content,
+    replaces_text,
+)
 
 # The first row after a start leaves a gap in `seq`, of a random multiple of this length: a file that was put back hardly
 # ever gives out the numbers that devices have seen of the rows it lost, also where the lost rows came after a start from
@@ -49,15 +58,10 @@ class UserDatabase:
     alias: str
     row_index: RowIndex
     segment_index: SegmentIndex
-    epoch: str
-    forgotten_at: str
+    meta: RecordsMeta
     notice: str | None
-    id_key: str
     jobs: StoredJobs
     mac_key: str
-    restored_seq: int = 0
-    gaps: Gaps = ()
-    jump: int = 0
     erasure_due: bool = False  # since the file was rewritten, a commit deleted or replaced some text
     body_cache: BodyCache = field(default_factory=BodyCache)
 
@@ -74,15 +78,12 @@ class UserDatabase:
         def read_jobs(ids: list[str]) -> Mapping[str, Job]:
             return job_table.read_jobs(cursor, self.alias, ids)
 
-        def read_taken(ids: list[str]) -> set[str]:
+        def read_ingested(ids: list[str]) -> set[str]:
             return ingested_events.select_ingested(cursor, self.alias, ids)
 
-        told = self.epoch, self.forgotten_at, now
-        stored_jobs = replace(self.jobs, read=read_jobs)
-        restored = self.restored_seq, self.gaps, self.jump
-        return Transaction(
-            self.row_index, read, collections, *told, stored_jobs, self.id_key, read_taken, *restored
-        )
+        jobs = JobChanges(replace(self.jobs, read=read_jobs))
+        events = IngestedEventChanges(read_ingested)
+        return Transaction(self.row_index, read, collections, self.meta, now, jobs, events)
 
     def locate_rows(self, keys: Iterable[str]) -> RowLocations:
         """Return where the rows with these keys are stored."""
@@ -96,30 +97,29 @@ class UserDatabase:
         compact: Set[SegmentName] = frozenset(),
         new_checksums: Sequence[NewChecksum] = (),
     ) -> dict[str, SegmentPlan] | None:
-        """Commit the transaction, its jobs, `meta`, the packs of `tidy` written again without their stale rows, and `new_checksums`.
+        """Commit the transaction with its jobs and events, further entries of the table `meta`, and `new_checksums`.
 
-        Returns what `follow` needs, or None when there was nothing to commit.
+        The segments in `compact` are rewritten without stale rows. Return what `apply_commit` needs, or None if there was
+        nothing to commit.
         """
-        # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
+        # An earlier commit may have compacted or removed a segment since the compaction was requested.
         segments_to_compact = (
             [name for name in self.segment_index.segments_to_compact() if name in compact] if compact else []
         )
-        forgets = tx.forgotten_at != self.forgotten_at
-        meta = {**meta, **job_table.meta_changes(tx, self.jobs)}
-        if tx.gaps != self.gaps:
-            meta["gaps"] = msgspec.json.encode(tx.gaps).decode()
+        forgets = tx.meta.forgotten_at != self.meta.forgotten_at
+        meta = {**meta, **_meta_changes(self.meta, tx.meta), **job_table.meta_changes(tx, self.jobs)}
         events = ingested_events.statements(
             self.alias,
-            tx.ingested_event_ids,
+            tx.ingested_events.added_ids,
             tx.now,
-            tx.ingested_events_expire_before,
+            tx.ingested_events.expire_before,
             forget_all=forgets,
         )
-        if not (tx.changes or tx.jobs or meta or segments_to_compact or events or new_checksums):
+        if not (tx.changes or tx.jobs.changed or meta or segments_to_compact or events or new_checksums):
             return None
         more = [
             *meta_statements(self.alias, meta),
-            *job_table.statements(self.alias, tx.jobs, self.jobs.open, tx.missing_job_ids),
+            *job_table.statements(self.alias, tx.jobs.changed, self.jobs.open, tx.jobs.missing_ids),
             *events,
         ]
         if job_table.must_forget_answers(tx, self.jobs):
@@ -139,14 +139,10 @@ class UserDatabase:
         """Apply a committed transaction to memory. Call it in the event loop, where readers use memory."""
         self.row_index.apply(tx.changes)
         self.row_index.seq = tx.seq
-        if tx.gaps != self.gaps or tx.epoch != self.epoch:
-            self.gaps, self.jump = tx.gaps, 0
-        self.epoch, self.restored_seq = tx.epoch, tx.restored_seq
+        self.meta = tx.meta
         self.segment_index.apply_commit(plans, self.row_index)
         self.body_cache.absorb(tx.changes.values())
-        self.forgotten_at = tx.forgotten_at
         self.erasure_due |= needs_erasure(tx)
-        self.id_key = tx.id_key
         job_table.apply_commit(tx, self.jobs)
 
 
@@ -197,13 +193,19 @@ class DatabaseFactory:
                 row_index.seq += SEQ_JUMP
                 set_meta(cursor, alias, {"seq_floor": str(row_index.seq), **before})
                 meta |= before
-            forgotten_at = meta.get("forgotten_at", "")
-            stored = job_table.load_jobs(cursor, alias, meta)
-            told = meta["epoch"], forgotten_at, notice, meta["id_key"], stored, meta["mac_key"]
-            restored_seq, gaps = int(meta.get("restored_seq", "0")), _gaps.decode(meta.get("gaps", "[]"))
-            jump = 0 if is_new or known or is_cut else SEQ_JUMP * (1 + secrets.randbelow(1024))
+            stored_jobs = job_table.load_jobs(cursor, alias, meta)
+            records_meta = RecordsMeta(
+                epoch=meta["epoch"],
+                forgotten_at=meta.get("forgotten_at", ""),
+                id_key=meta["id_key"],
+                restored_seq=int(meta.get("restored_seq", "0")),
+                gaps=_gaps.decode(meta.get("gaps", "[]")),
+                next_gap=0 if is_new or known or is_cut else SEQ_JUMP * (1 + secrets.randbelow(1024)),
+            )
             due = ERASURE_DUE in meta
-            return UserDatabase(alias, row_index, segment_index, *told, restored_seq, gaps, jump, due)
+            return UserDatabase(
+                alias, row_index, segment_index, records_meta, notice, stored_jobs, meta["mac_key"], due
+            )
         except BaseException:
             self.instance.detach_safely(alias)
             raise
@@ -304,6 +306,18 @@ def new_id_key() -> str:
 
 def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:
     segments.commit(cursor, meta_statements(alias, values))
+
+
+def _meta_changes(before: RecordsMeta, after: RecordsMeta) -> dict[str, str]:
+    """Return the entries of the table `meta` that differ."""
+    if after is before:
+        return {}
+    changed = {
+        name: value if isinstance(value := getattr(after, name), str) else msgspec.json.encode(value).decode()
+        for name in ("epoch", "forgotten_at", "id_key", "restored_seq", "gaps")
+        if getattr(after, name) != getattr(before, name)
+    }
+    return changed
 
 
 def meta_statements(alias: str, values: Mapping[str, str]) -> list[Statement]:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import duckdb
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from vademecum.engines.duckdb import ingested_events, job_table, segments
 from vademecum.engines.duckdb.cursor import Cursor
@@ -49,7 +50,7 @@ from vademecum.model.memory import job_triggers
 from vademecum.model.memory.jobs import Job
 from vademecum.model.schema.collections import Collection
 from vademecum.model.sync.quotas import Usage
-from vademecum.model.sync.transaction import WAITING, Change, RowIndex, Transaction, in_gap
+from vademecum.model.sync.transaction import WAITING, Change, RowIndex, Transaction, purges_tombstones
 
 T = TypeVar("T")
 OnCommit = Callable[["UserStore", list[Change]], None]
@@ -130,12 +131,12 @@ class UserStore:
 
     @property
     def epoch(self) -> str:
-        return self._opened.epoch
+        return self._opened.meta.epoch
 
     @property
     def forgotten_at(self) -> str:
         """Return when the user last forgot everything, or an empty string."""
-        return self._opened.forgotten_at
+        return self._opened.meta.forgotten_at
 
     @property
     def row_index(self) -> RowIndex:
@@ -145,7 +146,7 @@ class UserStore:
 
     def was_never_assigned(self, seq: int) -> bool:
         """Return whether no row of this file can have had `seq` in this epoch."""
-        return seq > self.seq or in_gap(self._opened.gaps, seq)
+        return self._opened.meta.was_never_assigned(seq, self.seq)
 
     def checkpoint_id(self, lwt: int) -> str:
         """Return the `id` of a checkpoint: `{epoch}.{mac}`, or the epoch alone if `lwt` was never given out."""
@@ -169,7 +170,7 @@ class UserStore:
 
     @property
     def usage(self) -> Usage:
-        return Usage(documents=self.row_index.documents, bytes=self.row_index.bytes)
+        return self.row_index.totals.usage
 
     def is_live(self, key: str) -> bool:
         head = self.row_index.rows.get(key)
@@ -254,7 +255,7 @@ class UserStore:
             return
 
         def turn(tx: Transaction) -> None:
-            tx.extracted_up_to_seq = tx.seq if extracts else None
+            tx.jobs.extracted_up_to_seq = tx.seq if extracts else None
 
         try:
             await self.create_jobs_for_new_turns()
@@ -296,8 +297,8 @@ class UserStore:
         checkpoint that proves a rollback, only if it still does."""
 
         def work(tx: Transaction) -> None:
-            epoch, lwt = rolled_back or (tx.epoch, 0)
-            if tx.epoch == epoch and (rolled_back is None or tx.was_never_assigned(lwt)):
+            epoch, lwt = rolled_back or (tx.meta.epoch, 0)
+            if tx.meta.epoch == epoch and (rolled_back is None or tx.meta.was_never_assigned(lwt, tx.seq)):
                 tx.begin_epoch(new_epoch(), max(tx.seq, lwt) + SEQ_JUMP)
 
         await self.write(work)
@@ -372,13 +373,11 @@ class UserStore:
                 undo()
                 results.append(error)
         job_triggers.cancel_stale_jobs(tx)
-        forgotten = tx.forgotten_at if tx.forgotten_at != self._opened.forgotten_at else ""
-        if forgotten:
-            tx.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones
-        meta = {"forgotten_at": forgotten, "id_key": tx.id_key} if forgotten else {}
-        if tx.epoch != self.epoch:
-            meta |= {"epoch": tx.epoch, "restored_seq": str(tx.restored_seq)}
-        if tx.purges_tombstones or tx.epoch != self.epoch:
+        forgotten = tx.meta.forgotten_at if tx.meta.forgotten_at != self.forgotten_at else ""
+        if forgotten:  # the ids of tombstones must not disclose what was forgotten
+            tx.meta = replace(tx.meta, id_key=new_id_key())
+        meta = {}
+        if purges_tombstones(tx.changes.values()) or tx.meta.epoch != self.epoch:
             meta["seq_floor"] = str(tx.seq)  # no row tells it any more, and none is given twice
         if not self._opened.erasure_due and needs_erasure(tx):
             meta[ERASURE_DUE] = "1"
@@ -395,7 +394,7 @@ class UserStore:
     def _note(self, tx: Transaction, forgotten: str) -> None:
         """Append to the erasure ledger. If that fails, the commit stands, and the next append or opening catches up."""
         try:
-            self._ledger.append(tx.changes.values(), forgotten, tx.expired_keys)
+            self._ledger.append(tx.changes.values(), forgotten)
         except OSError as error:
             _log.error("the ledger is behind", exc_info=error)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import shutil
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -20,6 +19,7 @@ from typing import TypeVar
 
 import duckdb
 import structlog
+from msgspec.structs import replace
 
 from vademecum.engines.duckdb.account_store import ACCOUNTS
 from vademecum.engines.duckdb.cursor import Cursor
@@ -39,6 +39,7 @@ from vademecum.engines.duckdb.threads import is_unowned
 from vademecum.engines.duckdb.user_database import (
     DatabaseFactory,
     UserDatabase,
+    new_epoch,
     new_id_key,
     publish_file,
     rewrite_file,
@@ -245,7 +246,7 @@ class UserStores:
         try:
             lines, mark = await asyncio.to_thread(ledger.read), self.marks.of(user_id)
             rollback = await asyncio.to_thread(detect_rollback, opened.row_index, lines, mark, self._registry)
-            await asyncio.to_thread(ledger.catch_up, lines, opened.row_index, opened.forgotten_at)
+            await asyncio.to_thread(ledger.catch_up, lines, opened.row_index, opened.meta.forgotten_at)
             await asyncio.to_thread(ledger.create_file)
             await asyncio.to_thread(self.marks.raise_to, user_id, opened.row_index.seq)
         except BaseException:
@@ -394,20 +395,17 @@ class UserStores:
         opened = self.files.open(path)
         try:
             opened.row_index.seq = max(opened.row_index.seq, floor)
-            opened.jump = 0
+            opened.meta = replace(opened.meta, next_gap=0)
             tx = opened.begin_transaction(cursor, self._registry, self._clock())
             result = work(tx)
             job_triggers.cancel_stale_jobs(tx)
-            meta = {
-                "epoch": secrets.token_urlsafe(9),
-                "seq_floor": str(tx.seq),
-                "restored_seq": str(tx.seq),
-                "gaps": "[]",
-                "forgotten_at": tx.forgotten_at,
-            }
-            if tx.forgotten_at != opened.forgotten_at:
-                meta["id_key"] = new_id_key()  # as when it was forgotten: that of the backup tells what was
-            opened.commit(cursor, tx, meta, set(opened.segment_index.segments_to_compact()))
+            tx.meta = replace(tx.meta, epoch=new_epoch(), restored_seq=tx.seq, gaps=())
+            if (
+                tx.meta.forgotten_at != opened.meta.forgotten_at
+            ):  # the backup's key discloses what was forgotten
+                tx.meta = replace(tx.meta, id_key=new_id_key())
+            compact = set(opened.segment_index.segments_to_compact())
+            opened.commit(cursor, tx, {"seq_floor": str(tx.seq)}, compact)
         finally:
             self.files.instance.detach(opened.alias)
         return result

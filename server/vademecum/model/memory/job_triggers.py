@@ -1,7 +1,7 @@
 """Decide which rows start or cancel which jobs.
 
 A finished turn starts one extraction for each version of its text. The commit of a turn does not write the job, to keep
-commits short. A turn with a higher `seq` than `Transaction.extracted_up_to_seq` counts as a pending job from its own
+commits short. A turn with a higher `seq` than `JobChanges.extracted_up_to_seq` counts as a pending job from its own
 commit on, also after a crash, and `take_up` writes the job later. A commit does write these changes of jobs:
 - A deleted row, or a turn with a new text, loses its job.
 - An imported turn gets a completed job, because the import contains what was extracted from it.
@@ -41,14 +41,14 @@ _turn = msgspec.json.Decoder(_Turn)
 def cancel_stale_jobs(tx: Transaction) -> None:
     """Delete the jobs of deleted rows and of turns whose text changed."""
     for key in _deleted_subjects(tx.changes.values()):
-        tx.jobs[jobs.id_of(key)] = None
+        tx.jobs.delete(jobs.id_of(key))
     # A new row has no job, and most turns are new.
     edited = {
         jobs.id_of(c.key): turn for c in tx.changes.values() if c.before and (turn := _finished_turn(c))
     }
-    for job_id, job in tx.find_jobs(edited).items():
+    for job_id, job in tx.jobs.find(edited).items():
         if job.text != edited[job_id].text:
-            tx.jobs[job_id] = None
+            tx.jobs.delete(job_id)
 
 
 def mark_imported_done(tx: Transaction, imported: Iterable[str]) -> None:
@@ -60,24 +60,25 @@ def mark_imported_done(tx: Transaction, imported: Iterable[str]) -> None:
         head = tx.head(key) if key.startswith(f"{TURNS}/") else None
         if head is None or head.deleted or (turn := _parse_finished_turn(tx.body(key))) is None:
             continue
-        job = jobs.create_done(key, head.seq, turn.text)
-        tx.jobs[job.id] = job
+        tx.jobs.put(jobs.create_done(key, head.seq, turn.text))
 
 
 def take_up(tx: Transaction, turns: Sequence[tuple[int, str]]) -> None:
     """Write the jobs of the next unprocessed turns, given as (seq, key) in ascending order."""
-    if tx.extracted_up_to_seq is None or not turns:
+    if tx.jobs.extracted_up_to_seq is None or not turns:
         return
-    new = [(seq, key) for seq, key in turns if seq > tx.extracted_up_to_seq and tx.row_state(key) == "live"]
+    new = [
+        (seq, key) for seq, key in turns if seq > tx.jobs.extracted_up_to_seq and tx.row_state(key) == "live"
+    ]
     tx.prefetch(key for _, key in new)
     created = [
         jobs.create(key, seq, turn.text, tx.now)
         for seq, key in new
         if (turn := _parse_finished_turn(tx.body(key)))
     ]
-    known = tx.find_jobs([job.id for job in created])
-    tx.jobs.update((job.id, job) for job in created if job.id not in known or known[job.id].text != job.text)
-    tx.extracted_up_to_seq = max(tx.extracted_up_to_seq, turns[-1][0])
+    known = tx.jobs.find([job.id for job in created])
+    tx.jobs.put(*(job for job in created if job.id not in known or known[job.id].text != job.text))
+    tx.jobs.extracted_up_to_seq = max(tx.jobs.extracted_up_to_seq, turns[-1][0])
 
 
 def may_cause_jobs(changes: Iterable[Change]) -> bool:

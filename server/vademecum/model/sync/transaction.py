@@ -8,11 +8,14 @@ A row's key is "collection/id".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 
 import msgspec
 
-from vademecum.model.memory.jobs import Job, StoredJobs, is_open
+from vademecum.model.agents.ingested_events import IngestedEventChanges
+from vademecum.model.memory.job_changes import JobChanges
+from vademecum.model.memory.jobs import StoredJobs
 from vademecum.model.schema.collections import Collection, Json, Links, links
 from vademecum.model.sync.conflict_rules import RowState
 from vademecum.model.sync.quotas import Usage, charged_bytes, charged_references, charged_tombstones
@@ -20,9 +23,29 @@ from vademecum.model.sync.tombstone import make_tombstone
 
 WAITING = 0  # the seq of a row whose parent has not arrived
 
-NO_JOBS = StoredJobs()
 Gaps = tuple[tuple[int, int], ...]
 GAPS_MAX = 256
+
+
+class RecordsMeta(msgspec.Struct, frozen=True):
+    """The account-wide values that are stored beside the rows.
+
+    `forgotten_at`: when the user last forgot everything, or empty. `id_key`: the secret that keys the ids derived from a
+    user's text. `restored_seq`: rows up to this `seq` are as a backup had them. `gaps`: ranges (after, up to] of `seq`
+    that these records never assigned in this epoch. `next_gap`: the length of the next gap, before the first new row;
+    it is not stored.
+    """
+
+    epoch: str
+    forgotten_at: str = ""
+    id_key: str = ""
+    restored_seq: int = 0
+    gaps: Gaps = ()
+    next_gap: int = 0
+
+    def was_never_assigned(self, seq: int, last_seq: int) -> bool:
+        """Return whether no row can have had `seq` in this epoch. `last_seq`: the last one that was assigned."""
+        return seq > last_seq or any(after < seq <= end for after, end in self.gaps)
 
 
 class RowHead(msgspec.Struct, frozen=True, gc=False):
@@ -82,43 +105,16 @@ class LinkIndex:
 
 
 @dataclass(slots=True)
-class RowIndex:
-    """The committed row heads of one user, with totals for the quotas. Only `apply` changes them."""
+class Totals:
+    """The totals over all rows that the quotas need."""
 
-    rows: dict[str, RowHead] = field(default_factory=dict)
-    links: LinkIndex = field(default_factory=LinkIndex)
     documents: int = 0
     live_bytes: int = 0
     references: int = 0
     tombstones: int = 0
-    seq: int = 0
 
-    @property
-    def dependents(self) -> Mapping[str, set[str]]:
-        """Map the key of a row to the keys of the live and waiting rows that name it."""
-        return self.links.dependents
-
-    @property
-    def bytes(self) -> int:
-        """Return the bytes charged to the account."""
-        return self.live_bytes + charged_tombstones(self.tombstones) + charged_references(self.references)
-
-    def apply(self, changes: Mapping[str, Change]) -> None:
-        """Apply the changes of a commit, or of the initial load."""
-        for key, change in changes.items():
-            old, new = self.rows.get(key), change.head
-            if old is not None:
-                self.links.remove(key, old)
-                self._count(key, old, -1)
-            if new is None:
-                self.rows.pop(key, None)
-                continue
-            self.rows[key] = new
-            self.links.add(key, new)
-            self._count(key, new, 1)
-            self.seq = max(self.seq, new.seq)
-
-    def _count(self, key: str, head: RowHead, sign: int) -> None:
+    def count(self, key: str, head: RowHead, sign: int) -> None:
+        """Add the row (`sign` 1) or subtract it (-1)."""
         if head.deleted:
             self.tombstones += sign
         else:
@@ -127,11 +123,48 @@ class RowIndex:
             if head.seq != WAITING and key.startswith("documents/"):
                 self.documents += sign
 
+    @property
+    def usage(self) -> Usage:
+        """Return the documents and bytes charged to the account."""
+        charged = charged_tombstones(self.tombstones) + charged_references(self.references)
+        return Usage(self.documents, self.live_bytes + charged)
+
+
+@dataclass(slots=True)
+class RowIndex:
+    """The committed row heads of one user, with their totals. Only `apply` changes them."""
+
+    rows: dict[str, RowHead] = field(default_factory=dict)
+    links: LinkIndex = field(default_factory=LinkIndex)
+    totals: Totals = field(default_factory=Totals)
+    seq: int = 0
+
+    @property
+    def dependents(self) -> Mapping[str, set[str]]:
+        """Map the key of a row to the keys of the live and waiting rows that name it."""
+        return self.links.dependents
+
+    def apply(self, changes: Mapping[str, Change]) -> None:
+        """Apply the changes of a commit, or of the initial load."""
+        for key, change in changes.items():
+            old, new = self.rows.get(key), change.head
+            if old is not None:
+                self.links.remove(key, old)
+                self.totals.count(key, old, -1)
+            if new is None:
+                self.rows.pop(key, None)
+                continue
+            self.rows[key] = new
+            self.links.add(key, new)
+            self.totals.count(key, new, 1)
+            self.seq = max(self.seq, new.seq)
+
 
 class Change(msgspec.Struct, frozen=True):
     """The change of one row. `head` is None if the row is purged without a tombstone.
 
     `same_text`: the text of the row did not change. The server added derived data, or admitted a waiting row.
+    `expired`: the row was deleted only because of its age.
     """
 
     key: str
@@ -139,6 +172,7 @@ class Change(msgspec.Struct, frozen=True):
     head: RowHead | None
     body: bytes
     same_text: bool = False
+    expired: bool = False
 
 
 def deletes_content(changes: Iterable[Change]) -> bool:
@@ -153,16 +187,16 @@ def replaces_text(changes: Iterable[Change]) -> bool:
     return any(_is_edit(c) for c in changes)
 
 
+def purges_tombstones(changes: Iterable[Change]) -> bool:
+    """Return whether a commit removed a tombstone, so that no row may have the highest `seq` any more."""
+    return any(c.head is None and c.before is not None and c.before.deleted for c in changes)
+
+
 def _is_edit(change: Change) -> bool:
     before, head = change.before, change.head
     was_live = before is not None and not before.deleted
     is_live = head is not None and not head.deleted
     return was_live and is_live and not change.same_text
-
-
-def in_gap(gaps: Gaps, seq: int) -> bool:
-    """Return whether `seq` lies in one of the ranges (after, up to]."""
-    return any(after < seq <= end for after, end in gaps)
 
 
 def unique_key(key: str, unique_value: str) -> str:
@@ -173,17 +207,8 @@ def unique_key(key: str, unique_value: str) -> str:
 class Transaction:
     """The reads and changes of one transaction.
 
-    Arguments: `read` returns the stored bodies (JSON bytes) of keys. `id_key` is the secret that keys the ids derived
-    from a user's text. `restored_seq`: rows up to this `seq` are as a backup had them. `gaps`: ranges (after, up to] of
-    `seq` that this file never assigned in this epoch. `jump`: the length of the next gap, before the first new row.
-
-    Results besides `changes`:
-    - `jobs`: new states of jobs by id; None deletes a job. `missing_job_ids`: ids that `find_jobs` did not find.
-    - `extracted_up_to_seq`: as in `StoredJobs`, see `job_triggers.take_up`.
-    - `llm_request_count`: requests to the language model that start here, minus those that were not delivered.
-    - `ingested_event_ids`: events of agents that are ingested here. Older ids than the time
-      `ingested_events_expire_before` are deleted.
-    - `expired_keys`: rows deleted only because of their age. `purges_tombstones`: whether tombstones are purged.
+    `read` returns the stored bodies (JSON bytes) of keys. The results are `changes`, `meta` and `seq`, the last `seq` that
+    was assigned. `jobs` and `ingested_events` take part in the same commit and in its savepoints.
     """
 
     def __init__(
@@ -191,44 +216,23 @@ class Transaction:
         row_index: RowIndex,
         read: Callable[[list[str]], dict[str, bytes]],
         collections: Mapping[str, Collection],
-        epoch: str,
-        forgotten_at: str,
+        meta: RecordsMeta,
         now: str,
-        stored_jobs: StoredJobs = NO_JOBS,
-        id_key: str = "",
-        read_ingested_events: Callable[[list[str]], set[str]] = lambda ids: set(),
-        restored_seq: int = 0,
-        gaps: Gaps = (),
-        jump: int = 0,
+        jobs: JobChanges | None = None,
+        ingested_events: IngestedEventChanges | None = None,
     ) -> None:
         self.collections = collections
-        self.epoch = epoch
-        self.forgotten_at = forgotten_at
-        self.id_key = id_key
+        self.meta = meta
         self.now = now
-        self.restored_seq = restored_seq
-        self.gaps = gaps
-        self._jump = jump
+        self.seq = row_index.seq
+        self.totals = copy(row_index.totals)
         self.changes: dict[str, Change] = {}
-        self.jobs: dict[str, Job | None] = {}
-        self.missing_job_ids: set[str] = set()
-        self.extracted_up_to_seq = stored_jobs.extracted_up_to_seq
-        self.llm_request_count = 0
-        self.ingested_event_ids: list[str] = []
-        self.ingested_events_expire_before = ""
-        self.expired_keys: set[str] = set()
-        self.purges_tombstones = False
+        self.jobs = jobs or JobChanges(StoredJobs())
+        self.ingested_events = ingested_events or IngestedEventChanges(lambda ids: set())
         self._row_index = row_index
         self._read = read
-        self._stored_jobs = stored_jobs
-        self._read_ingested_events = read_ingested_events
         self._links = LinkIndex()  # of the changed rows
-        self._bodies: dict[str, bytes] = {}
-        self._seq = row_index.seq
-        self._documents = row_index.documents
-        self._live_bytes = row_index.live_bytes
-        self._references = row_index.references
-        self.tombstones = row_index.tombstones
+        self._bodies: dict[str, bytes] = {}  # that were read
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -290,40 +294,6 @@ class Transaction:
             if head is not None and head.deleted is deleted:
                 yield key
 
-    def find_jobs(self, ids: Iterable[str]) -> dict[str, Job]:
-        """Return the jobs that exist among `ids`, by id."""
-        job_ids = list(ids)
-        stored = self._stored_jobs
-        unread = [i for i in job_ids if i not in self.jobs and i not in stored.open]
-        closed = stored.read(unread) if unread else {}
-        self.missing_job_ids.update(i for i in unread if i not in closed)
-        jobs = {i: self.jobs.get(i, stored.open.get(i, closed.get(i))) for i in job_ids}
-        return {i: job for i, job in jobs.items() if job is not None}
-
-    def open_jobs(self) -> list[Job]:
-        """Return the jobs that are not done."""
-        jobs = {**self._stored_jobs.open, **self.jobs}.values()
-        return [job for job in jobs if job is not None and is_open(job)]
-
-    def llm_requests_on(self, day: str) -> int:
-        """Return how many requests jobs sent to the language model on `day` (UTC), this transaction included."""
-        return self._stored_jobs.llm_requests_on(day) + self.llm_request_count
-
-    def find_ingested_events(self, ids: list[str]) -> set[str]:
-        """Return which of the events are ingested already, by earlier commits or this transaction."""
-        return self._read_ingested_events(ids) | set(self.ingested_event_ids)
-
-    @property
-    def usage(self) -> Usage:
-        """Return the documents and bytes charged to the account after this transaction."""
-        charged = charged_tombstones(self.tombstones) + charged_references(self._references)
-        return Usage(self._documents, self._live_bytes + charged)
-
-    @property
-    def seq(self) -> int:
-        """Return the last `seq` that was assigned."""
-        return self._seq
-
     @property
     def highest_stored_seq(self) -> int:
         """Return the highest seq of a stored row, or 0. `seq` may be higher, after a purge."""
@@ -332,18 +302,18 @@ class Transaction:
     # -- changing -----------------------------------------------------------------------------------------------
 
     def measure_growth(self, key: str, row: Json, body: bytes, named: Links | None = None) -> int:
-        """Return by how many bytes storing `row` would change `usage.bytes`. `named`: the row's links, if computed."""
+        """Return by how many bytes storing `row` would change `totals.usage`. `named`: the row's links, if computed."""
         name = key.partition("/")[0]
         charged = charged_bytes(name, row, len(body))
         _, named_here = named if named is not None else links(self.collections[name], row)
-        references = self._references + len(named_here)
+        references = self.totals.references + len(named_here)
         before = self.head(key)
         if before is not None and not before.deleted:
             charged -= before.size
             references -= len(before.references)
-        if references == self._references:  # true for most rows
+        if references == self.totals.references:  # true for most rows
             return charged
-        return charged + charged_references(references) - charged_references(self._references)
+        return charged + charged_references(references) - charged_references(self.totals.references)
 
     def put(
         self,
@@ -366,64 +336,42 @@ class Transaction:
         chunks = len(row.get("chunks", ()))
         model = row["model"] if chunks and row.get("embedding") is not None else ""
         head = RowHead(self._next(waiting), False, parents, references, size, unique_value, model, chunks)
-        self._change(key, head, body, same_text)
+        self._change(key, head, body, same_text=same_text)
 
-    def put_tombstone(self, key: str, row: Json) -> None:
-        """Replace the row by its tombstone, under the next `seq`."""
+    def put_tombstone(self, key: str, row: Json, *, expired: bool = False) -> None:
+        """Replace the row by its tombstone, under the next `seq`. `expired`: as in `Change`."""
         collection = self.collections[key.partition("/")[0]]
         tombstone = make_tombstone(collection, row, self.now)
         parents, _ = links(collection, tombstone)
-        self._change(key, RowHead(self._next(False), True, parents, (), 0), msgspec.json.encode(tombstone))
+        head = RowHead(self._next(False), True, parents, (), 0)
+        self._change(key, head, msgspec.json.encode(tombstone), expired=expired)
 
     def purge(self, key: str) -> None:
-        """Remove a row without a tombstone: a waiting row, or a row that a restore must not tombstone."""
-        self._change(key, None, b"")
+        """Remove a row without a tombstone: a waiting row, or a row that a restore must not tombstone.
 
-    def purge_tombstone(self, key: str) -> None:
-        """Remove a tombstone that no device receives.
-
-        After a restore the erasure ledger or the row's age repeats the deletion.
+        A tombstone that no device receives may be removed too: after a restore the erasure ledger or the row's age
+        repeats the deletion.
         """
-        self.purges_tombstones = True
         self._change(key, None, b"")
 
-    def was_never_assigned(self, seq: int) -> bool:
-        """Return whether no row of this file can have had `seq` in this epoch."""
-        return seq > self._seq or in_gap(self.gaps, seq)
+    def forget_everything(self, at: str) -> None:
+        """Reject rows that were created before `at` from now on."""
+        self.meta = msgspec.structs.replace(self.meta, forgotten_at=at)
 
     def begin_epoch(self, epoch: str, seq: int) -> None:
         """Start a new epoch whose rows have a higher number than `seq`. All present rows count as restored."""
-        self.epoch, self.restored_seq = epoch, self._seq
-        self._seq, self.gaps, self._jump = seq, (), 0
+        self.meta = msgspec.structs.replace(
+            self.meta, epoch=epoch, restored_seq=self.seq, gaps=(), next_gap=0
+        )
+        self.seq = seq
 
     def savepoint(self) -> Callable[[], None]:
         """Return a function that rolls back every change made after this call."""
-        changes, jobs, ingested_event_ids, expired_keys = (
-            dict(self.changes),
-            dict(self.jobs),
-            list(self.ingested_event_ids),
-            set(self.expired_keys),
-        )
-        counts = self._seq, self._documents, self._live_bytes, self._references, self.tombstones
-        scalars = (
-            self.forgotten_at,
-            self.llm_request_count,
-            self.extracted_up_to_seq,
-            self.epoch,
-            self.restored_seq,
-        )
-        gaps = self.gaps, self._jump
+        changes, meta, seq, totals = dict(self.changes), self.meta, self.seq, copy(self.totals)
+        undo_others = [other.savepoint() for other in (self.jobs, self.ingested_events)]
 
         def undo() -> None:
-            self._seq, self._documents, self._live_bytes, self._references, self.tombstones = counts
-            (
-                self.forgotten_at,
-                self.llm_request_count,
-                self.extracted_up_to_seq,
-                self.epoch,
-                self.restored_seq,
-            ) = scalars
-            self.gaps, self._jump = gaps
+            self.meta, self.seq, self.totals = meta, seq, totals
             undone = [c for c in self.changes.values() if changes.get(c.key) is not c]
             for change in undone:
                 self._links.remove(change.key, change.head)
@@ -432,20 +380,25 @@ class Transaction:
                     self._links.add(earlier.key, earlier.head)
             self.changes.clear()
             self.changes.update(changes)
-            self.jobs, self.ingested_event_ids, self.expired_keys = jobs, ingested_event_ids, expired_keys
+            for undo_other in undo_others:
+                undo_other()
 
         return undo
 
     def _next(self, waiting: bool) -> int:
         if waiting:
             return WAITING
-        if self._jump:
-            self.gaps = (*self.gaps, (self._seq, self._seq + self._jump))[-GAPS_MAX:]
-            self._seq, self._jump = self._seq + self._jump, 0
-        self._seq += 1
-        return self._seq
+        if self.meta.next_gap:
+            end = self.seq + self.meta.next_gap
+            gaps = (*self.meta.gaps, (self.seq, end))[-GAPS_MAX:]
+            self.meta = msgspec.structs.replace(self.meta, gaps=gaps, next_gap=0)
+            self.seq = end
+        self.seq += 1
+        return self.seq
 
-    def _change(self, key: str, head: RowHead | None, body: bytes, same_text: bool = False) -> None:
+    def _change(
+        self, key: str, head: RowHead | None, body: bytes, *, same_text: bool = False, expired: bool = False
+    ) -> None:
         earlier = self.changes.pop(key, None)  # removed first, so that changes stay in the order of seq
         if earlier is None:
             old = before = self._row_index.rows.get(key)
@@ -454,17 +407,8 @@ class Transaction:
             same_text = same_text and earlier.same_text
             self._links.remove(key, old)
         if old is not None:
-            self._count(key, old, -1)
+            self.totals.count(key, old, -1)
         if head is not None:
-            self._count(key, head, 1)
+            self.totals.count(key, head, 1)
             self._links.add(key, head)
-        self.changes[key] = Change(key, before, head, body, same_text)
-
-    def _count(self, key: str, head: RowHead, sign: int) -> None:
-        if head.deleted:
-            self.tombstones += sign
-        else:
-            self._live_bytes += sign * head.size
-            self._references += sign * len(head.references)
-            if head.seq != WAITING and key.startswith("documents/"):
-                self._documents += sign
+        self.changes[key] = Change(key, before, head, body, same_text, expired)

@@ -69,7 +69,7 @@ async def receive(
 
 def take_up(tx: Transaction, events: Sequence[Event], limits: Limits, view: folder_check.View) -> int:
     """Store what these events say. Returns how many were new. Raises LimitReached, and then none is stored."""
-    known = tx.find_ingested_events([event.id for event in events])
+    known = tx.ingested_events.find([event.id for event in events])
     fresh: dict[str, Event] = {}
     for event in events:
         if event.id not in known:
@@ -77,16 +77,16 @@ def take_up(tx: Transaction, events: Sequence[Event], limits: Limits, view: fold
             fresh.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, tx.now)))
     claimed = project_claims.Claims(tx, limits, view)
     # What was forgotten does not come back from a spool; not even the id stays of what is refused whenever it comes.
-    news = [event for event in fresh.values() if event.at > tx.forgotten_at]
+    news = [event for event in fresh.values() if event.at > tx.meta.forgotten_at]
     for event in sorted(news, key=lambda event: (event.at, event.id)):
         _store(tx, event, claimed.project_of(event.project), limits)
-    tx.ingested_event_ids += [event.id for event in news]
+    tx.ingested_events.added_ids += [event.id for event in news]
     return len(news)
 
 
 def _store(tx: Transaction, event: Event, project_id: str, limits: Limits) -> None:
     told_by = derived_ids.dedup_key(event.path, event.content)
-    row_id = derived_ids.observation_id(tx.id_key, project_id, event.session, event.kind, told_by)
+    row_id = derived_ids.observation_id(tx.meta.id_key, project_id, event.session, event.kind, told_by)
     lives = tx.row_state(key_of(row_id)) == "live"
     before = tx.row(key_of(row_id)) if lives else None
     put(tx, before, fold(before, event, row_id, project_id), limits)
@@ -96,7 +96,7 @@ def put(tx: Transaction, before: Json | None, row: Json, limits: Limits) -> None
     """Store the row within the account's limits. Raises LimitReached."""
     key, body = key_of(row["id"]), msgspec.json.encode(row)
     growth = tx.measure_growth(key, row, body)
-    no = check_quota(OBSERVATIONS, before, row, growth, len(body), tx.usage, limits)
+    no = check_quota(OBSERVATIONS, before, row, growth, len(body), tx.totals.usage, limits)
     if no is not None:
         raise LimitReached(message_for_api_client(no.message), code=no.code)
     # A repeat that says nothing new leaves no other text behind, of which the disk would have to be rid.

@@ -138,7 +138,7 @@ class Claims:
         return places
 
     def _own(self, identity: Identity) -> tuple[str, Json | None]:
-        root_id = derived_ids.root_id(self._tx.id_key, identity.name, identity.root)
+        root_id = derived_ids.root_id(self._tx.meta.id_key, identity.name, identity.root)
         key = f"roots/{root_id}"
         return root_id, self._tx.row(key) if self._tx.row_state(key) == "live" else None
 

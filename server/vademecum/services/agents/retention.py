@@ -101,9 +101,11 @@ class Retention:
         """Looked at again: it may have been pinned, or done once more, since."""
         tx.prefetch(keys)
         live = [key for key in keys if tx.row_state(key) == "live"]
-        tx.expired_keys |= {key for key in live if expired(tx.row(key), now, self._kept_days)}
-        cascade.delete_with_dependents(tx, *(key for key in live if key in tx.expired_keys))
-        tx.ingested_events_expire_before = days_before(now, TAKEN_DAYS)
+        old = [key for key in live if expired(tx.row(key), now, self._kept_days)]
+        for key in old:
+            tx.put_tombstone(key, tx.row(key), expired=True)
+        cascade.delete_dependents(tx, old)
+        tx.ingested_events.expire_before = days_before(now, TAKEN_DAYS)
 
 
 async def _tombstones(store: UserStore) -> list[tuple[str, RowHead]]:
@@ -119,4 +121,4 @@ def _drop(dead: list[tuple[str, RowHead]], tx: Transaction) -> None:
     """Looked at again: one may have come alive, and died once more, since."""
     for key, head in dead:
         if tx.head(key) == head:
-            tx.purge_tombstone(key)
+            tx.purge(key)

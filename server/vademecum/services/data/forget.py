@@ -199,7 +199,7 @@ def _bury_all(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, int, st
             tx.put_tombstone(
                 key, msgspec.json.decode(stub.kept) if stub is not None and fresh else tx.row(key)
             )
-    tx.forgotten_at = tx.now
+    tx.forget_everything(tx.now)
     return len(keys), size, tx.now
 
 

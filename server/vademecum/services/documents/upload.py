@@ -74,7 +74,7 @@ async def _upload(services: Services, account: Account, file: UploadedFile, data
         known, forgotten_at = await store.write(
             lambda tx: (
                 _borrow_same_content(tx, content_hash, file.session_id, file.document_id),
-                tx.forgotten_at,
+                tx.meta.forgotten_at,
             )
         )
         held = store.usage.documents
@@ -95,7 +95,7 @@ async def _upload(services: Services, account: Account, file: UploadedFile, data
     tokens = await services.inference.count_tokens([c.text for c in chunks])
 
     def keep(tx: Transaction) -> Uploaded:
-        if tx.forgotten_at != forgotten_at:
+        if tx.meta.forgotten_at != forgotten_at:
             raise Gone(f"Everything was forgotten while {file.shown} was read. Nothing of it was stored.")
         return _store(tx, _without_dead_session(tx, document), chunks, tokens, limits)
 
@@ -205,7 +205,7 @@ def _store(
         delete_with_dependents(tx, key)
     rows = [(key, r, msgspec.json.encode(r)) for key, r in [(f"documents/{row['id']}", row), *blocks]]
     growth = sum(tx.measure_growth(*stored) for stored in rows)
-    no = check_quota("documents", before, row, growth, len(rows[0][2]), tx.usage, limits)
+    no = check_quota("documents", before, row, growth, len(rows[0][2]), tx.totals.usage, limits)
     if no is not None:
         raise LimitReached(message_for_api_client(no.message), code=no.code)
     for key, r, body in rows:

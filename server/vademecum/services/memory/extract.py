@@ -166,7 +166,7 @@ class _Keep:
     def all(self, tx: Transaction, job: Job, found: Believed) -> bool:
         """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
         nothing of it is stored."""
-        if tx.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.home:
+        if tx.meta.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.home:
             return False
         if not advance(tx, job, jobs.complete(job)):
             return True
@@ -205,7 +205,7 @@ class _Keep:
         known = [tx.row(key) for key in self.facts.get(fact.key, ()) if tx.row_state(key) == "live"]
         if any(row["confirmed"] or fold(row["value"]) == fold(fact.value) for row in known):
             return
-        row_id = derived_ids.fact_id(tx.id_key, fact.key, fold(fact.value))
+        row_id = derived_ids.fact_id(tx.meta.id_key, fact.key, fold(fact.value))
         said = {"key": fact.key, "value": fact.value, "confidence": fact.confidence}
         self._put(tx, "facts", row_id, {**said, "confirmed": False, "sourceRemoved": False})
 

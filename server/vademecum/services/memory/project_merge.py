@@ -34,7 +34,7 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
     if project_id == into:
         raise BadRequest("A project cannot become a part of itself. Nothing was changed.")
     # Moved rows exist twice for a while; the quota applies to the final state.
-    before, roomy = tx.usage.bytes, msgspec.structs.replace(limits, storage_bytes=sys.maxsize)
+    before, roomy = tx.totals.usage.bytes, msgspec.structs.replace(limits, storage_bytes=sys.maxsize)
     inside = [key for key in tx.dependents(PROJECTS + project_id) if tx.row_state(key) == "live"]
     tx.prefetch(inside)
     moved = [key for key in inside if key.partition("/")[0] in MOVED]
@@ -48,7 +48,7 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
     known = [key for key in inside if key.startswith("entities/")]
     _move_entities(tx, known, into, roomy)
     cascade.delete_with_dependents(tx, PROJECTS + project_id)
-    no = check_storage_quota(before, tx.usage.bytes, limits)
+    no = check_storage_quota(before, tx.totals.usage.bytes, limits)
     if no is not None:
         raise LimitReached(
             no.message.replace("This stays on this device", "Nothing was changed"), code=no.code
@@ -69,7 +69,7 @@ def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> N
     """Move an observation under a new id, which contains its project, or join it to the one there."""
     row = tx.row(key)
     told_by = derived_ids.dedup_key(row.get("path"), row["content"])
-    row_id = derived_ids.observation_id(tx.id_key, into, row["agentSession"], row["kind"], told_by)
+    row_id = derived_ids.observation_id(tx.meta.id_key, into, row["agentSession"], row["kind"], told_by)
     there = ingest.key_of(row_id)
     before = tx.row(there) if tx.row_state(there) == "live" else None
     cascade.delete_with_dependents(tx, key)

@@ -111,7 +111,7 @@ class Memories:
         moves_with = said.session_id if said.project is msgspec.UNSET else None
 
         def work(tx: Transaction) -> tuple[MemoryPartition, Json, str | None] | None:
-            if tx.epoch != epoch or (moves_with and find_session_home(tx.head, moves_with) != home):
+            if tx.meta.epoch != epoch or (moves_with and find_session_home(tx.head, moves_with) != home):
                 return None
             return home, *store_memory(tx, said, known, limits)
 
@@ -230,7 +230,7 @@ def store_extracted_memory(tx: Transaction, said: Statement, known: MemoryLookup
 
 def _derived_id(tx: Transaction, known: MemoryLookup) -> str:
     project_id = known.home.project_id if isinstance(known.home, InProject) else ""
-    return derived_ids.memory_id(tx.id_key, project_id, same_form(known.text))
+    return derived_ids.memory_id(tx.meta.id_key, project_id, same_form(known.text))
 
 
 def _refreshed(tx: Transaction, said: Statement, known: MemoryLookup, limits: Limits) -> Json | None:

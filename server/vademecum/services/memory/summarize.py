@@ -120,7 +120,7 @@ class Summaries:
         """Add to the account's daily count of LLM requests."""
 
         def count(tx: Transaction) -> None:
-            tx.llm_request_count += questions
+            tx.jobs.llm_request_count += questions
 
         async with self.users.open(user_id) as store:
             await store.write(count)
@@ -160,13 +160,13 @@ def _shown(reply: str) -> str:
 
 
 def _asked(tx: Transaction, subject: str) -> Job:
-    earlier = tx.find_jobs([jobs.id_of(subject)]).get(jobs.id_of(subject))
+    earlier = tx.jobs.get(jobs.id_of(subject))
     if earlier is not None and earlier.state in ("waiting", "running"):
         return earlier
     if tx.row_state(subject) != "live":
         raise NotFound("It was deleted meanwhile.")
     job = jobs.create(subject, tx.seq, "", tx.now)
-    tx.jobs[job.id] = job
+    tx.jobs.put(job)
     return job
 
 

@@ -51,11 +51,12 @@ async def retry_one(users: UserStores, user_id: str, job_id: str, now: str) -> J
     """Raises NotFound."""
 
     def again(tx: Transaction) -> Job:
-        job = tx.find_jobs([job_id]).get(job_id)
+        job = tx.jobs.get(job_id)
         if job is None:
             raise NotFound("There is no such job.")
         if job.state in ("failed", "waiting"):
-            job = tx.jobs[job_id] = jobs.reset(job, now)
+            job = jobs.reset(job, now)
+            tx.jobs.put(job)
         return job
 
     async with users.open(user_id) as store:
@@ -67,8 +68,8 @@ async def retry_all(users: UserStores, user_id: str, now: str) -> int:
     """All that have failed. Returns how many."""
 
     def again(tx: Transaction) -> int:
-        failed = {job.id: jobs.reset(job, now) for job in tx.open_jobs() if job.state == "failed"}
-        tx.jobs.update(failed)
+        failed = [job for job in tx.jobs.open() if job.state == "failed"]
+        tx.jobs.put(*(jobs.reset(job, now) for job in failed))
         return len(failed)
 
     async with users.open(user_id) as store:

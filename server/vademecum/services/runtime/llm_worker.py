@@ -44,9 +44,9 @@ def unasked(error: VademecumError) -> bool:
 
 def advance(tx: Transaction, job: Job, after: Job | None) -> bool:
     """Put `after` in the place of `job`, if that is what there still is. Says whether it was."""
-    if tx.find_jobs([job.id]).get(job.id) != job:
+    if tx.jobs.get(job.id) != job:
         return False
-    tx.jobs[job.id] = after
+    tx.jobs.replace(job, after)
     return True
 
 
@@ -106,18 +106,18 @@ class Worker:
             after = jobs.retry_later(job, tx.now, CUT_OFF)
         if tx.row_state(job.subject) != "live":
             after = None
-        tx.jobs[job.id] = after
+        tx.jobs.replace(job, after)
         if after is None or after.state != "running":
             return 0
-        tx.llm_request_count += not job.found
+        tx.jobs.llm_request_count += not job.found
         begun.append(after)
         return None
 
     def _next(self, tx: Transaction) -> tuple[Job | None, float | None]:
         """The job that is due; else in how many seconds one will be."""
-        tried = tx.open_jobs()
+        tried = tx.jobs.open()
         waits: list[float] = []
-        if tx.llm_requests_on(timestamps.day(tx.now)) >= self._daily:
+        if tx.jobs.llm_requests_on(timestamps.day(tx.now)) >= self._daily:
             held = [job for job in tried if job.kind == "extract" and job.state != "failed"]
             waits += [timestamps.until_midnight_s(tx.now)] * bool(held)
             tried = [job for job in tried if job.kind == "summarise"]
@@ -135,10 +135,10 @@ class Worker:
 
         def take_back(tx: Transaction) -> None:
             for attempt in begun:
-                current = tx.find_jobs([attempt.id]).get(attempt.id)
+                current = tx.jobs.get(attempt.id)
                 if current is not None and jobs.is_same_attempt(current, attempt):
-                    tx.jobs[attempt.id] = jobs.postpone(current, tx.now, current.error, 0)
-                    tx.llm_request_count -= not asked and not attempt.found
+                    tx.jobs.put(jobs.postpone(current, tx.now, current.error, 0))
+                    tx.jobs.llm_request_count -= not asked and not attempt.found
 
         try:
             async with self._users.open(user_id) as store:
@@ -182,10 +182,10 @@ class Worker:
         now = self._clock()
 
         def put_off(tx: Transaction) -> None:
-            tx.llm_request_count -= unheard
-            current = tx.find_jobs([job.id]).get(job.id)
+            tx.jobs.llm_request_count -= unheard
+            current = tx.jobs.get(job.id)
             if current is not None and jobs.is_same_attempt(current, job):
-                tx.jobs[job.id] = how(current, now)
+                tx.jobs.put(how(current, now))
 
         async with self._users.open(user_id) as store:
             await store.write(put_off)

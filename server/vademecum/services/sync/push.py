@@ -55,7 +55,7 @@ def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
     dead: list[str] = []
     for incoming in deletes:
         head = tx.head(incoming.key)
-        if head is None and incoming.has_id and has_free_tombstone(tx.tombstones):
+        if head is None and incoming.has_id and has_free_tombstone(tx.totals.tombstones):
             tx.put_tombstone(incoming.key, incoming.row)
         elif head is not None and not head.deleted:
             tx.put_tombstone(incoming.key, tx.row(incoming.key))
@@ -76,7 +76,7 @@ class _Judge:
             reference.field == PROJECT for reference in collection.references
         )
         healed = partial(cascade.without_dangling_references, tx, collection)
-        self._about = DecisionContext(tx.row_state, healed, tx.forgotten_at, tx.now)
+        self._about = DecisionContext(tx.row_state, healed, tx.meta.forgotten_at, tx.now)
 
     def answer(self, sent: IncomingRow) -> Json | None:
         """Return the row to send back to the device, or None if it was stored as sent."""
@@ -119,7 +119,7 @@ class _Judge:
         tx = self._tx
         head = tx.head(incoming.key)
         stored = _stored(tx, incoming.key, head)
-        is_forgotten = sent.row["createdAt"] < tx.forgotten_at
+        is_forgotten = sent.row["createdAt"] < tx.meta.forgotten_at
         if not is_forgotten and (stored is None or not stored.deleted):
             known = stored.row if stored is not None else without_sync_error(incoming.row)
             before = (sent.assumed or {}).get("notes")
@@ -196,7 +196,7 @@ class _Judge:
                 return "DUPLICATE", f"Another of your {collection.name} has this {collection.unique} already."
         before = stored.row if stored is not None and not stored.deleted else None
         growth = tx.measure_growth(key, row, body, named)
-        no = check_quota(collection.name, before, row, growth, len(body), tx.usage, self._limits)
+        no = check_quota(collection.name, before, row, growth, len(body), tx.totals.usage, self._limits)
         return (no.code, no.message) if no is not None else None
 
 
@@ -205,8 +205,8 @@ def _stored(tx: Transaction, key: str, head: RowHead | None) -> StoredRow | None
         return None
     if head.seq == WAITING:
         return StoredRow(tx.row(key), head.deleted, None)
-    restored = head.seq <= tx.restored_seq
-    return StoredRow(tx.row(key), head.deleted, f"{tx.epoch}:{head.seq}", restored)
+    restored = head.seq <= tx.meta.restored_seq
+    return StoredRow(tx.row(key), head.deleted, f"{tx.meta.epoch}:{head.seq}", restored)
 
 
 def _misfit(collection: Collection, row: Json) -> str | None:

@@ -95,7 +95,7 @@ def add(tx: Transaction, collection: str, fields: Json, limits: Limits, row_id: 
     key = f"{collection}/{row_id}"
     before = tx.row(key) if tx.head(key) is not None else None
     # not before the last "forget everything", even if the clock was set back
-    now = max(tx.now, tx.forgotten_at)
+    now = max(tx.now, tx.meta.forgotten_at)
     row = {"id": row_id, "createdAt": now, "updatedAt": now, "_deleted": False, **_given(fields)}
     return _write(tx, tx.collections[collection], row, before, limits)
 

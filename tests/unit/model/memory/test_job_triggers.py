@@ -5,9 +5,10 @@ import pytest
 
 from property.rows import episode, project, session
 from vademecum.model.memory import job_triggers, jobs
+from vademecum.model.memory.job_changes import JobChanges
 from vademecum.model.schema import timestamps
 from vademecum.model.schema.collections import Registry
-from vademecum.model.sync.transaction import RowIndex, Transaction
+from vademecum.model.sync.transaction import RecordsMeta, RowIndex, Transaction
 from vademecum.services.sync.push import push
 from vademecum.services.sync.push_decoding import decode_batch
 from vademecum.settings import default_tiers
@@ -30,14 +31,14 @@ class File:
             return {key: self.bodies[key] for key in keys}
 
         self.stored.read = lambda ids: {i: self.jobs[i] for i in ids if i in self.jobs}
-        tx = Transaction(self.row_index, read, Registry(), "epoch", "", NOW, self.stored)
+        tx = Transaction(self.row_index, read, Registry(), RecordsMeta("epoch"), NOW, JobChanges(self.stored))
         work(tx)
         job_triggers.cancel_stale_jobs(tx)
-        self.stored.extracted_up_to_seq = tx.extracted_up_to_seq
-        self.stored.apply(tx.jobs)
+        self.stored.extracted_up_to_seq = tx.jobs.extracted_up_to_seq
+        self.stored.apply(tx.jobs.changed)
         self.row_index.apply(tx.changes)
         self.bodies |= {key: change.body for key, change in tx.changes.items()}
-        self.jobs = {i: job for i, job in (self.jobs | tx.jobs).items() if job is not None}
+        self.jobs = {i: job for i, job in (self.jobs | tx.jobs.changed).items() if job is not None}
         return tx
 
     def put(self, collection, row, *, waiting=False):
@@ -115,7 +116,7 @@ def test_an_imported_turn_and_that_its_text_was_worked_on_are_one_commit():
     body = f'[{{"newDocumentState": {row}, "imported": true}}]'.encode()
     batch = decode_batch(registry["episodes"], body, "u")
     tx = file.commit(lambda tx: push(tx, registry["episodes"], batch, default_tiers()["JIGGA"]))
-    assert set(tx.changes) == {KEY} and tx.jobs[ID].state == "done"
+    assert set(tx.changes) == {KEY} and tx.jobs.get(ID).state == "done"
     file.put("episodes", episode("e1", "s1"))
     file.take_up()
     assert file.jobs[ID].state == "done"
@@ -142,7 +143,7 @@ def test_a_row_that_dies_takes_its_job_along(followed):
         file.put(collection, row)
         key = f"{collection}/x"
         asked = jobs.create(key, 1, "", NOW)
-        file.commit(lambda tx, asked=asked: tx.jobs.update({asked.id: asked}))
+        file.commit(lambda tx, asked=asked: tx.jobs.put(asked))
         assert asked.id in file.jobs
         file.commit(lambda tx, key=key, row=row: tx.put_tombstone(key, row))
         assert file.jobs == {}
@@ -151,12 +152,12 @@ def test_a_row_that_dies_takes_its_job_along(followed):
 def test_what_is_undone_takes_its_jobs_back():
     def work(tx):
         undo = tx.savepoint()
-        tx.jobs[ID] = jobs.create(KEY, 1, "", NOW)
-        tx.extracted_up_to_seq = 7
+        tx.jobs.put(jobs.create(KEY, 1, "", NOW))
+        tx.jobs.extracted_up_to_seq = 7
         undo()
 
     tx = File().commit(work)
-    assert (tx.jobs, tx.extracted_up_to_seq) == ({}, 0)
+    assert (tx.jobs.changed, tx.jobs.extracted_up_to_seq) == ({}, 0)
 
 
 def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():

@@ -5,13 +5,13 @@ import json
 from property.rows import document, memory, session
 from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.cascade import delete_with_dependents
-from vademecum.model.sync.transaction import RowIndex, Transaction
+from vademecum.model.sync.transaction import RecordsMeta, RowIndex, Transaction
 
 NOW = "2026-01-01T00:00:00.000Z"
 
 
 def transaction_on(row_index):
-    return Transaction(row_index, lambda keys: {}, Registry(), "epoch", "", NOW)
+    return Transaction(row_index, lambda keys: {}, Registry(), RecordsMeta("epoch"), NOW)
 
 
 def put(tx, collection, *rows):
@@ -69,11 +69,11 @@ def test_rollback_restores_unique_values_and_references():
 
 def test_rollback_restores_the_llm_request_count():
     tx = transaction_on(RowIndex())
-    tx.llm_request_count += 1
+    tx.jobs.llm_request_count += 1
     undo = tx.savepoint()
-    tx.llm_request_count += 1
+    tx.jobs.llm_request_count += 1
     undo()
-    assert tx.llm_request_count == 1
+    assert tx.jobs.llm_request_count == 1
 
 
 def test_deleting_long_memory_history_needs_few_reads():
@@ -92,7 +92,7 @@ def test_deleting_long_memory_history_needs_few_reads():
             return {key: json.dumps(rows.get(key, memory(key.partition("/")[2]))).encode() for key in keys}
 
         reads.clear()
-        tx = Transaction(row_index, read, Registry(), "epoch", "", NOW)
+        tx = Transaction(row_index, read, Registry(), RecordsMeta("epoch"), NOW)
         assert len(delete_with_dependents(tx, f"memories/m{length}")) == length + 1
         return len(reads)
 
