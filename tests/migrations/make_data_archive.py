@@ -67,7 +67,7 @@ async def make(target: Path) -> None:
                 if name == "ben":  # stays in the log
                     await person.add("facts", fact("late", key="user.late", value="in the log"))
                     await person.upload("late.txt", "A late document about lighthouses.", "s1")
-                    await h.services.backstage.jobs["embed"].settle(person.id)
+                    await h.services.background_jobs.jobs["embed"].drain(person.id)
                 secret = person.client.headers["Authorization"].partition(" ")[2]
                 rows = await h.everything(person)
                 expected[name] = {"id": person.id, "secret": secret, "rows": rows}

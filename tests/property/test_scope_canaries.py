@@ -22,7 +22,7 @@ LISTENERS = 3
 
 async def settle(h: House, books: Books) -> None:
     """Extraction too, so that the books can say where what was found belongs."""
-    await h.services.backstage.jobs["work"].settle(books.person.id)
+    await h.services.background_jobs.jobs["work"].drain(books.person.id)
     await heard_by_the_model(books)
 
 

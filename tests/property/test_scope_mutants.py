@@ -47,7 +47,7 @@ SECOND_LOOKS = {
 async def furnished(h: House, model: Model) -> Books:
     """A person whose sessions have moved since something was remembered in them, with entities of two projects joined."""
     books, rng = await furnish(h, PERSON, model), Random(PERSON)
-    await h.services.backstage.jobs["work"].settle(books.person.id)
+    await h.services.background_jobs.jobs["work"].drain(books.person.id)
     await heard_by_the_model(books)
     for step in (move, connect, connect, summarise) * ROUNDS:
         await step(books, rng, model)

@@ -134,12 +134,12 @@ class House:
         return Person(account.id, with_token(self, secret))
 
     async def settle(self, person: Person) -> None:
-        """Wait until nothing is left to do backstage for this person, but what a language model is asked (an attempt that
+        """Wait until nothing is left to do background_jobs for this person, but what a language model is asked (an attempt that
         has failed waits for the next) and what is looked at once a day."""
         for _ in range(5):
-            for job in self.services.backstage.jobs.values():
+            for job in self.services.background_jobs.jobs.values():
                 if job.name not in ("work", "retain"):
-                    await job.settle(person.id)
+                    await job.drain(person.id)
 
     async def everything(self, person: Person) -> dict[str, list[dict[str, Any]]]:
         """All rows that the person's devices would have."""

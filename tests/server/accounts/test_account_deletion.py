@@ -91,7 +91,7 @@ def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
             await fill(ada)
             await bob.upload("roses.txt", "Roses are planted in the garden every spring.")
             for person in (ada, bob):
-                await h.services.backstage.jobs["embed"].settle(person.id)
+                await h.services.background_jobs.jobs["embed"].drain(person.id)
             assert (await ada.search("xylophone"))["results"] and (await bob.search("roses"))["results"]
             bobs = await h.everything(bob)
             wanted = needles(h, ada, await ada.pull("vectorEmbeddings"))

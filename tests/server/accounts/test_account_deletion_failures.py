@@ -264,7 +264,7 @@ def test_email_leaves_the_accounts_file_though_the_folder_stays(
             with pytest.raises(Broken, match="could not be erased"):
                 await remove(h.services, bob)
             assert scan(tmp_path, [EMAIL.encode()]) == 0
-            await soon(lambda: not h.services.backstage.leaving.is_asked(bob.id))
+            await soon(lambda: not h.services.background_jobs.leaving.is_pending(bob.id))
             assert not failures, "it is tried again without a restart"
 
     run(scenario)
@@ -283,7 +283,7 @@ def test_start_erases_the_email_that_a_stop_left_in_the_accounts_file(
                 await create(h.services, f"person{number}@example.org", "FREE")
             await h.services.accounts.block(bob.id, lambda one: note_left(tmp_path, one.id, one.email))
             if is_marked:
-                h.services.backstage.leaving.ask(bob.id)
+                h.services.background_jobs.leaving.schedule(bob.id)
             await h.services.accounts.remove_account(bob.id)
         assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
         async with house(tmp_path):
@@ -297,9 +297,9 @@ def test_marker_alone_erases_no_account(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
-            leaving = h.services.backstage.leaving
+            leaving = h.services.background_jobs.leaving
             assert leaving is not None
-            await leaving.run_now(ada.id)
+            await leaving.run_and_wait(ada.id)
             assert (await ada.live("facts")).keys() == {"f1"}
 
     run(scenario)

@@ -66,5 +66,5 @@ async def identify(person: Person, **identity: str) -> Row:
 
 async def swept(h: House, person: Person) -> None:
     """What is over the time of its kind is gone."""
-    h.services.backstage.hurry("retain", person.id)
-    await h.services.backstage.jobs["retain"]._tasks[person.id]
+    h.services.background_jobs.jobs["retain"].run_now(person.id)
+    await h.services.background_jobs.jobs["retain"]._tasks[person.id]

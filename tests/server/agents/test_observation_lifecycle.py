@@ -33,7 +33,7 @@ def test_what_is_old_goes_by_its_kind_and_leaves_the_disk_but_not_what_is_pinned
         assert {row["content"] for row in await listed(ada)} == {"pinned read", "young read", "ran", "why"}
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
-        assert h.services.backstage.jobs["retain"].is_asked(ada.id), "it looks again another day"
+        assert h.services.background_jobs.jobs["retain"].is_pending(ada.id), "it looks again another day"
 
     run_for_one(tmp_path / "data", scenario)
 

@@ -41,7 +41,7 @@ def scenario_of(tmp_path: Path, scenario, **settings) -> None:
 
 
 def asked_again(h: House, person: Person) -> bool:
-    return h.services.backstage.jobs["retain"].is_asked(person.id)
+    return h.services.background_jobs.jobs["retain"].is_pending(person.id)
 
 
 async def known(h: House, person: Person) -> set[str]:
@@ -214,7 +214,7 @@ def test_a_tombstone_stays_while_the_ledger_cannot_be_written(tmp_path):
         path = user_ledger(tmp_path / "data", ada.id).path
         path.unlink()
         path.mkdir()
-        retain = h.services.backstage.jobs["retain"]._work
+        retain = h.services.background_jobs.jobs["retain"]._work
         await retain(ada.id)
         with pytest.raises(OSError, match="ledger"):
             await retain(ada.id)
@@ -239,7 +239,10 @@ def test_what_died_of_its_age_does_not_outlive_its_tombstone_in_the_ledger_and_c
         (mine,) = [row for row in await listed(ada) if row["content"] == "mine"]
         await backups.backup(h.services, tmp_path / "backup")
         await ada.call("DELETE", f"/v1/observations/{mine['id']}?project=app")
-        ledger, retain = user_ledger(tmp_path / "data", ada.id), h.services.backstage.jobs["retain"]._work
+        ledger, retain = (
+            user_ledger(tmp_path / "data", ada.id),
+            h.services.background_jobs.jobs["retain"]._work,
+        )
         clock.days = 2
         await retain(ada.id)
         assert len(ledger.read()) == 6

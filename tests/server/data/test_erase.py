@@ -28,7 +28,7 @@ def test_after_deleting_a_document_its_bytes_are_nowhere(tmp_path):
             ada = await h.person()
             document = (await ada.upload("xylophone-notes.txt", SECRET)).json()["document"]
             await ada.upload("roses.txt", OTHER)
-            await h.services.backstage.jobs["embed"].settle(ada.id)
+            await h.services.background_jobs.jobs["embed"].drain(ada.id)
             await ada.search("roses")
             wanted = needles(await ada.pull("vectorEmbeddings"))
             assert len(wanted) == 5
@@ -53,7 +53,7 @@ def test_forget_everything_answers_with_a_true_receipt(tmp_path):
             await ada.push("sessions", session("s1"))
             await ada.upload("xylophone-notes.txt", SECRET)
             await bob.upload("roses.txt", OTHER)
-            await h.services.backstage.jobs["embed"].settle(ada.id)
+            await h.services.background_jobs.jobs["embed"].drain(ada.id)
             await ada.search("xylophone")
             wanted = needles(await ada.pull("vectorEmbeddings"))
             assert scan(tmp_path, wanted) >= 4
@@ -85,7 +85,7 @@ def test_an_erasure_that_a_stop_cut_off_is_taken_up_again(tmp_path):
         wanted = [SECRET[10:50].encode()]
         assert scan(tmp_path, wanted) == 1
         async with house(tmp_path, erase_delay_s=0) as h:
-            await h.services.backstage.jobs["erase"].settle(ada.id)
+            await h.services.background_jobs.jobs["erase"].drain(ada.id)
             assert scan(tmp_path, wanted) == 0
 
     run(scenario)
@@ -98,7 +98,7 @@ def test_a_swap_file_of_an_older_version_is_erased(tmp_path):
         async with house(tmp_path, model=True, erase_delay_s=0) as h:
             ada = await h.person()
             await ada.upload("roses.txt", OTHER)
-            await h.services.backstage.jobs["embed"].settle(ada.id)
+            await h.services.background_jobs.jobs["embed"].drain(ada.id)
             await ada.search("roses")
         (folder,) = tmp_path.rglob("vectors")
         (folder / "swap").write_text(SECRET)

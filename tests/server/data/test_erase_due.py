@@ -20,13 +20,13 @@ def test_failing_account_does_not_stop_erasure_of_others(tmp_path: Path) -> None
             for one in people:
                 await one.add("facts", fact("f1"))
                 await one.push("facts", dead(fact("f1")), assumed=fact("f1"))
-            job = h.services.backstage.jobs["erase"]
-            assert all(job.is_asked(one.id) for one in people)
+            job = h.services.background_jobs.jobs["erase"]
+            assert all(job.is_pending(one.id) for one in people)
             h.services.users.recovery._is_closing = True  # the fence stays
             h.services.users.fences.fence(people[0].id, "it is damaged")
             emails = {one.id: f"{number}@example.org" for number, one in enumerate(people)}
             with pytest.raises(Broken, match=r"2 of 3 accounts were erased.*0@example\.org"):
                 await erase_due(tmp_path, job, emails)
-            await soon(lambda: [job.is_asked(one.id) for one in people] == [True, False, False])
+            await soon(lambda: [job.is_pending(one.id) for one in people] == [True, False, False])
 
     run(scenario)

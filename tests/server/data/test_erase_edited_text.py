@@ -31,13 +31,13 @@ async def edit(person, collection, row, **changes):
 
 async def done(h, person):
     """Wait for the job by itself, without hurrying it."""
-    await soon(lambda: not h.services.backstage.jobs["erase"].is_asked(person.id))
+    await soon(lambda: not h.services.background_jobs.jobs["erase"].is_pending(person.id))
 
 
 def runs_of(h):
     """The users that the eraser has served from now on."""
     served = []
-    job = h.services.backstage.jobs["erase"]
+    job = h.services.background_jobs.jobs["erase"]
     work = job._work
     job._work = lambda user_id: (served.append(user_id), work(user_id))[1]
     return served
@@ -56,7 +56,7 @@ def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(t
                 fact("f2", sourceDocumentId=document["id"]),
             )
             for job in ("embed", "index"):
-                await h.services.backstage.jobs[job].settle(ada.id)
+                await h.services.background_jobs.jobs[job].drain(ada.id)
             (block,) = await ada.pull("vectorEmbeddings")
             old = {*needles([block]), *(t.encode() for t in (ASKED, TOLD, VALUE, FILENAME))}
             chunk = {**block["chunks"][0], "text": NEW}
@@ -66,7 +66,7 @@ def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(t
             await edit(ada, "documents", document, filename="roses-of-the-garden.txt")
             seen = scan(tmp_path, old - {b"xylophone-notes.txt"})
             assert seen >= len(old) - 2, "the scan cannot see what is there"
-            await h.services.backstage.jobs["erase"].settle(ada.id)
+            await h.services.background_jobs.jobs["erase"].drain(ada.id)
             assert scan(tmp_path, old) == 0
             new = [NEW, "Ada Augusta Lovelace", "roses-of-the-garden.txt", OTHER]
             assert scan(tmp_path, [text.encode() for text in new]) == len(new)
@@ -89,14 +89,14 @@ def test_who_only_adds_rows_costs_no_rewrite(tmp_path):
             await ada.push("sessions", session("s1"))
             await ada.push("facts", fact("f1", sourceDocumentId="d1"))
             for job in ("embed", "index"):
-                await h.services.backstage.jobs[job].settle(ada.id)
+                await h.services.background_jobs.jobs[job].drain(ada.id)
             (document,) = await ada.pull("documents")
             (block,) = await ada.pull("vectorEmbeddings")
             assert document["status"] == "ready" and block["embedding"]
             assert len(await ada.live("episodes")) == 1
-            assert not h.services.backstage.jobs["erase"].is_asked(ada.id)
+            assert not h.services.background_jobs.jobs["erase"].is_pending(ada.id)
             await edit(ada, "facts", {"id": "f1"}, value="Somebody else")
-            assert h.services.backstage.jobs["erase"].is_asked(ada.id), "so it would be seen here"
+            assert h.services.background_jobs.jobs["erase"].is_pending(ada.id), "so it would be seen here"
 
     run(scenario)
 
@@ -131,7 +131,7 @@ def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_
                 batch = decode_batch(store.collections["sessions"], body, ada.id)
                 await asyncio.gather(*(store.write(work) for work in works))  # they share a commit
             assert (await ada.live("episodes"))["e1"]["aiResponse"] == NEW
-            assert h.services.backstage.jobs["erase"].is_asked(ada.id)
+            assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
             await done(h, ada)
             assert (scan(tmp_path, [TOLD.encode()]), scan(tmp_path, [NEW.encode()])) == (0, 1)
 
@@ -202,7 +202,7 @@ def test_a_restart_neither_forgets_the_erasure_nor_begins_its_delay_anew(tmp_pat
             await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
         for _ in range(2):
             async with house(tmp_path, tidy_delay_s=600) as h:
-                assert h.services.backstage.jobs["erase"].is_asked(ada.id)
+                assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
                 assert scan(tmp_path, [VALUE.encode()]) == 1, "it is not done at each start either"
         async with house(tmp_path, tidy_delay_s=600) as h:
             await done(h, ada)

@@ -224,14 +224,14 @@ def test_erasure_on_a_full_disk_evicts_the_indexes_says_what_it_needs_and_is_ret
             await h.settle(ada)
             [vectors] = tmp_path.glob(f"users/*/{ada.id}/vectors")
             await ada.add("facts", dead(fact("secret")))
-            erasing = h.services.backstage.jobs["erase"]
+            erasing = h.services.background_jobs.jobs["erase"]
             with full(200_000):
                 with pytest.raises(NotYetErased, match=r"Not yet erased: needs \d+ MB of free disk space"):
-                    await erasing.run_now(ada.id)
+                    await erasing.run_and_wait(ada.id)
                 assert not vectors.exists(), "what can be derived again makes room"
                 assert (tmp_path / "jobs" / "erase" / ada.id).exists()
                 assert scan(tmp_path, [secret.encode()]) == 1
-            await soon(lambda: not erasing.is_asked(ada.id))
+            await soon(lambda: not erasing.is_pending(ada.id))
             assert scan(tmp_path, [secret.encode()]) == 0
             assert (await ada.search("roses in the garden"))["results"], "the index is rebuilt"
 
@@ -262,7 +262,9 @@ def test_forget_on_a_full_disk_unlinks_first_and_its_receipt_says_what_is_left(
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
             assert receipt["rows"] > 0 and receipt["note"].startswith("Not yet erased: needs ")
             monkeypatch.setattr(h.services.users, "rewrite", rewriting)
-            await h.services.backstage.jobs["erase"].run_now(ada.id)  # the forgetting has asked for it
+            await h.services.background_jobs.jobs["erase"].run_and_wait(
+                ada.id
+            )  # the forgetting has asked for it
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
             assert receipt["leftovers"] == 0 and not receipt["note"].startswith("Not yet")
 

@@ -53,7 +53,7 @@ def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeyp
                     patch.setattr(name, cut)
                     with pytest.raises(Broken, match=r"(?s)space.*Restored before: nobody\."):
                         await backups.restore(h.services, tmp_path / "backup")
-                assert h.services.backstage.jobs["index"].is_asked(ada.id)
+                assert h.services.background_jobs.jobs["index"].is_pending(ada.id)
                 assert not holding(tmp_path / "data" / "users", "secret")
                 assert (await epoch(ada), await ada.pull("sessions")) == before
         async with house(tmp_path / "data") as h:

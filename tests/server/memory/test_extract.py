@@ -409,7 +409,7 @@ def test_forgetting_everything_forgets_the_jobs_and_what_a_model_was_about_to_sa
         receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         assert receipt.json()["leftovers"] == 0
         model.go_on()
-        await soon(lambda: not h.services.backstage.jobs["work"].is_asked(ada.id))
+        await soon(lambda: not h.services.background_jobs.jobs["work"].is_pending(ada.id))
         assert (await listed(ada))["jobs"] == [] and not any((await made(ada)).values())
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], held=True))

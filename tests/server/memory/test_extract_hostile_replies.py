@@ -192,7 +192,7 @@ def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobo
             )
             cut_off = msgspec.structs.replace(job, state="running", found=found.decode())
             await store.write(lambda tx: tx.jobs.put(cut_off))
-        h.services.backstage.ask("work", ada.id, 0)
+        h.services.background_jobs.schedule("work", ada.id, 0)
         assert (await finished(ada))["counts"]["done"] == 1
         after = await made(ada)
         assert {name: set(rows) for name, rows in after.items()} == {

@@ -132,7 +132,7 @@ def test_everybody_s_index_is_made_anew_though_nobody_asks(tmp_path: Path, insta
             await use(h, "new")
             embedder = await h.services.inference.get()
             assert embedder is not None
-            await soon(lambda: not h.services.backstage.jobs["recall"].is_asked(ada.id))
+            await soon(lambda: not h.services.background_jobs.jobs["recall"].is_pending(ada.id))
             await h.settle(ada)
             checkpoint = await h.services.recall.indexes.read(
                 ada.id, lambda index: (index.model, index.checkpoint[1])
@@ -165,8 +165,8 @@ def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
             ada = await h.person()
             row = memory("m1", text=f"{WORD} one")
             assert await ada.push("memories", row) == []
-            job = h.services.backstage.jobs["recall_vectors"]
-            job.hurry(ada.id)
+            job = h.services.background_jobs.jobs["recall_vectors"]
+            job.run_now(ada.id)
             await soon(lambda: bool(h.services.inference._running))
             stop_index(h.services.recall.indexer)  # nor is the work in the model cancelled, as a delete does
             monkeypatch.setattr(h.services.inference, "cancel", lambda *_: None)
@@ -262,10 +262,10 @@ def test_a_turn_that_is_being_answered_asks_for_no_work(tmp_path: Path) -> None:
             await h.settle(ada)
             row = episode("e9", "s1", status="streaming")
             assert await ada.push("episodes", row) == []
-            job = h.services.backstage.jobs["recall"]
-            assert not job.is_asked(ada.id)
+            job = h.services.background_jobs.jobs["recall"]
+            assert not job.is_pending(ada.id)
             assert await ada.push("episodes", {**row, "status": "done"}, assumed=row) == []
-            assert job.is_asked(ada.id)
+            assert job.is_pending(ada.id)
 
     run(scenario)
 
@@ -283,7 +283,7 @@ def test_what_is_compared_with_memories_waits_for_their_vectors_and_not_for_thos
             assert await ada.push("episodes", episode("e9", "s1", userMessage="Later")) == []
             async with asyncio.timeout(60):
                 assert set(await cosines(h, ada, "Ada likes tea", "memories")) == {"tea"}
-            assert h.services.backstage.jobs["recall_vectors"].is_asked(ada.id)
+            assert h.services.background_jobs.jobs["recall_vectors"].is_pending(ada.id)
             assert await ada.push("memories", memory("sea", text="Bob sails the sea")) == []
             waits = asyncio.create_task(cosines(h, ada, "Ada likes tea", "memories"))
             async with asyncio.timeout(60):

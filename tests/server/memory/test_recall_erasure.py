@@ -41,7 +41,7 @@ async def told(h: House) -> Person:
     for kind, row in ROWS.items():
         assert await ada.push(kind, row, KEPT[kind]) == []
     for job in ("recall", "recall_vectors"):
-        await h.services.backstage.jobs[job].settle(ada.id)
+        await h.services.background_jobs.jobs[job].drain(ada.id)
     return ada
 
 
@@ -78,7 +78,7 @@ def test_after_rows_of_memory_are_deleted_no_byte_of_them_is_left(tmp_path: Path
             assert scan(folder, wanted) == len(wanted), "the scan cannot see what is there"
             for kind, row in ROWS.items():
                 assert await ada.push(kind, dead(row)) == []
-            await h.services.backstage.jobs["erase"].settle(ada.id)
+            await h.services.background_jobs.jobs["erase"].drain(ada.id)
             assert scan(tmp_path, wanted) == 0
             await h.settle(ada)
             assert scan(tmp_path, wanted) == 0 and scan(folder, [OTHER.encode()]) == 1
@@ -122,7 +122,7 @@ def test_a_deleted_project_takes_its_memory_out_of_the_index_and_its_turns_only_
                 assert await ada.push(kind, row) == []
             assert await ada.push("memories", KEPT["memories"]) == []
             for job in ("recall", "recall_vectors"):
-                await h.services.backstage.jobs[job].settle(ada.id)
+                await h.services.background_jobs.jobs[job].drain(ada.id)
             turn, *others = inside
             asked, answered, *wanted = await needles(
                 h, ada, *(f"{kind}/{inside[kind]['id']}" for kind in others)
@@ -145,13 +145,13 @@ def test_an_edited_memory_s_old_text_goes_by_the_tidy_rule(tmp_path: Path) -> No
             ada = await told(h)
             for kind in ("episodes", "entities", "summaries"):
                 assert await ada.push(kind, dead(ROWS[kind])) == []
-            await h.services.backstage.jobs["erase"].settle(ada.id)
+            await h.services.background_jobs.jobs["erase"].drain(ada.id)
             (_, _, text, vector) = await needles(h, ada, "memories/m1")
             assert scan(tmp_path, [text, vector]) == 2
             changed = {**ROWS["memories"], "text": NEW}
             assert await ada.push("memories", changed, assumed=ROWS["memories"]) == []
-            assert h.services.backstage.jobs["erase"].is_asked(ada.id)
-            await h.services.backstage.jobs["erase"].settle(ada.id)
+            assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
+            await h.services.background_jobs.jobs["erase"].drain(ada.id)
             assert scan(tmp_path, [text, vector]) == 0
             assert scan(recall_folder(tmp_path, ada), [NEW.encode()]) == 1
 
@@ -175,8 +175,8 @@ def test_forget_everything_takes_the_recall_folder(tmp_path: Path) -> None:
 def test_an_account_that_leaves_takes_its_recall_index_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for pace in ("INDEX_DELAY_S", "INDEX_APART_S"):
-        monkeypatch.setattr(f"vademecum.services.runtime.background_jobs.{pace}", 0.2)
+    for constant in ("INDEX_DELAY_S", "INDEX_MIN_INTERVAL_S"):
+        monkeypatch.setattr(f"vademecum.services.runtime.background_jobs.{constant}", 0.2)
 
     async def scenario() -> None:
         async with house(tmp_path, model=True) as h:

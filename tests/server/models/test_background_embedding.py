@@ -115,9 +115,9 @@ def test_the_vectors_that_the_server_adds_itself_cause_no_work(tmp_path):
         async with house(tmp_path, model=True) as h:
             ada = await h.person()
             asked = []
-            job = h.services.backstage.jobs["embed"]
-            ask = job.ask
-            job.ask = lambda *given: (asked.append(given), ask(*given))[1]
+            job = h.services.background_jobs.jobs["embed"]
+            schedule = job.schedule
+            job.schedule = lambda *given: (asked.append(given), schedule(*given))[1]
             await ada.upload("a.txt", "The landlord repairs the roof.")
             await h.settle(ada)
             assert (await ada.live("documents")).popitem()[1]["status"] == "ready"
@@ -182,7 +182,7 @@ def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
             assert [b["embedding"] for b in await ada.pull("vectorEmbeddings")] == [None]
         async with house(tmp_path, model=True) as h:
             ada.client._transport.app = h.app
-            await soon(lambda: h.services.backstage.jobs["embed"].is_asked(ada.id))
+            await soon(lambda: h.services.background_jobs.jobs["embed"].is_pending(ada.id))
             await h.settle(ada)
             assert all(b["embedding"] for b in (await ada.live("vectorEmbeddings")).values())
             found = await ada.search("who mends the top of the house?", mode="meaning")

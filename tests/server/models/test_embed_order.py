@@ -139,7 +139,7 @@ def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(tmp_path
             await write(ada, "small", 1)
             await h.settle(ada)
             await write(ada, "large", 2)
-            await soon(lambda: h.services.backstage.jobs["embed"].is_asked(ada.id))
+            await soon(lambda: h.services.background_jobs.jobs["embed"].is_pending(ada.id))
             scope = (await ada.search("small"))["scope"]
             assert (scope["documentIds"], scope["mode"], scope["pending"]) == (
                 ["large", "small"],

@@ -112,7 +112,12 @@ def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(tmp_path,
             assert (await ada.call("DELETE", "/v1/documents/d")).status_code == 200
             try:
                 await soon(
-                    lambda: not (embedder.queue_length or h.services.backstage.jobs["embed"].is_asked(ada.id))
+                    lambda: (
+                        not (
+                            embedder.queue_length
+                            or h.services.background_jobs.jobs["embed"].is_pending(ada.id)
+                        )
+                    )
                 )
             finally:
                 go_on.set()

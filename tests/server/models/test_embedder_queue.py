@@ -94,7 +94,7 @@ def test_questions_are_answered_while_a_large_document_is_embedded(tmp_path, slo
             assert (await ada.live("documents"))["d"]["status"] == "pending", (
                 "behind the passages, twenty questions would have taken longer than the document"
             )
-            h.services.backstage.jobs["embed"].forget(ada.id)
+            h.services.background_jobs.jobs["embed"].cancel(ada.id)
 
     run(scenario)
 

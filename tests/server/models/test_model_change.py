@@ -89,8 +89,8 @@ def test_what_comes_in_meanwhile_has_vectors_of_both(tmp_path, installed, monkey
             await gate.reached()
             added = (await ada.upload("b.txt", "The chimney sweep comes on Monday.")).json()
             added = added["document"]["id"]
-            await h.services.backstage.jobs["embed"].settle(ada.id)
-            await h.services.backstage.jobs["index"].settle(ada.id)
+            await h.services.background_jobs.jobs["embed"].drain(ada.id)
+            await h.services.background_jobs.jobs["index"].drain(ada.id)
             assert len(await used_by(ada)) == 1
             vector = await (await h.services.inference.for_user(ada.id)).embed_query("chimney sweep")
             found = await h.services.indexes.read(
@@ -154,7 +154,7 @@ def test_a_deleted_documents_staged_vectors_are_erased(tmp_path, installed, monk
             assert scan(user_folder(tmp_path, ada.id), needles) == len(needles) > 0
             document = next(iter(await ada.live("documents")))
             assert (await ada.call("DELETE", f"/v1/documents/{document}")).status_code == 200
-            await h.services.backstage.jobs["erase"].settle(ada.id)
+            await h.services.background_jobs.jobs["erase"].drain(ada.id)
             assert scan(user_folder(tmp_path, ada.id), needles) == 0
             await h.settle(ada)  # though the gate is closed: the text in it was cancelled
             assert h.services.reembedding.status().before is None

@@ -62,7 +62,7 @@ def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(tmp_path,
                 )
                 await ada.upload("b.txt", "The chimney sweep comes on Monday.")
                 for job in ("embed", "index"):
-                    await h.services.backstage.jobs[job].settle(ada.id)
+                    await h.services.background_jobs.jobs[job].drain(ada.id)
                 used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
                 assert used[new] == blocks, "the old model has made none of them again"
                 await check_meaning(h, ada, "old")
@@ -346,7 +346,7 @@ def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installe
             assert await ada.push("vectorEmbeddings", edited, assumed=row) == []
             await h.services.reembedding.pause(True)
             gate.open.set()
-            await h.services.backstage.jobs["reembed"].settle(
+            await h.services.background_jobs.jobs["reembed"].drain(
                 ada.id
             )  # before the edit's erasure, which prunes
             assert len(gate.seen) == 4, "it was under way"

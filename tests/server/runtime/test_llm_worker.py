@@ -101,15 +101,15 @@ def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
     monkeypatch.setattr(user_store, "TURNS_AT_ONCE", 2)
 
     async def scenario(h, model, ada):
-        queue = h.services.backstage.jobs["work"]
+        queue = h.services.background_jobs.jobs["work"]
         await talk(ada)
         await finished(ada)
-        await queue.settle(ada.id)
+        await queue.drain(ada.id)
         many = [episode(f"d{number}", "s1", status="failed") for number in range(7)]
         await ada.push("episodes", *many)
         await ada.push("episodes", *({**row, "_deleted": True} for row in many))
         await ada.push("episodes", episode("e2", "s1", userMessage="turn 2"))
-        await queue.settle(ada.id)
+        await queue.drain(ada.id)
         async with h.services.users.open(ada.id) as store:
             done = [job.subject for job in (await store.survey_jobs(9))[0]]
         assert done == ["episodes/e2", "episodes/e1"] and len(model.asked) == 2
@@ -220,7 +220,7 @@ def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(t
             (job,) = store.open_jobs.values()
             heard = jobs.reset(jobs.with_answer(job, "{}"), h.services.clock())
             await store.write(lambda tx: tx.jobs.put(heard))
-        h.services.backstage.ask("work", ada.id, 0)
+        h.services.background_jobs.schedule("work", ada.id, 0)
         found = await until(ada, lambda found: found["counts"]["done"])
         assert found["extraction"]["today"] == len(model.asked) == 3
 
@@ -240,7 +240,7 @@ def test_what_an_allowance_of_none_holds_up_is_taken_up_when_there_is_one(tmp_pa
         ada.client._transport.app = h.app
         await ada.call("POST", "/v1/jobs/retry")
         await asyncio.sleep(0.5)
-        assert model.asked == [] and h.services.backstage.jobs["work"].is_asked(ada.id)
+        assert model.asked == [] and h.services.background_jobs.jobs["work"].is_pending(ada.id)
 
     scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
     scenario_of(tmp_path, without, Rule(say=[REPLY]), extraction_daily=0)

@@ -48,12 +48,12 @@ async def stopped_at(h, person, last, busy_s):
         (job,) = (await store.survey_jobs(1))[0]
         crashed = jobs.start(jobs.reset(jobs.with_answer(job, ""), NOW), NOW)
         await store.write(lambda tx: tx.jobs.put(crashed))
-        h.services.backstage.closing = True
+        h.services.background_jobs.is_closing = True
         busy = asyncio.create_task(store.write(lambda tx: time.sleep(busy_s)))
         await asyncio.sleep(
             0.005 if busy_s else 0
         )  # so that the turn's own writes wait behind it, or come with it
-        task = asyncio.create_task(Stepped(h.services.backstage.jobs["work"]._work(person.id), last))
+        task = asyncio.create_task(Stepped(h.services.background_jobs.jobs["work"]._work(person.id), last))
         await asyncio.wait([task, busy], timeout=30)
         await store.write(lambda tx: None)  # after what the turn has left to write
     return task.cancelled()
@@ -73,7 +73,7 @@ def test_an_orderly_end_counts_no_attempt_wherever_it_cuts_a_turn_off(tmp_path, 
 
     async def scenario(h, model, ada):
         await talk(ada)
-        queue, tried = h.services.backstage.jobs["work"], []
+        queue, tried = h.services.background_jobs.jobs["work"], []
         await queue.close()  # the test alone works
         doers = queue._work.__self__._doers
         extract = doers["extract"]
@@ -103,7 +103,7 @@ def test_an_end_does_not_wait_for_a_disk_that_takes_nothing(tmp_path, monkeypatc
 
         monkeypatch.setattr(segments, "commit", full)
         async with asyncio.timeout(60):
-            await h.services.backstage.close()
+            await h.services.background_jobs.close()
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
@@ -159,7 +159,7 @@ def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):
             (job,) = (await store.survey_jobs(1))[0]
             cut_off = msgspec.structs.replace(job, state="running", attempts=jobs.TRIES)
             await store.write(lambda tx: tx.jobs.put(cut_off))
-        h.services.backstage.ask("work", ada.id, 0)
+        h.services.background_jobs.schedule("work", ada.id, 0)
         found = await until(ada, lambda found: found["counts"]["failed"])
         assert "stopped" in found["jobs"][0]["error"] and len(model.asked) == 1
 

@@ -172,7 +172,7 @@ def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, resting):
             found = await ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1")
             assert found.json()["results"]
             assert await ada.push("episodes", dead(turns[0]), assumed=turns[0]) == []
-            await h.services.backstage.jobs["erase"].settle(ada.id)
+            await h.services.background_jobs.jobs["erase"].drain(ada.id)
 
     on_the_wire(tmp_path, scenario)
 

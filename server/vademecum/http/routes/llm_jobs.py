@@ -107,7 +107,7 @@ async def retry_all_route(request: Req, state: State) -> RetriedJobs:
     """All that have `failed` are due now, with as many attempts as new ones."""
     services: Services = state.services
     retried = await job_admin.retry_all(services.users, request.user.id, services.clock())
-    services.backstage.ask("work", request.user.id, 0)
+    services.background_jobs.schedule("work", request.user.id, 0)
     return RetriedJobs(retried)
 
 
@@ -123,7 +123,7 @@ async def retry_route(request: Req, state: State, job: FromPath[str]) -> JobInfo
     """One that has `failed`, or waits, is due now, with as many attempts as a new one. One that runs or is done stays so."""
     services: Services = state.services
     retried = await job_admin.retry_one(services.users, request.user.id, job, services.clock())
-    services.backstage.ask("work", request.user.id, 0)
+    services.background_jobs.schedule("work", request.user.id, 0)
     return job_info(retried)
 
 

@@ -19,7 +19,7 @@ from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.models.model_change import Progress
 from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.ids import new_id
-from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.runtime.job_queue import JobQueue
 
 _log = structlog.get_logger("vademecum.accounts")
 
@@ -152,11 +152,11 @@ async def remove(services: Services, account: Account) -> None:
     """
     await services.accounts.block(account.id, lambda leaving: _note_leaving(services, leaving))
     leaving = _leaving(services)
-    leaving.ask(account.id)  # its marker, should a kill come now
+    leaving.schedule(account.id)  # its marker, should a kill come now
     await services.accounts.remove_account(account.id)
     services.hub.close_user(account.id)
     async with services.spool.cleared(account.email):  # before the address can be somebody else's
-        await leaving.run_now(account.id)
+        await leaving.run_and_wait(account.id)
 
 
 def _note_leaving(services: Services, leaving: Account) -> None:
@@ -170,9 +170,9 @@ def _note_leaving(services: Services, leaving: Account) -> None:
         ) from error
 
 
-def _leaving(services: Services) -> UserQueue:
-    assert services.backstage.leaving is not None, "finish_leaving comes first"
-    return services.backstage.leaving
+def _leaving(services: Services) -> JobQueue:
+    assert services.background_jobs.leaving is not None, "finish_leaving comes first"
+    return services.background_jobs.leaving
 
 
 async def _erase_left(services: Services, account_id: str) -> None:
@@ -188,18 +188,20 @@ async def _erase_left(services: Services, account_id: str) -> None:
 
 
 async def _erase(services: Services, account_id: str) -> None:
-    services.backstage.forget_user(account_id)
+    services.background_jobs.cancel_all(account_id)
     await services.reembedding.forget(account_id)
     await services.indexes.remove(account_id)
     await services.recall.indexes.remove(account_id)
     await services.users.remove(account_id)
-    services.backstage.forget_user(account_id)  # the last commits have asked for more
+    services.background_jobs.cancel_all(account_id)  # the last commits have asked for more
 
 
 async def finish_leaving(services: Services) -> None:
     """At the start, before the spool is taken up: a stop may have cut a removal off half-way. What cannot be erased now
     does not prevent the start: it is tried again, and the doctor names it."""
-    job = services.backstage.add_leaving(partial(_erase_left, services), services.settings.erase_delay_s)
+    job = services.background_jobs.add_leaving(
+        partial(_erase_left, services), services.settings.erase_delay_s
+    )
     left = look(services.settings.data)
     if left.unsure:
         _log.error("it is not known who has left", why=left.unsure)
@@ -207,10 +209,10 @@ async def finish_leaving(services: Services) -> None:
     # A stop between the deletion of a row and its erasure has left an email in the accounts file.
     if left.digests and await _is_rewritten(services):
         for account_id in erased:
-            job.forget(account_id)
+            job.cancel(account_id)
     job.start()
     for account_id in left.digests.keys() - set(erased):
-        job.ask(account_id)
+        job.schedule(account_id)
     await services.spool.clear_left()
 
 

@@ -142,7 +142,7 @@ async def _copy_user(services: Services, user_id: str, copy: Path, target: Path)
                 user_id, touches_lru=False
             ):  # repairs a log that a crash has damaged
                 pass
-    if services.backstage.jobs["erase"].is_asked(user_id):  # do not copy deleted text
+    if services.background_jobs.jobs["erase"].is_pending(user_id):  # do not copy deleted text
         await services.users.rewrite(user_id)
     async with services.users.detached(user_id) as folder:
         with _writing(target):
@@ -383,8 +383,7 @@ async def _restore_user(services: Services, user_id: str, records: Path) -> int:
             before_opening=lambda: services.hub.close_user(user_id),
         )
     finally:  # also when it failed: the indexes may be gone
-        for job in services.backstage.jobs.values():
-            job.ask(user_id)
+        services.background_jobs.schedule_all(user_id)
 
 
 def _places(store: UserStore) -> dict[str, str | None]:

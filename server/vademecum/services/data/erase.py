@@ -15,7 +15,7 @@ from pathlib import Path
 from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
 from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import Broken, Busy, NotFound, NotYetErased, Stopping, VademecumError, lacks_room
-from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer
 
 NEEDLE_MIN = 8  # bytes; shorter ones are found by chance
@@ -84,14 +84,14 @@ def room_needed(data: Path, user_id: str) -> int:
     )
 
 
-async def erase_due(data: Path, job: UserQueue, emails: Mapping[str, str]) -> int:
+async def erase_due(data: Path, job: JobQueue, emails: Mapping[str, str]) -> int:
     """Erase pending deletions now, and the kept copies of damaged logs. Return for how many of the accounts, which are given
     by id. Raises Broken or Busy, naming those that failed, after all others are erased; failed ones are retried later."""
-    due = [user_id for user_id in emails if job.is_asked(user_id) or _has_damaged_log(data, user_id)]
+    due = [user_id for user_id in emails if job.is_pending(user_id) or _has_damaged_log(data, user_id)]
     failures: list[tuple[str, VademecumError]] = []
     for user_id in due:
         try:
-            await job.run_now(user_id)
+            await job.run_and_wait(user_id)
         except NotFound:  # the account has just left
             continue
         except Stopping:

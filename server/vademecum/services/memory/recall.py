@@ -25,7 +25,7 @@ from vademecum.model.text import dates_in_text
 from vademecum.model.text.ranking import DEPTH, MEANING_OF_TURNS, lift_found
 from vademecum.services.memory.scope import locate_row
 from vademecum.services.models.active_model import OPENING_S
-from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.hybrid_search import HybridSearch
 from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 from vademecum.services.sync.batches import Batch, read_batches
@@ -70,7 +70,7 @@ class Recall:
         indexes: Indexes,
         indexer: Indexer,
         seeker: HybridSearch,
-        vectors: UserQueue,
+        vectors: JobQueue,
         wait_s: float,
         clock: Callable[[], str],
     ) -> None:
@@ -140,7 +140,7 @@ class Recall:
         async with self._users.open(user_id) as store:
             standing = await _lifted(store, told)
             results = _aged(store, standing[: max(k, CANDIDATES)], self._clock())
-        whole = embedder is None or not self._vectors.is_asked(user_id)
+        whole = embedder is None or not self._vectors.is_pending(user_id)
         return RecallResult(results[:k], read >= seq and whole)
 
     async def nearest(
@@ -172,7 +172,7 @@ class Recall:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s):
                 with self.indexer.foreground.waiting():
-                    await self._vectors.settle(user_id)
+                    await self._vectors.drain(user_id)
 
 
 def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int) -> bool:

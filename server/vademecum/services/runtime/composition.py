@@ -41,11 +41,11 @@ from vademecum.services.models.active_model import Inference, ModelPlan
 from vademecum.services.models.embed_blocks import EmbedJob
 from vademecum.services.models.embed_progress import Teller
 from vademecum.services.models.model_change import Reembedding
-from vademecum.services.runtime.background_jobs import Backstage
+from vademecum.services.runtime.background_jobs import BackgroundJobs
 from vademecum.services.runtime.clock import now_iso
 from vademecum.services.runtime.concurrency_limits import QuestionPlaces, UploadPlaces
 from vademecum.services.runtime.container import Services
-from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.runtime.llm_worker import Doer, Worker
 from vademecum.services.runtime.maintenance import upkeep
 from vademecum.services.runtime.request_priority import Foreground
@@ -76,19 +76,24 @@ def open_users(
     registry: Registry,
     accounts: AccountStore,
     clock: Callable[[], str],
-    backstage: Backstage,
+    background_jobs: BackgroundJobs,
 ) -> UserStores:
     """All users' files, without what a crash left half-made."""
     records = migrate.load(migrations)
     template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
     files = DatabaseFactory(instance, tuple(registry), records, template)
     files.prepare_template()
-    told = backstage.on_commit, say_repaired, backstage.on_erasure_due, backstage.on_new_epoch
+    told = (
+        background_jobs.on_commit,
+        say_repaired,
+        background_jobs.on_erasure_due,
+        background_jobs.on_new_epoch,
+    )
     bounds = settings.attached_max, settings.attached_rows_max
     fences = Fences(
         settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS_FILE, accounts.name_of
     )
-    fences.on_fence = backstage.on_fence
+    fences.on_fence = background_jobs.on_fence
     users = UserStores(
         settings.data,
         files,
@@ -119,14 +124,14 @@ async def open_worker(
     known: Memories,
     places: QuestionPlaces,
     clock: Callable[[], str],
-    backstage: Backstage,
+    background_jobs: BackgroundJobs,
     *,
     works: bool,
 ) -> AsyncIterator[Summaries]:
     """Who does the jobs that need a language model, if there is one, and if this process `works` at them."""
 
     def again(user_id: str, delay_s: float) -> None:
-        backstage.ask("work", user_id, delay_s)
+        background_jobs.schedule("work", user_id, delay_s)
 
     def limits(user_id: str) -> Limits:
         return settings.tiers[accounts.accounts[user_id].tier]
@@ -138,9 +143,9 @@ async def open_worker(
     if endpoint is not None:
         extraction = Extraction(users, endpoint, limits, known, longest_s)
         doers = {"extract": extraction.work, "summarise": summaries.work}
-    worker = Worker(users, doers, settings.extraction_daily, clock, again, lambda: backstage.closing)
-    idle = not (doers and works)
-    backstage.add("work", worker.work, parallel=2, idle=idle)
+    worker = Worker(users, doers, settings.extraction_daily, clock, again, lambda: background_jobs.is_closing)
+    paused = not (doers and works)
+    background_jobs.add("work", worker.work, parallel=2, paused=paused)
     try:
         yield summaries
     finally:
@@ -163,7 +168,7 @@ def open_recall(
     inference: Inference,
     cache: MatrixCache,
     knows: Callable[[str], bool],
-    backstage: Backstage,
+    background_jobs: BackgroundJobs,
     foreground: Foreground,
     clock: Callable[[], str],
 ) -> Recall:
@@ -171,10 +176,14 @@ def open_recall(
     indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows, foreground)
     indexer = Indexer(users, indexes, MemoryBlockSource(indexes), lambda user_id: True, foreground)
     vectoriser = MemoryVectorizer(
-        users, indexes, indexer, inference, partial(backstage.hurry, "recall_vectors")
+        users,
+        indexes,
+        indexer,
+        inference,
+        partial(background_jobs.run_now, "recall_vectors"),
     )
-    words = backstage.add_index("recall", vectoriser.follow, parallel=2)
-    vectors = backstage.add_index("recall_vectors", vectoriser.work)
+    words = background_jobs.add_index("recall", vectoriser.follow, parallel=2)
+    vectors = background_jobs.add_index("recall_vectors", vectoriser.work)
     wait_s = settings.search_wait_s
     return Recall(
         users, indexes, indexer, HybridSearch(indexes, indexer, words, wait_s), vectors, wait_s, clock
@@ -182,18 +191,18 @@ def open_recall(
 
 
 def add_jobs(
-    backstage: Backstage,
+    background_jobs: BackgroundJobs,
     settings: Settings,
     indexer: Indexer,
     embedding: EmbedJob,
     reembedding: Reembedding,
     eraser: Eraser,
-) -> UserQueue:
+) -> JobQueue:
     """What follows a commit of documents. Returns the job of their index, for which a search waits."""
-    index_job = backstage.add_index("index", indexer.work, parallel=2)
-    backstage.add("embed", embedding.work, parallel=2)
-    backstage.add("reembed", reembedding.work)
-    backstage.add("erase", eraser.work, delay_s=settings.erase_delay_s)
+    index_job = background_jobs.add_index("index", indexer.work, parallel=2)
+    background_jobs.add("embed", embedding.work, parallel=2)
+    background_jobs.add("reembed", reembedding.work)
+    background_jobs.add("erase", eraser.work, delay_s=settings.erase_delay_s)
     return index_job
 
 
@@ -203,14 +212,14 @@ def open_spool(
     users: UserStores,
     recalling: Recall,
     clock: Callable[[], str],
-    backstage: Backstage,
+    background_jobs: BackgroundJobs,
 ) -> Spool:
     """What takes up events of agents, and the job that lets old ones go."""
     spool = Spool(settings.data, accounts, users, lambda account: settings.tiers[account.tier])
     follow = recalling.indexer.work
-    again = partial(backstage.ask, "retain")
+    again = partial(background_jobs.schedule, "retain")
     retention = Retention(users, spool, settings.observations_days, clock, follow, again)
-    backstage.add("retain", retention.work, delay_s=SOON_S)
+    background_jobs.add("retain", retention.work, delay_s=SOON_S)
     return spool
 
 
@@ -233,26 +242,26 @@ async def open_services(
         plan, inference = open_inference(settings, knows, foreground)
         stack.push_async_callback(inference.close)
         hub = Hub(StreamLimits(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
-        backstage = Backstage(settings, hub, inference)
-        users = open_users(settings, instance, migrations, registry, accounts, clock, backstage)
+        background_jobs = BackgroundJobs(settings, hub, inference)
+        users = open_users(settings, instance, migrations, registry, accounts, clock, background_jobs)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)
         indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows, foreground)
         stack.push_async_callback(indexes.close)
         indexer = Indexer(users, indexes, DocumentBlockSource(), inference.may_follow, foreground)
-        recalling = open_recall(settings, users, inference, cache, knows, backstage, foreground, clock)
+        recalling = open_recall(settings, users, inference, cache, knows, background_jobs, foreground, clock)
         stack.push_async_callback(recalling.indexes.close)
         known = Memories(users, recalling, clock)
-        reembedding = Reembedding(settings, plan, users, inference, indexer, backstage.ask)
+        reembedding = Reembedding(settings, plan, users, inference, indexer, background_jobs.schedule)
         eraser = Eraser(settings.data, users, (indexer, recalling.indexer), reembedding.prune)
-        embedding = EmbedJob(users, inference, Teller(hub), partial(backstage.ask, "embed"))
-        index_job = add_jobs(backstage, settings, indexer, embedding, reembedding, eraser)
-        spool = open_spool(settings, accounts, users, recalling, clock, backstage)
+        embedding = EmbedJob(users, inference, Teller(hub), partial(background_jobs.schedule, "embed"))
+        index_job = add_jobs(background_jobs, settings, indexer, embedding, reembedding, eraser)
+        spool = open_spool(settings, accounts, users, recalling, clock, background_jobs)
         questions = QuestionPlaces()
-        worker = open_worker(settings, accounts, users, known, questions, clock, backstage, works=works)
+        worker = open_worker(settings, accounts, users, known, questions, clock, background_jobs, works=works)
         summaries = await stack.enter_async_context(worker)
-        backstage.start(settings.data)
-        stack.push_async_callback(backstage.close)
+        background_jobs.start(settings.data)
+        stack.push_async_callback(background_jobs.close)
         await reembedding.start()
         await stack.enter_async_context(upkeep(users, accounts))
         searcher = DocumentSearch(users, HybridSearch(indexes, indexer, index_job, wait_s), inference)
@@ -270,7 +279,7 @@ async def open_services(
             inference=inference,
             indexes=indexes,
             indexer=indexer,
-            backstage=backstage,
+            background_jobs=background_jobs,
             eraser=eraser,
             reembedding=reembedding,
             searcher=searcher,

@@ -23,7 +23,7 @@ from vademecum.services.memory.remember import Memories
 from vademecum.services.memory.summarize import Summaries
 from vademecum.services.models.active_model import Inference
 from vademecum.services.models.model_change import Reembedding
-from vademecum.services.runtime.background_jobs import Backstage
+from vademecum.services.runtime.background_jobs import BackgroundJobs
 from vademecum.services.runtime.concurrency_limits import UploadPlaces
 from vademecum.services.runtime.request_priority import Foreground
 from vademecum.services.search.document_search import DocumentSearch
@@ -44,7 +44,7 @@ class Services:
     inference: Inference
     indexes: Indexes
     indexer: Indexer
-    backstage: Backstage
+    background_jobs: BackgroundJobs
     eraser: Eraser
     reembedding: Reembedding
     searcher: DocumentSearch

@@ -1,8 +1,8 @@
-"""Work that goes on behind the answers: a set of users a job, each worked on alone, retried, remembered on disk.
+"""A queue of users for one kind of background job. Runs are serialized per user, retried, and survive a restart.
 
-A user in need of a job has a file `<data>/jobs/<job>/<user id>`, so that a restart knows without opening ten thousand
-folders. Its modification time is the moment when the work is due, its content the delay in seconds that was asked for.
-The file goes when the work is done.
+A pending user has a marker file `<data>/jobs/<job>/<user id>`, so that a start need not open every account's records.
+Its modification time is the due time, its content the requested delay in seconds. The marker is deleted when the work
+is done.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from vademecum.fair_queue import current_user
 _log = structlog.get_logger("vademecum.jobs")
 STOPPING_S = 5
 RETRY_S = (1.0, 5.0, 30.0, 120.0)
-EARLY = 0.4  # the part of the time between two turns in which an ask is one for now
+EARLY = 0.4  # a request in this last part of the minimum interval may start the next run
 
 
-class UserQueue:
-    """The users in need of one job. Runs `work(user_id)` for whoever was asked for, `delay_s` after the asking, `parallel`
-    users at a time. `apart_s`: so long after one turn of a user the next begins, unless somebody waits for it. In the last
-    part of that time an ask begins it: right behind one write it is least in the way of the next. `idle`: there is
-    nobody to do it; who asks is remembered for a start that has somebody."""
+class JobQueue:
+    """Run `work(user_id)` for each scheduled user, `delay_s` after the request, for `parallel` users at a time.
+
+    `min_interval_s`: time between the starts of two runs of a user, unless a caller waits for the result. In the last part
+    of it (`EARLY`) a request starts the run: right after one write it delays the next write least.
+    `paused`: store requests without running them, for a later start.
+    """
 
     def __init__(
         self,
@@ -39,97 +41,107 @@ class UserQueue:
         work: Callable[[str], Awaitable[None]],
         *,
         delay_s: float = 0.0,
-        apart_s: float = 0.0,
+        min_interval_s: float = 0.0,
         parallel: int = 1,
-        idle: bool = False,
+        paused: bool = False,
     ) -> None:
         self.name = name
         self._folder = folder / name
         self._work = work
         self._delay_s = delay_s
-        self._apart_s = apart_s
-        self._early_s = apart_s * EARLY
+        self._min_interval_s = min_interval_s
+        self._early_s = min_interval_s * EARLY
         self._slots = asyncio.Semaphore(parallel)
-        self._not_before: dict[str, float] = {}  # after a failure or a turn, on the monotonic clock
-        self._due: dict[str, float] = {}  # asked for and not begun: when to begin, on the same clock
-        self._tasks: dict[str, asyncio.Task[None]] = {}  # waiting or under way
-        self._sooner: dict[str, asyncio.Event] = {}  # wakes those that wait
-        self._last: dict[str, float] = {}  # until when what waits can be put off, on the same clock
-        self._waiters: dict[str, list[asyncio.Future[None]]] = {}  # of the next attempt
-        self._resting = idle
+        # By user. Times are on the monotonic clock.
+        self._not_before: dict[str, float] = {}  # earliest start after a failure or a run
+        self._due: dict[str, float] = {}  # start of the next run
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # waiting or running
+        self._wake: dict[str, asyncio.Event] = {}  # set to make a waiting task look at `_due` again
+        self._latest: dict[str, float] = {}  # the limit up to which a run can be deferred
+        self._waiters: dict[str, list[asyncio.Future[None]]] = {}  # callers waiting for the next run
+        self._paused = paused
 
     def start(self) -> None:
-        """Take up what an earlier run left undone. Raises Broken when that cannot be known."""
+        """Resume the work that an earlier process left undone. Raises Broken if the markers cannot be read."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            due = {marker.name: self._left_s(marker) for marker in self._folder.iterdir()}
+            due = {marker.name: self._remaining_s(marker) for marker in self._folder.iterdir()}
         except OSError as error:
             raise Broken(
-                f"{self._folder} cannot be used ({error.strerror}): it says for whom work is left to do. Nothing was "
-                "changed. Make it a folder that the server can read and write; without it the server begins an empty "
-                "one, and what was deleted lately may stay on the disk until the next deletion."
+                f"{self._folder} cannot be used ({error.strerror}). It lists the accounts with unfinished background work. "
+                "Nothing was changed. Make it a folder that the server can read and write. If you delete it, the server "
+                "creates an empty one, and recently deleted data may stay on the disk until the next deletion."
             ) from error
-        if self._resting:
+        if self._paused:
             return
-        for user_id, left_s in due.items():
-            self.ask(user_id, max(self._delay_s, left_s))
+        for user_id, remaining_s in due.items():
+            self.schedule(user_id, max(self._delay_s, remaining_s))
 
     @staticmethod
-    def _left_s(marker: Path) -> float:
-        """Seconds until a marker is due. A clock that was set back must not postpone the work: the delay that was asked
-        for is the upper bound. A marker without one (damaged, or of an earlier version) has none left."""
-        left_s = marker.lstat().st_mtime - time.time()
+    def _remaining_s(marker: Path) -> float:
+        """Return the seconds until a marker is due, at most its delay, so that a clock set back does not postpone the work.
+
+        A marker without a delay (damaged, or of an earlier version) is due now.
+        """
+        remaining_s = marker.lstat().st_mtime - time.time()
         try:
-            return min(left_s, float(marker.read_text(encoding="ascii")))
+            return min(remaining_s, float(marker.read_text(encoding="ascii")))
         except (OSError, ValueError):
             return 0.0
 
-    def ask(self, user_id: str, delay_s: float | None = None) -> None:
-        """This user has work, due after `delay_s` if not after the job's own delay. Of several asks the one that is due
-        first counts. One that comes while the work runs makes it run once more."""
+    def schedule(self, user_id: str, delay_s: float | None = None) -> None:
+        """Schedule a run for this user after `delay_s`, by default the delay of the job.
+
+        Of several requests the earliest counts. A request during a run causes another run.
+        """
         due = time.monotonic() + (self._delay_s if delay_s is None else delay_s)
         not_before = self._not_before.get(user_id, due)
-        self._ask(user_id, due if due >= not_before - self._early_s else not_before)
+        self._schedule_at(user_id, due if due >= not_before - self._early_s else not_before)
 
-    def _ask(self, user_id: str, due: float) -> None:
+    def _schedule_at(self, user_id: str, due: float) -> None:
         if due >= self._due.get(user_id, math.inf):
             return
         self._due[user_id] = due
         task = self._tasks.get(user_id)
         if task is None:
             self._begin(user_id)
-        elif user_id in self._sooner:
-            self._mark(user_id)
-            self._sooner[user_id].set()
-        elif task.done() or task.cancelling():  # its mark is gone, and a stop may come before the next task
-            self._mark(user_id)
+        elif user_id in self._wake:
+            self._write_marker_soon(user_id)
+            self._wake[user_id].set()
+        elif task.done() or task.cancelling():  # its marker is gone, and a stop may come before the next task
+            self._write_marker_soon(user_id)
 
-    def ask_when_quiet(self, user_id: str, quiet_s: float, most_s: float) -> None:
-        """Work due when nobody has asked in this way for `quiet_s`, but `most_s` after the first at most. What waits for
-        its time already is put off; what is due is not."""
-        if user_id not in self._sooner or user_id not in self._due:  # else it waits
-            self.ask(user_id, quiet_s)
+    def schedule_when_quiet(self, user_id: str, quiet_s: float, max_delay_s: float) -> None:
+        """Debounce: schedule a run `quiet_s` after the last such request, but at most `max_delay_s` after the first.
+
+        A waiting run is deferred; one that is due is not.
+        """
+        is_waiting = user_id in self._wake and user_id in self._due
+        if not is_waiting:
+            self.schedule(user_id, quiet_s)
             return
         now = time.monotonic()
-        last = self._last.setdefault(user_id, now + most_s)
+        latest = self._latest.setdefault(user_id, now + max_delay_s)
         if self._due[user_id] > now:
-            self._due[user_id] = max(self._due[user_id], min(now + quiet_s, last))
+            self._due[user_id] = max(self._due[user_id], min(now + quiet_s, latest))
 
-    def hurry(self, user_id: str) -> None:
-        """Ask, and do not wait for the delay, nor until work that failed would be tried again: somebody is waiting."""
-        self._ask(user_id, time.monotonic())
+    def run_now(self, user_id: str) -> None:
+        """Start a run without any delay, also without the wait after a failure."""
+        self._schedule_at(user_id, time.monotonic())
 
-    async def run_now(self, user_id: str) -> None:
-        """Run the work at once. Returns when it succeeded; raises what it raised, and it is tried again later. The marker
-        stays until the work is done, so that a kill on the way cannot lose it."""
-        if self._resting:
+    async def run_and_wait(self, user_id: str) -> None:
+        """Run the work at once and wait for it. Raises what it raises; then it is retried later.
+
+        The marker stays until the work is done, so that a crash does not lose it.
+        """
+        if self._paused:
             raise _stopping()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(user_id, []).append(waiter)
-        self.hurry(user_id)
+        self.run_now(user_id)
         await waiter
 
-    async def _attempt(self, user_id: str) -> None:
+    async def _run_once(self, user_id: str) -> None:
         waiters = self._waiters.pop(user_id, [])
         try:
             await self._work(user_id)
@@ -143,125 +155,123 @@ class UserQueue:
                 waiter.set_result(None)
 
     def _begin(self, user_id: str) -> None:
-        self._mark(user_id)
-        if not self._resting:
+        self._write_marker_soon(user_id)
+        if not self._paused:
             self._tasks[user_id] = task = asyncio.create_task(self._run(user_id))
             task.add_done_callback(lambda _: self._end(user_id))
 
     def _end(self, user_id: str) -> None:
         del self._tasks[user_id]
-        if user_id in self._due and not self._resting:  # the mark of work that a stop cut off stays as it is
+        if user_id in self._due and not self._paused:  # a stop leaves the marker of interrupted work as it is
             self._begin(user_id)
 
-    def _mark(self, user_id: str) -> None:
-        """In a moment: the answer to what asked goes out first."""
+    def _write_marker_soon(self, user_id: str) -> None:
+        """Write the marker in the next step of the event loop, so that the response of the caller goes out first."""
         due = time.time() + self._due[user_id] - time.monotonic()
-        asyncio.get_running_loop().call_soon(self._write_mark, user_id, due)
+        asyncio.get_running_loop().call_soon(self._write_marker, user_id, due)
 
-    def _write_mark(self, user_id: str, due: float) -> None:
+    def _write_marker(self, user_id: str, due: float) -> None:
         if user_id not in self._due:
-            return  # forgotten meanwhile: no work begins before this
+            return  # canceled meanwhile: no work begins before this
         marker = self._folder / user_id
         try:
             marker.touch()
-            with contextlib.suppress(OSError):  # a full disk: without its delay it is due at once
+            with contextlib.suppress(OSError):  # full disk: without its delay the marker is due at once
                 marker.write_text(f"{max(0.0, due - time.time()):.0f}", encoding="ascii")
             os.utime(marker, (due, due))
         except OSError as error:
-            _log.error("the job is not remembered over a restart", job=self.name, exc_info=error)
+            _log.error("cannot write job marker", job=self.name, exc_info=error)
 
     async def _run(self, user_id: str) -> None:
         current_user.set(user_id)
         await self._wait(user_id)
-        await self._succeed(user_id)
+        await self._run_until_success(user_id)
         if user_id not in self._due:
             (self._folder / user_id).unlink(missing_ok=True)
 
     async def _wait(self, user_id: str) -> None:
-        self._sooner[user_id] = sooner = asyncio.Event()
+        self._wake[user_id] = wake = asyncio.Event()
         try:
-            while (left := self._due[user_id] - time.monotonic()) > 0:
-                sooner.clear()
-                # Not wait_for: it overhears a stop that comes right behind a wake.
+            while (remaining_s := self._due[user_id] - time.monotonic()) > 0:
+                wake.clear()
+                # Not wait_for: it misses a cancellation right after a wake.
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await sooner.wait()
+                    async with asyncio.timeout(remaining_s):
+                        await wake.wait()
         finally:
-            del self._sooner[user_id]
+            del self._wake[user_id]
 
-    async def _succeed(self, user_id: str) -> None:
-        """Do the work, again and again until it succeeds."""
+    async def _run_until_success(self, user_id: str) -> None:
+        """Retry the work until it succeeds."""
         failures = 0
         while True:
             try:
                 async with self._slots:
-                    self._due.pop(user_id, None)  # who asks from now on may have come too late for this time
-                    self._last.pop(user_id, None)
-                    self._keep_apart(user_id)
-                    await self._attempt(user_id)
+                    self._due.pop(user_id, None)  # a later request may come too late for this run
+                    self._latest.pop(user_id, None)
+                    self._start_interval(user_id)
+                    await self._run_once(user_id)
                 return
             except NotFound:
                 self._not_before.pop(user_id, None)
-                return  # the mark is of nobody, or of somebody who has left
+                return  # the account does not exist, or not any more
             except Exception as error:
                 wait = RETRY_S[min(failures, len(RETRY_S) - 1)]
                 failures += 1
                 _log.error("job failed", job=self.name, retry_s=wait, exc_info=error)
                 self._due[user_id] = self._not_before[user_id] = time.monotonic() + wait
-                await self._wait(user_id)  # or until somebody hurries
+                await self._wait(user_id)  # or until `run_now`
 
-    def _keep_apart(self, user_id: str) -> None:
-        """What is asked for from now on waits until `apart_s` from now."""
-        self._not_before[user_id] = then = time.monotonic() + self._apart_s
+    def _start_interval(self, user_id: str) -> None:
+        """Delay the next run of the user to `min_interval_s` from now."""
+        self._not_before[user_id] = end = time.monotonic() + self._min_interval_s
 
-        def forget() -> None:
-            if self._not_before.get(user_id) == then:
+        def remove_if_unchanged() -> None:
+            if self._not_before.get(user_id) == end:
                 del self._not_before[user_id]
 
-        asyncio.get_running_loop().call_later(self._apart_s, forget)
+        asyncio.get_running_loop().call_later(self._min_interval_s, remove_if_unchanged)
 
-    def is_asked(self, user_id: str) -> bool:
-        """Is there work for this user, waiting or under way?"""
+    def is_pending(self, user_id: str) -> bool:
+        """Return whether work for this user waits or runs."""
         return user_id in self._tasks
 
-    def pending(self) -> int:
+    def count_pending(self) -> int:
         return len(self._tasks)
 
-    async def settle(self, user_id: str) -> None:
-        """See to it that nothing is left to do for this user."""
+    async def drain(self, user_id: str) -> None:
+        """Run all work of this user now and wait until none is left."""
         while (task := self._tasks.get(user_id)) is not None:
             if user_id in self._due:
-                self.hurry(user_id)
+                self.run_now(user_id)
             await asyncio.wait([task])
 
-    def forget(self, user_id: str) -> None:
-        """The user is gone, or was served at once."""
+    def cancel(self, user_id: str) -> None:
+        """Cancel the work of this user and delete its marker."""
         (self._folder / user_id).unlink(missing_ok=True)
         self._due.pop(user_id, None)
-        self._last.pop(user_id, None)
+        self._latest.pop(user_id, None)
         self._not_before.pop(user_id, None)
         task = self._tasks.get(user_id)
         if task is not None:
             task.cancel()
-        self._release(user_id, NotFound("There is no such account."))
+        self._fail_waiters(user_id, NotFound("There is no such account."))
 
-    def _release(self, user_id: str, error: VademecumError) -> None:
+    def _fail_waiters(self, user_id: str, error: VademecumError) -> None:
         for waiter in self._waiters.pop(user_id, []):
             if not waiter.done():
                 waiter.set_exception(error)
 
     async def close(self) -> None:
-        """Stop; what is undone stays marked for the next start."""
-        self._resting = True
+        """Stop. Unfinished work keeps its marker for the next start."""
+        self._paused = True
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for user_id in list(self._waiters):
-            self._release(user_id, _stopping())
+            self._fail_waiters(user_id, _stopping())
 
 
 def _stopping() -> Stopping:
-    return Stopping(
-        "The server is being stopped. The work goes on at its next start.", retry_after_s=STOPPING_S
-    )
+    return Stopping("The server is stopping. The work continues at its next start.", retry_after_s=STOPPING_S)

@@ -12,7 +12,7 @@ from vademecum.errors import Busy
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.vector_codec import Vectors
 from vademecum.model.text.ranking import MEANING, hybrid
-from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ScoredHits = list[tuple[Hit, float]]
 class HybridSearch:
     """Hybrid search in one kind of index. `job` updates the index; a search waits for it at most `wait_s` seconds."""
 
-    def __init__(self, indexes: Indexes, indexer: Indexer, job: UserQueue, wait_s: float) -> None:
+    def __init__(self, indexes: Indexes, indexer: Indexer, job: JobQueue, wait_s: float) -> None:
         self._indexes = indexes
         self._indexer = indexer
         self._job = job
@@ -77,7 +77,7 @@ class HybridSearch:
         if reached >= seq:
             return reached
         self._indexer.forget(user_id)  # it may have been rebuilt
-        self._job.hurry(user_id)
+        self._job.run_now(user_id)
         try:
             async with asyncio.timeout(self._wait_s):
                 await self._indexer.wait_for(user_id, epoch, seq)

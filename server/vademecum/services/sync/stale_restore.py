@@ -33,10 +33,10 @@ async def start_new_epoch(
 ) -> None:
     """Start a new epoch of an account, by command or because of a checkpoint's epoch and `lwt` (`rolled_back`)."""
     async with services.users.open(user_id) as store:
-        services.backstage.on_new_epoch(user_id)
+        services.background_jobs.on_new_epoch(user_id)
         await store.begin_epoch(rolled_back)
     services.users.unsigned_ahead.pop(user_id, None)
-    services.backstage.on_new_epoch(user_id)
+    services.background_jobs.on_new_epoch(user_id)
 
 
 async def start_new_epochs(services: Services, accounts: list[Account]) -> EpochsBegun:

@@ -10,7 +10,7 @@ import pytest
 
 from vademecum.errors import Stopping
 from vademecum.services.runtime import job_queue
-from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.runtime.job_queue import JobQueue
 from wait_until import soon
 
 SOON, LATE = 0.2, 600.0
@@ -45,9 +45,9 @@ def clock(monkeypatch):
 
 
 @asynccontextmanager
-async def begun(folder, delay_s=SOON, apart_s=0.0):
+async def begun(folder, delay_s=SOON, min_interval_s=0.0):
     works = Works()
-    job = UserQueue("test", folder, works.work, delay_s=delay_s, apart_s=apart_s)
+    job = JobQueue("test", folder, works.work, delay_s=delay_s, min_interval_s=min_interval_s)
     job.start()
     try:
         yield job, works
@@ -56,7 +56,7 @@ async def begun(folder, delay_s=SOON, apart_s=0.0):
 
 
 async def ended(job):
-    await soon(lambda: not job.is_asked("ada"))
+    await soon(lambda: not job.is_pending("ada"))
 
 
 def test_an_ask_is_marked_behind_what_its_asker_does_next_and_not_if_it_was_taken_back(tmp_path):
@@ -71,12 +71,12 @@ def test_an_ask_is_marked_behind_what_its_asker_does_next_and_not_if_it_was_take
             answering = asyncio.create_task(answer())
             await asyncio.sleep(0)
             committed.set()
-            job.ask("ada")
+            job.schedule("ada")
             assert not await answering, "the answer goes out first"
             assert marker.exists()
-            job.forget("ada")
-            job.ask("bob")
-            job.forget("bob")
+            job.cancel("ada")
+            job.schedule("bob")
+            job.cancel("bob")
             await ended(job)
             assert list(marker.parent.iterdir()) == []
 
@@ -87,7 +87,7 @@ def test_many_asks_before_the_work_are_one(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
             for _ in range(10):
-                job.ask("ada")
+                job.schedule("ada")
             await ended(job)
             assert works.done == 1 and not (tmp_path / "test" / "ada").exists()
 
@@ -97,12 +97,12 @@ def test_many_asks_before_the_work_are_one(tmp_path):
 def test_a_later_ask_does_not_put_the_work_off_and_an_earlier_one_brings_it_forward(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
-            job.ask("ada")
-            job.ask("ada", LATE)
+            job.schedule("ada")
+            job.schedule("ada", LATE)
             await ended(job)
-            job.ask("ada", LATE)
+            job.schedule("ada", LATE)
             await asyncio.sleep(0.05)
-            job.ask("ada")
+            job.schedule("ada")
             await ended(job)
             assert works.done == 2
 
@@ -115,28 +115,28 @@ def test_an_ask_while_the_work_runs_is_served_after_its_own_delay(tmp_path):
             for delay, served in ((LATE, 1), (SOON, 2)):
                 works.done = 0
                 works.gate.clear()
-                job.hurry("ada")
+                job.run_now("ada")
                 await works.under_way.wait()
-                job.ask("ada", delay)
+                job.schedule("ada", delay)
                 works.gate.set()
                 await soon(lambda s=served: works.done >= s)
                 await asyncio.sleep(0.1)
-                assert works.done == served and job.is_asked("ada") == (delay == LATE)
+                assert works.done == served and job.is_pending("ada") == (delay == LATE)
 
     asyncio.run(scenario())
 
 
 def test_turns_are_kept_apart_but_for_whoever_hurries(tmp_path):
     async def scenario():
-        async with begun(tmp_path, 0, apart_s=LATE) as (job, works):
-            job.ask("ada")
+        async with begun(tmp_path, 0, min_interval_s=LATE) as (job, works):
+            job.schedule("ada")
             await ended(job)
-            job.ask("ada")
-            job.ask("bob")
+            job.schedule("ada")
+            job.schedule("bob")
             await soon(lambda: works.done == 2)
             await asyncio.sleep(0.05)
-            assert works.done == 2 and job.is_asked("ada") and not job.is_asked("bob")
-            job.hurry("ada")
+            assert works.done == 2 and job.is_pending("ada") and not job.is_pending("bob")
+            job.run_now("ada")
             await ended(job)
             assert works.done == 3
 
@@ -145,12 +145,12 @@ def test_turns_are_kept_apart_but_for_whoever_hurries(tmp_path):
 
 def test_an_ask_when_the_time_between_two_turns_is_nearly_over_begins_the_next(tmp_path, clock):
     async def scenario():
-        async with begun(tmp_path, 0, apart_s=LATE) as (job, works):
-            job.ask("ada")
+        async with begun(tmp_path, 0, min_interval_s=LATE) as (job, works):
+            job.schedule("ada")
             await ended(job)
             for further, done in ((0.5, 1), (0.2, 2)):
                 clock.now += further * LATE
-                job.ask("ada")
+                job.schedule("ada")
                 await asyncio.sleep(0.05)
                 assert works.done == done
 
@@ -159,14 +159,14 @@ def test_an_ask_when_the_time_between_two_turns_is_nearly_over_begins_the_next(t
 
 def test_one_that_was_asked_for_during_a_turn_comes_when_they_are_far_enough_apart(tmp_path, clock):
     async def scenario():
-        async with begun(tmp_path, 0, apart_s=0.1) as (job, works):
+        async with begun(tmp_path, 0, min_interval_s=0.1) as (job, works):
             works.gate.clear()
-            job.ask("ada")
+            job.schedule("ada")
             await works.under_way.wait()
-            job.ask("ada")
+            job.schedule("ada")
             works.gate.set()
             await asyncio.sleep(0.3)
-            assert works.done == 1 and job.is_asked("ada")
+            assert works.done == 1 and job.is_pending("ada")
             clock.now += 0.1
             await ended(job)
             assert works.done == 2
@@ -180,7 +180,7 @@ def test_what_is_asked_for_when_it_is_quiet_waits_for_that_but_not_for_ever_and_
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             for _ in range(5):
-                job.ask_when_quiet("ada", quiet_s=0.1, most_s=LATE)
+                job.schedule_when_quiet("ada", quiet_s=0.1, max_delay_s=LATE)
                 await asyncio.sleep(0.01)
                 clock.now += 0.07
             await asyncio.sleep(0.3)
@@ -190,16 +190,16 @@ def test_what_is_asked_for_when_it_is_quiet_waits_for_that_but_not_for_ever_and_
             assert works.done == 1
             async with asyncio.timeout(60):
                 while works.done == 1:
-                    job.ask_when_quiet("ada", quiet_s=0.1, most_s=0.5)
+                    job.schedule_when_quiet("ada", quiet_s=0.1, max_delay_s=0.5)
                     clock.now += 0.01
                     await asyncio.sleep(0.01)
-            job.hurry("ada")
+            job.run_now("ada")
             await ended(job)
             works.done = 2
-            job.ask_when_quiet("ada", quiet_s=LATE, most_s=LATE)
+            job.schedule_when_quiet("ada", quiet_s=LATE, max_delay_s=LATE)
             await asyncio.sleep(0.01)
-            job.hurry("ada")
-            job.ask_when_quiet("ada", quiet_s=LATE, most_s=LATE)
+            job.run_now("ada")
+            job.schedule_when_quiet("ada", quiet_s=LATE, max_delay_s=LATE)
             await ended(job)
             assert works.done == 3
 
@@ -210,10 +210,10 @@ def test_who_hurries_while_the_work_runs_is_served_right_after(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
-            job.hurry("ada")
+            job.run_now("ada")
             await works.under_way.wait()
-            job.ask("ada")
-            job.hurry("ada")
+            job.schedule("ada")
+            job.run_now("ada")
             works.gate.set()
             await ended(job)
             assert works.done == 2
@@ -226,14 +226,14 @@ def test_who_hurries_does_not_wait_until_work_that_failed_is_tried_again(tmp_pat
         monkeypatch.setattr(job_queue, "RETRY_S", (LATE,))
         async with begun(tmp_path) as (job, works):
             works.failures = 1
-            job.hurry("ada")
+            job.run_now("ada")
             await soon(lambda: works.failures == 0)
             await asyncio.sleep(0.05)
-            assert job.is_asked("ada") and works.done == 0
-            job.ask("ada", 0)
+            assert job.is_pending("ada") and works.done == 0
+            job.schedule("ada", 0)
             await asyncio.sleep(0.05)
             assert works.done == 0, "an ask like any other does not cut the waiting short"
-            job.hurry("ada")
+            job.run_now("ada")
             await ended(job)
             assert works.done == 1
 
@@ -244,14 +244,14 @@ def test_settling_leaves_nothing_to_do_also_when_more_was_asked_meanwhile(tmp_pa
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
-            job.hurry("ada")
+            job.run_now("ada")
             await works.under_way.wait()
-            job.ask("ada")
-            settling = asyncio.create_task(job.settle("ada"))
+            job.schedule("ada")
+            settling = asyncio.create_task(job.drain("ada"))
             await asyncio.sleep(0.05)
             works.gate.set()
             await asyncio.wait_for(settling, 60)
-            assert works.done == 2 and not job.is_asked("ada")
+            assert works.done == 2 and not job.is_pending("ada")
 
     asyncio.run(scenario())
 
@@ -259,13 +259,13 @@ def test_settling_leaves_nothing_to_do_also_when_more_was_asked_meanwhile(tmp_pa
 def test_a_restart_keeps_the_moment_when_the_work_is_due(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
-            job.ask("ada", 1.5)
-            job.ask("bob", LATE)
+            job.schedule("ada", 1.5)
+            job.schedule("bob", LATE)
         async with begun(tmp_path) as (job, works):
             await asyncio.sleep(0.3)
-            assert works.done == 0 and job.pending() == 2
+            assert works.done == 0 and job.count_pending() == 2
             await ended(job)
-            assert works.done == 1 and job.is_asked("bob")
+            assert works.done == 1 and job.is_pending("bob")
 
     asyncio.run(scenario())
 
@@ -274,9 +274,9 @@ def test_work_that_is_cut_off_is_taken_up_by_the_next_start(tmp_path):
     async def scenario():
         async with begun(tmp_path, 0) as (job, works):
             works.gate.clear()
-            job.ask("ada")
+            job.schedule("ada")
             await works.under_way.wait()
-            job.ask("ada", LATE)
+            job.schedule("ada", LATE)
         async with begun(tmp_path) as (job, works):
             await ended(job)
             assert works.done == 1, "what was under way does not wait for what was asked meanwhile"
@@ -288,14 +288,14 @@ def test_who_asks_between_the_end_of_the_work_and_a_stop_is_remembered(tmp_path)
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
-            job.hurry("ada")
+            job.run_now("ada")
             await works.under_way.wait()
             works.gate.set()
-            asyncio.get_running_loop().call_soon(job.ask, "ada")  # behind the last step of the work
+            asyncio.get_running_loop().call_soon(job.schedule, "ada")  # behind the last step of the work
             await asyncio.create_task(job.close())
             assert works.done == 1
         async with begun(tmp_path) as (job, works):
-            assert job.is_asked("ada")
+            assert job.is_pending("ada")
 
     asyncio.run(scenario())
 
@@ -303,12 +303,12 @@ def test_who_asks_between_the_end_of_the_work_and_a_stop_is_remembered(tmp_path)
 def test_who_is_forgotten_in_the_moment_of_asking_has_no_work(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
-            job.ask("ada")
-            job.forget("ada")
+            job.schedule("ada")
+            job.cancel("ada")
             await ended(job)
-            job.ask("ada")
-            job.forget("ada")
-            job.ask("ada")
+            job.schedule("ada")
+            job.cancel("ada")
+            job.schedule("ada")
             await ended(job)
             assert works.done == 1
 
@@ -320,10 +320,10 @@ def test_what_is_asked_for_when_it_is_quiet_right_behind_a_forgetting_is_done(tm
 
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
-            job.ask("ada")
+            job.schedule("ada")
             await asyncio.sleep(0.01)
-            job.forget("ada")
-            job.ask_when_quiet("ada", quiet_s=0.1, most_s=LATE)
+            job.cancel("ada")
+            job.schedule_when_quiet("ada", quiet_s=0.1, max_delay_s=LATE)
             await ended(job)
             assert works.done == 1
 
@@ -335,13 +335,13 @@ def test_a_stop_right_behind_an_ask_is_not_overheard(tmp_path):
 
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
-            job.ask("ada")
+            job.schedule("ada")
             await asyncio.sleep(0.01)
-            job.hurry("ada")
+            job.run_now("ada")
             await job.close()
             assert works.done == 0
         async with begun(tmp_path) as (job, works):
-            assert job.is_asked("ada")
+            assert job.is_pending("ada")
 
     asyncio.run(scenario())
 
@@ -350,8 +350,8 @@ def test_marker_stays_until_work_asked_for_now_is_done(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
-            job.ask("ada")
-            done = asyncio.create_task(job.run_now("ada"))
+            job.schedule("ada")
+            done = asyncio.create_task(job.run_and_wait("ada"))
             await works.under_way.wait()
             assert (tmp_path / "test" / "ada").exists(), "a kill now would lose the work"
             works.gate.set()
@@ -369,7 +369,7 @@ def test_work_asked_for_now_raises_its_failure_and_is_retried(tmp_path, monkeypa
         async with begun(tmp_path, LATE) as (job, works):
             works.failures = 1
             with pytest.raises(RuntimeError, match="not today"):
-                await job.run_now("ada")
+                await job.run_and_wait("ada")
             assert (tmp_path / "test" / "ada").exists()
             await ended(job)
             assert works.done == 1
@@ -381,9 +381,9 @@ def test_work_asked_for_now_runs_after_the_work_under_way(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
-            job.hurry("ada")
+            job.run_now("ada")
             await works.under_way.wait()
-            done = asyncio.create_task(job.run_now("ada"))
+            done = asyncio.create_task(job.run_and_wait("ada"))
             await asyncio.sleep(0)
             works.gate.set()
             await done
@@ -396,13 +396,13 @@ def test_stop_ends_the_wait_for_work_asked_for_now(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
-            waiting = asyncio.create_task(job.run_now("ada"))
+            waiting = asyncio.create_task(job.run_and_wait("ada"))
             await works.under_way.wait()
             await job.close()
             with pytest.raises(Stopping):
                 await waiting
             with pytest.raises(Stopping):
-                await job.run_now("bob")
+                await job.run_and_wait("bob")
             assert (tmp_path / "test" / "ada").exists()
 
     asyncio.run(scenario())
@@ -414,7 +414,7 @@ def test_marker_of_the_future_is_clamped_to_its_delay(tmp_path, content):
 
     async def scenario():
         async with begun(tmp_path, LATE) as (job, _):
-            job.ask("ada", 0.1 if content == "0" else None)
+            job.schedule("ada", 0.1 if content == "0" else None)
             await asyncio.sleep(0)
         marker = tmp_path / "test" / "ada"
         if content != "0":
@@ -431,7 +431,7 @@ def test_marker_of_the_future_is_clamped_to_its_delay(tmp_path, content):
 def test_delay_longer_than_the_default_survives_a_restart(tmp_path):
     async def scenario():
         async with begun(tmp_path, SOON) as (job, _):
-            job.ask("ada", LATE)
+            job.schedule("ada", LATE)
             await asyncio.sleep(0)
         async with begun(tmp_path, SOON) as (job, works):
             assert LATE - 60 < job._due["ada"] - time.monotonic() <= LATE

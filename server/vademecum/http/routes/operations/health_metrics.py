@@ -117,8 +117,8 @@ async def metrics_route(request: Request[Any, Any, State], state: State) -> byte
         "vademecum_streams": (services.hub.count(), "open streams"),
         "vademecum_answers": (services.answers.count(), "answers under way"),
         **{
-            f"vademecum_jobs_{name}": (job.pending(), f"users with {name} work to do")
-            for name, job in services.backstage.jobs.items()
+            f"vademecum_jobs_{name}": (job.count_pending(), f"users with {name} work to do")
+            for name, job in services.background_jobs.jobs.items()
         },
     }
     for name, (value, text) in values.items():

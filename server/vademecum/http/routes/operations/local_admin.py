@@ -84,7 +84,7 @@ async def restore_one_route(request: Req, data: JSONBody[OneAccount]) -> Restore
 async def erase_route(request: Req, data: JSONBody[AccountFilter]) -> Erased:
     services = _require_local_command(request)
     emails = {account.id: account.email for account in listed(services, data.email)}
-    return Erased(await erase_due(services.settings.data, services.backstage.jobs["erase"], emails))
+    return Erased(await erase_due(services.settings.data, services.background_jobs.jobs["erase"], emails))
 
 
 @post("/v1/local/epoch", include_in_schema=False, status_code=200)
