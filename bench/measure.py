@@ -58,7 +58,7 @@ def _status(pid: int) -> dict[str, int]:
 
 
 def rss_mb(roots: Iterable[int]) -> float:
-    """Resident memory of the tree in MB; shared memory (PostgreSQL's buffers) counted once."""
+    """Return the resident memory of the process trees in MB, with shared memory counted once."""
     own, shared = 0, 0
     for pid in tree(roots):
         try:

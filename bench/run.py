@@ -18,7 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import report
-from check import check
 from client import Broken
 from measure import on_memory_disk
 from targets import TARGETS, Target, Unavailable
@@ -30,16 +29,15 @@ examples:
   bench/run.py                               all peers, 5 rounds
   bench/run.py --quick --rounds 1            does everything run? (no figures worth keeping)
   bench/run.py --targets ours,rxdb-server    one peer
-  bench/run.py --targets rxdb-server,express-pouchdb,kinto   the peers among themselves
-  bench/run.py --check                       does the harness notice servers that lose, change or refuse rows?
+  bench/run.py --targets rxdb-server,express-pouchdb   two peers without Vademecum
   bench/folders.py --help                    10,000 user folders against 300, and memory
 
 rxdb-server stands here in three set-ups: a collection a user and no accounts (its fastest; RxDB ends at 16
 collections), one collection for all and no accounts (as its documentation shows), and one collection with accounts
 (what a server of several people's documents needs). Goals are judged against each, and against express-pouchdb as
-it sets itself up; express-pouchdb-minimum shows how much of that difference is the set-up.
+it sets itself up.
 
-The first run installs the peers into bench/.peers/ (npm, pip; PostgreSQL from: apt-get install -y postgresql).
+The first run installs the peers into bench/.peers/ with npm.
 VADEMECUM_COMMAND replaces .venv/bin/vademecum.
 """
 
@@ -66,7 +64,6 @@ def arguments() -> argparse.Namespace:
         help="where the servers keep their data while measured; a real disk",
     )
     parser.add_argument("--install", action="store_true", help="only install the peers")
-    parser.add_argument("--check", action="store_true", help="only check the harness itself")
     chosen = parser.parse_args()
     unknown = set(chosen.targets.split(",")) - set(TARGETS)
     if unknown:
@@ -126,8 +123,6 @@ def measure(targets: list[Target], plan: Plan, rounds: int, folder: Path) -> rep
 
 def main() -> int:
     chosen = arguments()
-    if chosen.check:
-        return check()
     if on_memory_disk(chosen.folder):
         print(
             f"{chosen.folder} is memory: fsync costs nothing there. Choose a disk with --folder.",

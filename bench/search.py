@@ -26,7 +26,7 @@ from typing import Any
 
 from measure import median, percentile
 from searchers import data
-from targets.install import search_peers
+from targets.install import python_peer
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ("ours", "numpy", "LanceDB")
@@ -79,8 +79,8 @@ def note(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
-def start(name: str, library: Path, folder: Path, peers: Path) -> Worker:
-    python = sys.executable if name in HERE else str(peers / "python")
+def start(name: str, library: Path, folder: Path, peer_python: Path) -> Worker:
+    python = sys.executable if name in HERE else str(peer_python)
     paths = os.pathsep.join(str(ROOT / part) for part in ("bench", "server"))
     process = subprocess.Popen(
         [python, "-m", "searchers.worker", name, str(library), str(folder)],
@@ -122,11 +122,13 @@ def one_round(workers: Sequence[Worker], number: int, truths: dict[int, data.Tru
                 peer.ratios[kind, active].append(medians[ours.name] / medians[peer.name])
 
 
-def measure(names: Sequence[str], rows: int, rounds: int, folder: Path, peers: Path) -> list[Worker]:
+def measure(names: Sequence[str], rows: int, rounds: int, folder: Path, peer_python: Path) -> list[Worker]:
     library = data.make(rows, QUESTIONS, seed=rows)
     library.save(folder)
     truths = {active: data.Truth.of(library, data.scope(active, active)) for active in ACTIVE}
-    workers = [start(name, folder, folder / f"searcher-{number}", peers) for number, name in enumerate(names)]
+    workers = [
+        start(name, folder, folder / f"searcher-{number}", peer_python) for number, name in enumerate(names)
+    ]
     try:
         for worker in workers:
             worker.built = worker.order(do="build")
@@ -205,13 +207,13 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     chosen = arguments()
-    peers = search_peers(ROOT)
+    python = python_peer(ROOT, "search.lock")
     results = {}
     for rows in map(int, chosen.rows.split(",")):
         note(f"{rows} chunks")
         with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
             names = [name for name in chosen.names.split(";") if rows <= MOST_ROWS.get(name, rows)]
-            workers = measure(names, rows, chosen.rounds, Path(folder), peers)
+            workers = measure(names, rows, chosen.rounds, Path(folder), python)
         results[rows] = [as_json(worker) for worker in workers]
         print(markdown(workers, rows), end="\n\n", flush=True)
     chosen.out.write_text(json.dumps(results, indent=1) + "\n")

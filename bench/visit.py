@@ -22,7 +22,7 @@ REST_S = 60  # and then it is measured as it is
 
 @dataclass(frozen=True)
 class Plan:
-    """How much one visit does. Batches are per user; a slow target gets `Target.scale` of them."""
+    """How much one visit does. Batches are per user."""
 
     users: int = 8
     alone: int = 300  # batches of the user who pushes alone
@@ -32,9 +32,6 @@ class Plan:
     warm: int = 40
     size: int = 50
     vector_size: int = 10
-
-    def scaled(self, batches: int, target: Target) -> int:
-        return max(3, round(batches * target.scale))
 
 
 QUICK = Plan(alone=40, together=10, vectors=5, events=60, warm=5)
@@ -53,17 +50,16 @@ class Load:
     busy_events: list[list[Row]]
 
 
-def make_load(plan: Plan, target: Target) -> Load:
+def make_load(plan: Plan) -> Load:
     """User 0 pushes alone, 1 … n at once, the last one warms the server up."""
     makers = [Maker(user) for user in range(plan.users + 2)]
-    alone, together = plan.scaled(plan.alone, target), plan.scaled(plan.together, target)
     last = plan.users + 1
     return Load(
         makers,
-        {0: makers[0].episodes(alone, plan.size)},
-        {user: makers[user].episodes(together, plan.size) for user in range(1, plan.users + 1)},
-        {last: makers[last].episodes(plan.scaled(plan.warm, target), plan.size)},
-        {0: makers[0].blocks(plan.scaled(plan.vectors, target), plan.vector_size)},
+        {0: makers[0].episodes(plan.alone, plan.size)},
+        {user: makers[user].episodes(plan.together, plan.size) for user in range(1, plan.users + 1)},
+        {last: makers[last].episodes(plan.warm, plan.size)},
+        {0: makers[0].blocks(plan.vectors, plan.vector_size)},
         makers[last].episodes(plan.events + workloads.WARM_EVENTS, 1),
         makers[last].episodes(plan.events + workloads.WARM_EVENTS, 1),
     )
@@ -93,10 +89,9 @@ async def _measure(target: Target, plan: Plan, load: Load) -> Visit:
     for limit in (100, 1000) if target.pulls else ():
         visit[f"pull {limit}, 1 user"] = await workloads.pull(target, "episodes", limit, load.alone)
         visit[f"pull {limit}, {many}"] = await workloads.pull(target, "episodes", limit, load.together)
-    if target.streams:
-        visit["live, busy"] = await workloads.live(target, plan.users + 1, load.busy_events)
-        await rest(target)
-        visit["live"] = await workloads.live(target, plan.users + 1, load.events)
+    visit["live, busy"] = await workloads.live(target, plan.users + 1, load.busy_events)
+    await rest(target)
+    visit["live"] = await workloads.live(target, plan.users + 1, load.events)
     await rest(target)
     visit["push vectors"] = await workloads.push(target, "vectorEmbeddings", load.vectors)
     if target.pulls:
@@ -107,9 +102,8 @@ async def _measure(target: Target, plan: Plan, load: Load) -> Visit:
 
 def run_visit(target: Target, plan: Plan, folder: Path) -> Visit:
     """Raises Unavailable if the server does not start; anything else that goes wrong is in the results."""
-    load = make_load(plan, target)
+    load = make_load(plan)
     place = Path(tempfile.mkdtemp(prefix=f"vademecum-bench-{target.name}-", dir=folder))
-    place.chmod(0o755)  # PostgreSQL runs as another user
     try:
         target.start(place, plan.users + 2)
         with asyncio.Runner(loop_factory=_loop()) as runner:

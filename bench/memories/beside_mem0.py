@@ -26,7 +26,7 @@ from measure import median, percentile
 from memories.house import MODEL, ROOT, endpoint, with_jobs
 from memories.scripted import ASKED
 from rows import Maker
-from targets.install import mem0_peer
+from targets.install import python_peer
 from targets.ours import Ours
 
 NEW, AGAIN = 160, 40  # statements; every fourth is later said again to the letter
@@ -168,7 +168,7 @@ def statements(folder: Path) -> tuple[list[str], list[str]]:
 
 def measure(data: Path) -> Figures:
     texts, questions = statements(data)
-    python = mem0_peer(ROOT)
+    python = python_peer(ROOT, "mem0.txt")
     with endpoint() as address, tempfile.TemporaryDirectory() as name:
         folder, ours = Path(name), with_jobs(address)
         peers = [Mem0(python, folder / f"mem0-{number}", address) for number in range(2)]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from targets.base import Target, Unavailable
-from targets.kinto import Kinto
 from targets.ours import Ours
-from targets.pouch import Pouch, PouchMinimum
+from targets.pouch import Pouch
 from targets.rxdb import RxdbServer, RxdbServerAccounts, RxdbServerShared
 
 _ALL: tuple[type[Target], ...] = (
@@ -14,8 +13,6 @@ _ALL: tuple[type[Target], ...] = (
     RxdbServerShared,
     RxdbServerAccounts,
     Pouch,
-    PouchMinimum,
-    Kinto,
 )
 TARGETS = {target.name: target for target in _ALL}
 

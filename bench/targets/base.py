@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -27,11 +26,7 @@ class Unavailable(Exception):
 class Target(ABC):
     name: ClassVar[str]
     durability: ClassVar[str]
-    streams: ClassVar[bool] = True
-    pulls: ClassVar[bool] = (
-        True  # False: it shows a user other rows than that user's, so pulls do not compare
-    )
-    scale: ClassVar[float] = 1.0  # share of the batches that it gets, for servers far slower than the rest
+    pulls: ClassVar[bool] = True  # False if a user sees the rows of other users, so pulls are not comparable
 
     def __init__(self, root: Path) -> None:
         """`root`: the checkout."""
@@ -76,7 +71,7 @@ class Target(ABC):
     def roots(self) -> list[int]:
         return [process.pid for process in self.processes]
 
-    def spawn(self, command: Sequence[str], folder: Path, user: str | None = None, **env: str) -> None:
+    def spawn(self, command: Sequence[str], folder: Path, **env: str) -> None:
         """Start a process of this server, its output in a file beside its data."""
         self._log = folder / f"{self.name}-{len(self.processes)}.log"
         with self._log.open("wb") as log:
@@ -87,9 +82,6 @@ class Target(ABC):
                     env={**os.environ, **env},
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    user=user,
-                    group=user,
-                    extra_groups=None if user is None else [],
                 )
             )
 
@@ -111,15 +103,12 @@ class Target(ABC):
         """End the processes that this target started, the last one first."""
         while self.processes:
             process = self.processes.pop()
-            process.send_signal(self.stop_signal(process))
+            process.terminate()
             try:
                 process.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-    def stop_signal(self, process: subprocess.Popen[bytes]) -> signal.Signals:
-        return signal.SIGTERM
 
 
 def free_port() -> int:
@@ -144,18 +133,9 @@ async def must(port: int, *requests: bytes) -> list[Answer]:
     return answers
 
 
-def run(command: Sequence[str], cwd: Path | None = None, user: str | None = None) -> str:
-    """Run a command to its end; its output, or Unavailable with it."""
-    done = subprocess.run(
-        list(command),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        user=user,
-        group=user,
-        extra_groups=None if user is None else [],
-    )
+def run(command: Sequence[str], cwd: Path | None = None) -> str:
+    """Run a command and return its standard output. Raise Unavailable with all output if it fails."""
+    done = subprocess.run(list(command), cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Unavailable(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-2000:]}")
     return done.stdout

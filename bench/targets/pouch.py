@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -34,11 +34,10 @@ _bulk = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 class Pouch(Target):
-    """As the package sets itself up: like ours it knows accounts, checks what comes in, and logs."""
+    """With the default options of the package: like Vademecum it has accounts, validates rows and logs."""
 
     name = "express-pouchdb"
     durability = "disk, no fsync"
-    mode: ClassVar[str] = "fullCouchDB"
 
     def install(self) -> None:
         node_peers(self.root)
@@ -50,7 +49,7 @@ class Pouch(Target):
         databases.mkdir()
         modules = str(node_peers(self.root))
         self.spawn(
-            ["node", str(script), str(self.port), str(databases), self.mode],
+            ["node", str(script), str(self.port), str(databases)],
             folder,
             BENCH_PEERS=modules,
             NODE_ENV="production",
@@ -92,13 +91,6 @@ class Pouch(Target):
     def stream(self, user: int) -> bytes:
         query = "feed=continuous&include_docs=true&since=now&heartbeat=10000"
         return request("GET", f"{self._base(user, 'episodes')}/_changes?{query}")
-
-
-class PouchMinimum(Pouch):
-    """Stripped of accounts, validation and log; for comparison, no goal is set against it."""
-
-    name = "express-pouchdb-minimum"
-    mode = "minimumForPouchDB"
 
 
 def _as_document(row: Row) -> Row:

@@ -4,7 +4,7 @@ Inputs `input_ids` and `attention_mask` (int64, batch × length); token types ar
 Output `embedding` (float32, batch × dims): mean over the mask, then L2 normalization. Pooling is part of the graph, so
 the server and the browser cannot differ. The graph uses only standard operators of opset 17; onnxruntime's fused
 operators were no faster when measured. The output is deterministic: equal weights give equal bytes on every machine.
-Matrices are stored as float16 (float16_weights.py). Measured by bench/weights.py with all-MiniLM on 320 texts: the file
+Matrices are stored as float16 (float16_weights.py). Measured with all-MiniLM on 320 texts: the file
 shrinks from 90.3 to 45.2 MB (41.8 MB gzipped), the lowest cosine is 0.999999, the top ten are equal, and loading is not
 slower. An int8 word table gives 33.6 MB but a cosine of 0.9994; int8 blocks give 24.2 MB and 0.9991.
 """

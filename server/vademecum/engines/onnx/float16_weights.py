@@ -2,7 +2,7 @@
 
 A Cast node converts each matrix to float32. It has no other input, so onnxruntime folds it when it loads the file. The
 word embeddings are cast after the lookup: only the rows of a text are converted, and the table needs half the memory.
-Norms and biases stay float32, because they are small. bench/weights.py compares alternatives.
+Norms and biases stay float32, because they are small.
 """
 
 from __future__ import annotations
