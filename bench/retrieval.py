@@ -27,15 +27,21 @@ import numpy as np
 
 from vademecum.engines.onnx.embedder import QUESTIONS, Embedder
 from vademecum.model.documents.chunking import chunk
-from vademecum.model.text import ranking
-from vademecum.model.text.ranking import Postings, best, bm25, lift, query_terms
+from vademecum.model.text import fusion
+from vademecum.model.text.bm25 import Postings, bm25_scores, top_k_with_ties
+from vademecum.model.text.fusion import boost_neighbors
+from vademecum.model.text.tokenize import tokenize_query
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = 7
 ARTICLE = 5  # consecutive paragraphs of XQuAD are one article
 BATCH = 256
 KS = {"xquad": 1, "locomo": 10, "locomo_session": 5}
-WEIGHTS = {"xquad": ranking.MEANING, "locomo": ranking.MEANING_OF_TURNS, "locomo_session": ranking.MEANING}
+WEIGHTS = {
+    "xquad": fusion.VECTOR_WEIGHT,
+    "locomo": fusion.TURN_VECTOR_WEIGHT,
+    "locomo_session": fusion.VECTOR_WEIGHT,
+}
 MODES = ("words", "meaning", "hybrid")
 
 
@@ -150,16 +156,16 @@ def arms(asked: Asked, embedder: Embedder) -> dict[str, tuple[Hits, Hits]]:
     postings, everything = Postings.of_texts(asked.rows), np.ones(len(asked.rows), np.bool_)
     found = {}
     for question, text in asked.questions:
-        (words,) = bm25([(postings, everything)], query_terms(text))
+        (words,) = bm25_scores([(postings, everything)], tokenize_query(text))
         meaning = (matrix @ vectors[text]).astype(np.float64)
         if asked.group is not None:
-            words, meaning = lift(words, asked.group), lift(meaning, asked.group)
+            words, meaning = (np.array(boost_neighbors(some, asked.group)) for some in (words, meaning))
         found[question] = (top(words, 0.0), top(meaning, -np.inf))
     return found
 
 
 def top(scores: np.ndarray, floor: float) -> Hits:
-    rows = best(scores, ranking.DEPTH, floor)
+    rows = top_k_with_ties(scores, fusion.FUSION_DEPTH, floor)
     return sorted(
         ((int(row), float(scores[row])) for row in rows), key=lambda hit: (-round(hit[1], 6), hit[0])
     )
@@ -167,7 +173,9 @@ def top(scores: np.ndarray, floor: float) -> Hits:
 
 def ranked(words: Hits, meaning: Hits, mode: str, weight: float) -> Hits:
     if mode == "hybrid":
-        return ranking.hybrid(words[: ranking.DEPTH], meaning[: ranking.DEPTH], 2 * ranking.DEPTH, weight)
+        return fusion.fuse_hybrid(
+            words[: fusion.FUSION_DEPTH], meaning[: fusion.FUSION_DEPTH], 2 * fusion.FUSION_DEPTH, weight
+        )
     return words if mode == "words" else meaning
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from vademecum.model.documents.chunking import chunk, document_text, utf16_length
-from vademecum.model.text.normalization import for_tokenizer, normalise
+from vademecum.model.text.normalization import normalize, prepare_for_tokenizer
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "unit"))
-from test_chunk import Part, rows  # noqa: E402
+sys.path[:0] = [str(ROOT / "tests" / "unit" / "model" / folder) for folder in ("documents", "text")]
+from test_chunking import Part, rows  # noqa: E402
 from test_ranking_cases import answer  # noqa: E402
 
 ODD = "ΣσςİıßẞŁłØÆœﬁ²①Ⅷ々〇かが゛ﾞ한한ｱＡ\u0301\u0327\u0345\u05b0\u064b\u094d\u0e31\u20dd\ufe0f\u200d\u00ad\u1ab0\u1aff"
@@ -55,11 +55,11 @@ def every_character() -> list[str]:
 
 
 def cases(texts: list[str]) -> dict[str, list[dict[str, Any]]]:
-    normalised, chunked, ranked = [], [], []
+    normalized, chunked, ranked = [], [], []
     for number, text in enumerate(texts):
-        name, plain = f"random {number}", normalise(text)
-        normalised.append(
-            {"name": name, "text": text, "normalised": plain, "forTokenizer": for_tokenizer(plain)}
+        name, plain = f"random {number}", normalize(text)
+        normalized.append(
+            {"name": name, "text": text, "normalized": plain, "forTokenizer": prepare_for_tokenizer(plain)}
         )
         parts = [Part(text * 3), Part(text, 1, "A")]
         chunked.append(
@@ -71,7 +71,7 @@ def cases(texts: list[str]) -> dict[str, list[dict[str, Any]]]:
             }
         )
         ranked.append({"name": name, "kind": "terms", "text": text})
-    return {"normalise": normalised, "chunk": chunked, "ranking": ranked, "vectors": []}
+    return {"normalization": normalized, "chunking": chunked, "ranking": ranked, "vectors": []}
 
 
 def searches(chance: random.Random, texts: list[str]) -> list[dict[str, Any]]:
@@ -137,15 +137,15 @@ def scores(chance: random.Random, many: int) -> list[dict[str, Any]]:
         for _ in range(many)
     ]
     sizes = [chance.randrange(80) for _ in range(many)]
-    lifted = [
+    boosted = [
         {
-            "kind": "lift",
+            "kind": "boost",
             "scores": [chance.choice([None, chance.random(), chance.random()]) for _ in range(size)],
             "groups": sorted(chance.randrange(1 + size // 8) for _ in range(size)),
         }
         for size in sizes
     ]
-    return [{"name": f"{one['kind']} at random {at}"} | one for at, one in enumerate([*fused, *lifted])]
+    return [{"name": f"{one['kind']} at random {at}"} | one for at, one in enumerate([*fused, *boosted])]
 
 
 def decreasing(chance: random.Random, many: int) -> list[float]:

@@ -19,8 +19,8 @@ beforeAll(async () => {
 afterAll(() => browser?.stop());
 
 test.each([
-  ["normalise", "runNormalise"],
-  ["chunk", "runChunk"],
+  ["normalization", "runNormalization"],
+  ["chunking", "runChunking"],
   ["ranking", "runRanking"],
   ["vectors", "runVectors"],
 ] as const)("Chromium answers the cases of %s as the server does", async (name, run) => {

@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import { runChunk, runNormalise, runRanking, runVectors } from "./cases.ts";
+import { runChunking, runNormalization, runRanking, runVectors } from "./cases.ts";
 
 const folder = process.env["CONFORMANCE"] ?? "tests/conformance";
 
@@ -13,11 +13,11 @@ function cases<Case>(name: string): Case[] {
 }
 
 test("a text is spelled as the server spells it", () => {
-  expect(runNormalise(cases("normalise"))).toEqual([]);
+  expect(runNormalization(cases("normalization"))).toEqual([]);
 });
 
 test("a document is cut into the chunks that the server cuts", () => {
-  expect(runChunk(cases("chunk"))).toEqual([]);
+  expect(runChunking(cases("chunking"))).toEqual([]);
 });
 
 test("words, scores and orders are the server's", () => {

@@ -4,33 +4,24 @@
  */
 
 import { chunk, documentText, join } from "../../web/src/core/documents/chunking.ts";
-import { forTokenizer, normalise } from "../../web/src/core/text/normalization.ts";
+import { prepareForTokenizer, normalize } from "../../web/src/core/text/normalization.ts";
 import { Passages, type Place, type Result } from "../../web/src/core/documents/passageIndex.ts";
-import {
-  best,
-  bm25,
-  fold,
-  fuse,
-  lift,
-  Postings,
-  queryTerms,
-  rounded,
-  sameText,
-  terms,
-} from "../../web/src/core/text/ranking.ts";
+import { fold, tokenizeQuery, duplicateKey, tokenize } from "../../web/src/core/text/tokenize.ts";
+import { topKWithTies, bm25Scores, Postings, roundScore } from "../../web/src/core/text/bm25.ts";
+import { fuse, boostNeighbors } from "../../web/src/core/text/fusion.ts";
 import { decode } from "../../web/src/core/schema/vector_codec.ts";
 
 /** A text, or pieces to be put together, each with how often it is repeated. */
 type Spelling = string | [piece: string, times: number][];
 
-export interface NormaliseCase {
+export interface NormalizationCase {
   name: string;
   text: Spelling;
-  normalised: Spelling;
+  normalized: Spelling;
   forTokenizer: Spelling;
 }
 
-export interface ChunkCase {
+export interface ChunkingCase {
   name: string;
   parts: { text: Spelling; page?: number | null; section?: string | null }[];
   units: number;
@@ -48,9 +39,16 @@ type Row = [place: string, score: number];
 type Found = [place: string, score: number, ...also: string[]];
 
 export type RankingCase = { name: string } & (
-  | { kind: "terms"; text: Spelling; folded: Spelling; same: Spelling; terms: string[]; queryTerms: string[] }
+  | {
+      kind: "terms";
+      text: Spelling;
+      folded: Spelling;
+      duplicateKey: Spelling;
+      terms: string[];
+      queryTerms: string[];
+    }
   | { kind: "bm25"; texts: Spelling[]; query: string; k: number; scores: number[]; best: number[] }
-  | { kind: "lift"; scores: (number | null)[]; groups: number[]; lifted: (number | null)[] }
+  | { kind: "boost"; scores: (number | null)[]; groups: number[]; boosted: (number | null)[] }
   | { kind: "fuse"; lists: Row[][]; weights: number[]; k: number; fused: Row[] }
   | {
       kind: "search";
@@ -65,18 +63,18 @@ export type RankingCase = { name: string } & (
     }
 );
 
-export function runNormalise(cases: readonly NormaliseCase[]): string[] {
+export function runNormalization(cases: readonly NormalizationCase[]): string[] {
   return cases.flatMap((one) => {
-    const text = normalise(spelled(one.text));
+    const text = normalize(spelled(one.text));
     return [
-      ...difference(one.name, text, spelled(one.normalised)),
-      ...difference(`${one.name}, again`, normalise(text), text),
-      ...difference(`${one.name}, for the tokenizer`, forTokenizer(text), spelled(one.forTokenizer)),
+      ...difference(one.name, text, spelled(one.normalized)),
+      ...difference(`${one.name}, again`, normalize(text), text),
+      ...difference(`${one.name}, for the tokenizer`, prepareForTokenizer(text), spelled(one.forTokenizer)),
     ];
   });
 }
 
-export function runChunk(cases: readonly ChunkCase[]): string[] {
+export function runChunking(cases: readonly ChunkingCase[]): string[] {
   return cases.flatMap((one) => {
     const parts = one.parts.map(({ text, page, section }) => ({
       text: spelled(text),
@@ -111,27 +109,27 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
       const text = spelled(one.text);
       return [
         ...difference(`${one.name}, folded`, fold(text), spelled(one.folded)),
-        ...difference(`${one.name}, as it is compared`, sameText(text), spelled(one.same)),
-        ...difference(`${one.name}, terms`, terms(text), one.terms),
-        ...difference(`${one.name}, query terms`, queryTerms(text), one.queryTerms),
+        ...difference(`${one.name}, duplicate key`, duplicateKey(text), spelled(one.duplicateKey)),
+        ...difference(`${one.name}, terms`, tokenize(text), one.terms),
+        ...difference(`${one.name}, query terms`, tokenizeQuery(text), one.queryTerms),
       ];
     }
     if (one.kind === "bm25") {
-      const scores = bm25([Postings.ofTexts(one.texts.map(spelled))], queryTerms(one.query));
+      const scores = bm25Scores([Postings.ofTexts(one.texts.map(spelled))], tokenizeQuery(one.query));
       return [
-        ...difference(`${one.name}, scores`, [...scores].map(rounded), one.scores),
-        ...difference(`${one.name}, best`, best(scores, one.k, 0), one.best),
+        ...difference(`${one.name}, scores`, [...scores].map(roundScore), one.scores),
+        ...difference(`${one.name}, best`, topKWithTies(scores, one.k, 0), one.best),
       ];
     }
     if (one.kind === "fuse") {
       const fused = fuse(one.lists, one.weights, one.k);
       return difference(one.name, fused, one.fused);
     }
-    if (one.kind === "lift") {
+    if (one.kind === "boost") {
       // JSON has no infinity: a row without a vector has null.
-      const scores = Float64Array.from(one.scores, (score) => score ?? -Infinity);
-      const lifted = Array.from(lift(scores, one.groups), (score) => (score === -Infinity ? null : score));
-      return difference(one.name, lifted, one.lifted);
+      const scores = one.scores.map((score) => score ?? -Infinity);
+      const boosted = boostNeighbors(scores, one.groups).map((score) => (score === -Infinity ? null : score));
+      return difference(one.name, boosted, one.boosted);
     }
     const passages = new Passages(one.vector.length);
     for (const [documentId, blocks] of Object.entries(one.documents))

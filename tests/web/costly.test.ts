@@ -1,7 +1,7 @@
 /** Hostile text takes a second of CPU time at most, however long it is. */
 
 import { expect, test } from "vitest";
-import { oneLine } from "../../web/src/core/text/sanitize.ts";
+import { sanitizeLine } from "../../web/src/core/text/sanitize.ts";
 import { readable } from "../../web/src/core/text/stripMarkdown.ts";
 import { toHtml } from "../../web/src/ui/conversation/markdown.ts";
 
@@ -58,7 +58,7 @@ function* hostile(): Generator<string> {
 }
 
 const READERS: [string, (text: string) => string][] = [
-  ["oneLine", oneLine],
+  ["oneLine", sanitizeLine],
   ["readable", readable],
   ["toHtml", (text) => toHtml(text.slice(0, 200_000))], // an answer has no more characters
 ];

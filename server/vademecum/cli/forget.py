@@ -12,6 +12,7 @@ from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.errors import BadRequest, Conflict, NotFound
 from vademecum.model.schema.json_values import FORGET_EVERYTHING
+from vademecum.model.text.tokenize import fold
 
 
 async def find_project(client: ApiClient, email: str, project: str) -> str:
@@ -24,8 +25,6 @@ async def find_project(client: ApiClient, email: str, project: str) -> str:
         cursor = page["next"]
     if any(one["id"] == project for one in projects):
         return project
-    from vademecum.model.text.ranking import fold  # loads NumPy
-
     found = [one["id"] for one in projects if fold(one["name"].strip()) == fold(project.strip())]
     if not found:
         raise NotFound(f"{email} has no project {project}. Nothing was changed.")

@@ -14,7 +14,7 @@ from vademecum.cli.excerpt import excerpt
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
 from vademecum.errors import BadRequest
 from vademecum.model.schema.json_values import SearchMode
-from vademecum.model.text.sanitize import visible
+from vademecum.model.text.display_text import printable_line
 
 
 @click.command()
@@ -44,8 +44,8 @@ def search(query: str, email: str, session: str, limit: int, mode: str, data: Pa
         click.echo(note, err=True)
     for number, result in enumerate(found["results"], start=1):
         page = f", page {result['page']}" if result["page"] is not None else ""
-        click.secho(f"{number}. {visible(result['filename'])}{page}", bold=True)
-        click.echo(f"   {excerpt(visible(result['text']), query)}\n")
+        click.secho(f"{number}. {printable_line(result['filename'])}{page}", bold=True)
+        click.echo(f"   {excerpt(printable_line(result['text']), query)}\n")
 
 
 def notes(scope: dict[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from vademecum.cli.api_client import run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for
-from vademecum.model.text.sanitize import visible
+from vademecum.model.text.display_text import printable_line
 
 
 @click.group()
@@ -45,7 +45,7 @@ def list_tokens(email: str, data: Path, as_json: bool) -> None:
         click.echo(msgspec.json.encode(found).decode())
         return
     for one in found:
-        click.echo(f"{one['id']}  {one['createdAt'][:10]}  {visible(one['name'])}")
+        click.echo(f"{one['id']}  {one['createdAt'][:10]}  {printable_line(one['name'])}")
 
 
 @token.command("revoke")

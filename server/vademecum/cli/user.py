@@ -14,7 +14,7 @@ from vademecum.cli.data_lock import find_running_server
 from vademecum.cli.options import data_option, json_option, settings_for, settings_for_new_folder
 from vademecum.errors import BadRequest, NotFound
 from vademecum.model.sync.quotas import Limits, Tier
-from vademecum.model.text.sanitize import visible
+from vademecum.model.text.display_text import printable_line
 from vademecum.settings import Settings
 
 TIERS = click.Choice(get_args(Tier), case_sensitive=False)
@@ -97,7 +97,7 @@ def list_(data: Path, as_json: bool) -> None:
             else account["problem"]
         )
         rank = "administrator" if account["admin"] else ""
-        click.echo(f"{visible(account['email']):40} {account['tier']:6} {holds} {rank}".rstrip())
+        click.echo(f"{printable_line(account['email']):40} {account['tier']:6} {holds} {rank}".rstrip())
 
 
 @user.command("tier")

@@ -4,7 +4,7 @@ import threading
 
 from property.rows import block, document, session
 from server.in_process_server import house, run
-from vademecum.model.text.ranking import same_text
+from vademecum.model.text.tokenize import duplicate_key
 from vademecum.services.search import document_search
 
 SAID = "the deposit is returned within thirty days"
@@ -52,7 +52,9 @@ def test_a_repeat_in_a_document_that_is_not_borrowed_is_not_named(tmp_path):
 def test_long_passages_are_not_compared_in_the_event_loop(tmp_path, monkeypatch):
     threads = set()
     monkeypatch.setattr(
-        document_search, "same_text", lambda text: threads.add(threading.current_thread()) or same_text(text)
+        document_search,
+        "duplicate_key",
+        lambda text: threads.add(threading.current_thread()) or duplicate_key(text),
     )
 
     async def scenario():

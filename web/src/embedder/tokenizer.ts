@@ -1,7 +1,7 @@
 /** Text to token ids, exactly as server/vademecum/engines/onnx/embedder.py does it. */
 
 import { Tokenizer } from "@huggingface/tokenizers";
-import { forTokenizer } from "../core/text/normalization.ts";
+import { prepareForTokenizer } from "../core/text/normalization.ts";
 
 export class Tokens {
   readonly #tokenizer: Tokenizer;
@@ -15,12 +15,12 @@ export class Tokens {
 
   /** Tokens of a text alone: no prefix, no [CLS] and [SEP], not cut. */
   count(text: string): number {
-    return this.#tokenizer.encode(forTokenizer(text), { add_special_tokens: false }).ids.length;
+    return this.#tokenizer.encode(prepareForTokenizer(text), { add_special_tokens: false }).ids.length;
   }
 
   /** The ids the model is given: begins with [CLS], ends with [SEP] whatever was cut in front of it. */
   ids(text: string): number[] {
-    const { ids } = this.#tokenizer.encode(forTokenizer(text));
+    const { ids } = this.#tokenizer.encode(prepareForTokenizer(text));
     return ids.length <= this.#most ? ids : [...ids.slice(0, this.#most - 1), ...ids.slice(-1)];
   }
 }

@@ -11,7 +11,7 @@ from vademecum.cli.agents.workspace import identity_of, work_in
 from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, folder_option, owner_option, settings_for
 from vademecum.model.schema.collections import Json
-from vademecum.model.text.sanitize import one_line
+from vademecum.model.text.sanitize import sanitize_line
 
 Two = tuple[Json, Json]
 
@@ -48,11 +48,11 @@ def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) 
         return await called((await work_in(found, call)).project_id), wanted
 
     own, wanted = run_with_client(settings, both, wait=True)
-    name = one_line(wanted["name"])
+    name = sanitize_line(wanted["name"])
     if own["id"] != wanted["id"]:
         if not yes:
             click.confirm(
-                f"Make “{one_line(own['name'])}” with all that is in it a part of “{name}”?", abort=True
+                f"Make “{sanitize_line(own['name'])}” with all that is in it a part of “{name}”?", abort=True
             )
         path, into = f"/v1/projects/{own['id']}/merge", {"into": wanted["id"]}
         run_with_client(settings, lambda client: client.call("POST", path, email, json=into), wait=True)

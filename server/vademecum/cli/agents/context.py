@@ -12,7 +12,7 @@ from vademecum.cli.agents.workspace import identity_of, work_in
 from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, folder_option, json_option, owner_option, settings_for
 from vademecum.model.schema.collections import Json
-from vademecum.model.text.sanitize import one_line
+from vademecum.model.text.sanitize import sanitize_line
 
 
 @click.command()
@@ -50,4 +50,4 @@ def context(data: Path, email: str, folder: Path, tokens: int, as_json: bool) ->
         return
     click.echo(answer["text"])
     if answer["notice"]:
-        click.echo(one_line(answer["notice"]))  # a hook's standard error is read by nobody
+        click.echo(sanitize_line(answer["notice"]))  # a hook's standard error is read by nobody

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vademecum.engines.lance.records import Block, Throttle
 from vademecum.model.schema.vector_codec import has_direction, lengths
-from vademecum.model.text.ranking import TERM, count_terms
+from vademecum.model.text.bm25 import TERM_DTYPE, count_terms
 
 # Text and vectors stay readable bytes on disk: a byte scan after an erasure must be able to find what it looks for.
 # (Lance compresses the values of a dictionary by default, and makes one wherever texts repeat.)
@@ -106,13 +106,13 @@ def read_vectors(batch: pa.RecordBatch, matrix: NDArray[np.float32], has_vector:
 
 
 def read_terms(batch: pa.RecordBatch) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the TERM entries of a batch and the row of each entry."""
+    """Return the TERM_DTYPE entries of a batch and the row of each entry."""
     column = batch["terms"]
     _, ends, data = column.buffers()
     if not len(column) or data is None:
-        return np.empty(0, TERM), np.empty(0, np.int32)
+        return np.empty(0, TERM_DTYPE), np.empty(0, np.int32)
     offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
-    entries = np.frombuffer(memoryview(data)[int(offsets[0]) : int(offsets[-1])], TERM)
+    entries = np.frombuffer(memoryview(data)[int(offsets[0]) : int(offsets[-1])], TERM_DTYPE)
     return entries.copy(), np.repeat(
-        np.arange(len(column), dtype=np.int32), np.diff(offsets) // TERM.itemsize
+        np.arange(len(column), dtype=np.int32), np.diff(offsets) // TERM_DTYPE.itemsize
     )

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from vademecum.engines.lance.arrow_schema import read_terms, schema
 from vademecum.engines.lance.records import Hit
 from vademecum.engines.lance.segment import Segment, in_order
-from vademecum.model.text.ranking import DIGITS, Postings, best, bm25, row_lengths, term_key
+from vademecum.model.text.bm25 import (
+    SCORE_DIGITS,
+    Postings,
+    bm25_scores,
+    hash_term,
+    row_lengths,
+    top_k_with_ties,
+)
 
 # The cache of Lance for all users together. Manifests are small and quick to read, so it can be small.
 _LANCE_CACHE_BYTES = 16 << 20
@@ -146,7 +153,7 @@ class ChunkTable:
 
     def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
         """Compute BM25 from the disk. Memory holds only the postings of the wanted terms."""
-        keys = np.array([term_key(term) for term in wanted], np.uint64)
+        keys = np.array([hash_term(term) for term in wanted], np.uint64)
         places: list[pa.RecordBatch] = []
         parts = []
         for batch in self.batches([*_PLACE, "chunk_id", "terms"], document_ids):
@@ -158,10 +165,10 @@ class ChunkTable:
             )
             places.append(batch.select([*_PLACE, "chunk_id"]))
         found: list[tuple[float, tuple[Any, ...]]] = []
-        for batch, scores in zip(places, bm25(parts, wanted), strict=True):
-            rows = best(scores, k, 0.0)
+        for batch, scores in zip(places, bm25_scores(parts, wanted), strict=True):
+            rows = top_k_with_ties(scores, k, 0.0)
             taken = zip(*(column.to_pylist() for column in batch.take(pa.array(rows)).columns), strict=True)
-            found += zip(np.round(-scores[rows], DIGITS).tolist(), taken, strict=True)
+            found += zip(np.round(-scores[rows], SCORE_DIGITS).tolist(), taken, strict=True)
         score_of = {place[-1]: -score for score, place in sorted(found)[:k]}
         return self._named(score_of)
 
@@ -217,7 +224,7 @@ def remove(path: Path) -> tuple[int, int]:
 
 def _hits(rows: pa.Table, scores: NDArray[Any]) -> list[Hit]:
     columns = [rows[name].to_pylist() for name in _SHOWN]
-    rounded = np.round(scores.astype(np.float64), DIGITS).tolist()
+    rounded = np.round(scores.astype(np.float64), SCORE_DIGITS).tolist()
     return [Hit(*row) for row in zip(*columns, rounded, strict=True)]
 
 

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from vademecum.engines.lance.arrow_schema import read_terms, read_vectors
 from vademecum.engines.lance.records import Hit
-from vademecum.model.text.ranking import DIGITS, TERM, Postings, best, bm25, row_lengths
+from vademecum.model.text.bm25 import (
+    SCORE_DIGITS,
+    TERM_DTYPE,
+    Postings,
+    bm25_scores,
+    row_lengths,
+    top_k_with_ties,
+)
 
 COLUMNS = pa.schema(
     [
@@ -51,7 +58,7 @@ class Segment:
         matrix = None if dims is None else np.empty((rows, dims), np.float32)
         has_vector = np.zeros(rows, np.bool_)
         shown = [pa.RecordBatch.from_pylist([], COLUMNS)]
-        entries, row_of = [np.empty(0, TERM)], [np.empty(0, np.int32)]
+        entries, row_of = [np.empty(0, TERM_DTYPE)], [np.empty(0, np.int32)]
         begin = 0
         for batch in batches:
             end = begin + batch.num_rows
@@ -151,7 +158,7 @@ class Segment:
     def hits(self, rows: NDArray[np.int64], scores: NDArray[Any]) -> list[Hit]:
         """Return hits for these rows, with their scores."""
         columns = [column.to_pylist() for column in self.shown.take(pa.array(rows)).columns[1:]]
-        rounded = np.round(scores[rows].astype(np.float64), DIGITS).tolist()
+        rounded = np.round(scores[rows].astype(np.float64), SCORE_DIGITS).tolist()
         return [Hit(*row) for row in zip(*columns, rounded, strict=True)]
 
     @property
@@ -190,7 +197,7 @@ class Snapshot:
     def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
         """Return the k rows with the highest BM25 score for the wanted terms."""
         parts = [(part.postings, part.within(document_ids)) for part in self.segments]
-        return self._top(bm25(parts, wanted), k, 0.0)
+        return self._top(bm25_scores(parts, wanted), k, 0.0)
 
     def without_vectors(self) -> list[str]:
         """Return the ids of blocks that have a row without a vector."""
@@ -204,7 +211,7 @@ class Snapshot:
         hits = [
             hit
             for part, some in zip(self.segments, scores, strict=True)
-            for hit in part.hits(best(some, k, floor), some)
+            for hit in part.hits(top_k_with_ties(some, k, floor), some)
         ]
         return in_order(hits, k)
 

@@ -21,7 +21,7 @@ from vademecum.engines.lance.chunk_table import ChunkTable, remove, tree_size
 from vademecum.engines.lance.matrix_cache import MatrixCache
 from vademecum.engines.lance.records import Block, ErasureResult, Hit, IndexDamaged, IndexStats, Throttle
 from vademecum.engines.lance.segment import Segment, Snapshot
-from vademecum.model.text.ranking import query_terms
+from vademecum.model.text.tokenize import tokenize_query
 
 # Failures of the machine, not of the folder: emptying it would cure nothing.
 _NOT_DAMAGE = (
@@ -132,7 +132,7 @@ class VectorIndex:
 
     def keyword_search(self, query: str, document_ids: Collection[str], k: int) -> list[Hit]:
         """Return the k chunks of these documents with the highest BM25 score."""
-        wanted, scope = query_terms(query), frozenset(document_ids)
+        wanted, scope = tokenize_query(query), frozenset(document_ids)
         if not wanted or not scope or k <= 0:
             return []
         return self._search(

@@ -26,7 +26,7 @@ from vademecum.engines.onnx import pinned_models
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
 from vademecum.fair_queue import SERVER, FairQueue, current_user
-from vademecum.model.text.normalization import for_tokenizer
+from vademecum.model.text.normalization import prepare_for_tokenizer
 
 Vectors = NDArray[np.float32]
 CAPACITY = 1024  # passages that may wait
@@ -154,7 +154,9 @@ class Embedder:
 
     def _encoded(self, text: str, *, special: bool) -> list[int]:
         """Tokenize as a batch of one: `encode` holds the GIL, which blocks the event loop half a second for a long text."""
-        [encoding] = self._tokenizer.encode_batch_fast([for_tokenizer(text)], add_special_tokens=special)
+        [encoding] = self._tokenizer.encode_batch_fast(
+            [prepare_for_tokenizer(text)], add_special_tokens=special
+        )
         ids: list[int] = encoding.ids
         return ids
 

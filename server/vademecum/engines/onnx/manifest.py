@@ -16,7 +16,7 @@ import msgspec
 
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.model.documents.chunking import BUDGET, CHUNKER, SIZE
-from vademecum.model.text.normalization import NORMALISER
+from vademecum.model.text.normalization import NORMALIZER_VERSION
 
 MANIFEST = "manifest.json"
 GRAPH = "model.onnx"
@@ -82,7 +82,7 @@ class Manifest(
     prefixes: Prefixes = Prefixes()
     truncation: Literal["keep [SEP]"] = "keep [SEP]"
     chunker: Chunker = Chunker()
-    normaliser: int = NORMALISER
+    normaliser: int = NORMALIZER_VERSION
     thresholds: Thresholds | None = None
 
     @cached_property
@@ -116,7 +116,7 @@ def load(folder: Path) -> Manifest:
 
 
 def _check(manifest: Manifest, path: Path) -> None:
-    wanted = {"format": FORMAT, "normaliser": NORMALISER, "chunker": Chunker()}
+    wanted = {"format": FORMAT, "normaliser": NORMALIZER_VERSION, "chunker": Chunker()}
     for name, value in wanted.items():
         if (found := getattr(manifest, name)) != value:
             raise ModelError(

@@ -13,7 +13,7 @@ import msgspec
 
 from vademecum.model.memory.recency import freshness
 from vademecum.model.schema.timestamps import age_days
-from vademecum.model.text.sanitize import one_line, quotation
+from vademecum.model.text.sanitize import quote, sanitize_line
 
 Part = Literal["Pinned", "Decisions", "Remembered", "Lately"]
 PARTS: tuple[Part, ...] = ("Pinned", "Decisions", "Remembered", "Lately")
@@ -63,9 +63,9 @@ def rank(kind: str, at: str, pinned: bool, now: str) -> tuple[int, float]:
 
 def line(piece: BriefingPiece) -> str:
     often = f" ({piece.count} times)" if piece.count > 1 else ""
-    where = f" {quotation(one_line(piece.path))}" if piece.path else ""
-    said = one_line(piece.text[:SAID_MAX]) + ("…" if len(piece.text) > SAID_MAX else "")
-    return f"- {piece.at[:10]} {piece.kind}{where}{often}: {quotation(said)}"
+    where = f" {quote(sanitize_line(piece.path))}" if piece.path else ""
+    said = sanitize_line(piece.text[:SAID_MAX]) + ("…" if len(piece.text) > SAID_MAX else "")
+    return f"- {piece.at[:10]} {piece.kind}{where}{often}: {quote(said)}"
 
 
 async def brief(
@@ -94,7 +94,7 @@ async def brief(
 def _written(
     project: str, pieces: Sequence[BriefingPiece], lines: Sequence[str], *, every_part: bool = False
 ) -> str:
-    told = [OPENING, f"Project: {quotation(one_line(project))}", SAID_FIRST]
+    told = [OPENING, f"Project: {quote(sanitize_line(project))}", SAID_FIRST]
     for part in PARTS:
         own = [
             said

@@ -28,7 +28,7 @@ import msgspec
 from vademecum.model.chat.answers import NO_DOCUMENTS, NOT_FOUND
 from vademecum.model.chat.fact_relevance import Fact
 from vademecum.model.sync.quotas import Tier
-from vademecum.model.text.sanitize import neutral, one_line, quotation
+from vademecum.model.text.sanitize import quote, sanitize, sanitize_line
 
 Mode = Literal["analysis", "authoritative"]
 Count = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
@@ -243,23 +243,23 @@ def nothing_found(searched: Sequence[str]) -> str:
 
 
 def _fact_line(fact: Fact, room: int) -> str:
-    return f"- {one_line(_clip(fact.key, room))}: {one_line(_clip(fact.value, room))}\n"
+    return f"- {sanitize_line(_clip(fact.key, room))}: {sanitize_line(_clip(fact.value, room))}\n"
 
 
 def _turn_lines(turn: Turn, room: int) -> str:
     said = [("User", turn.user_message), ("Assistant", turn.ai_response)]
-    return "".join(f"{who}: {neutral(_clip(text, room))}\n" for who, text in said if text)
+    return "".join(f"{who}: {sanitize(_clip(text, room))}\n" for who, text in said if text)
 
 
 def _memory(memory: Recalled, room: int) -> PromptPiece:
-    text = one_line(_clip(memory.text, room))
-    line = f"- {one_line(memory.date)}, {one_line(memory.session)}: {text}\n"
+    text = sanitize_line(_clip(memory.text, room))
+    line = f"- {sanitize_line(memory.date)}, {sanitize_line(memory.session)}: {text}\n"
     return PromptPiece(memory.id, line, memory.turn)
 
 
 def _passage_lines(passage: Passage, room: int) -> str:
     page = "" if passage.page is None else f" (page {passage.page})"
-    return f"Source: {one_line(passage.filename)}{page}\n{quotation(_clip(passage.text, room))}\n---\n"
+    return f"Source: {sanitize_line(passage.filename)}{page}\n{quote(_clip(passage.text, room))}\n---\n"
 
 
 def _clip(text: str, room: int) -> str:

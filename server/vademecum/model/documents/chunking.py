@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from vademecum.model.text.normalization import normalise
-from vademecum.model.text.unicode14 import MARKS, one_of
+from vademecum.model.text.normalization import normalize
+from vademecum.model.text.unicode14 import MARKS, regex_for_ranges
 
 CHUNKER = 1
 SIZE = 1000
@@ -32,8 +32,8 @@ _CLOSERS = "\"'\u00bb\u2019\u201d\u203a\u300b\u300d\u300f\uff09)\\]"
 _GAP = re.compile(f"[{_BLANK}]+")
 _GAP_OR_STOP = re.compile(f"[{_BLANK}]+|[\u3002\uff01\uff1f\uff61]+[{_CLOSERS}]*")
 _SENTENCE_END = re.compile(f"[.!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362][{_CLOSERS}]{{0,3}}$")
-_MARK = re.compile(one_of(MARKS))
-_GLUED_BEFORE = re.compile(one_of(f"{MARKS} 200c-200d 1160-11ff 1f3fb-1f3ff e0020-e007f"))
+_MARK = re.compile(regex_for_ranges(MARKS))
+_GLUED_BEFORE = re.compile(regex_for_ranges(f"{MARKS} 200c-200d 1160-11ff 1f3fb-1f3ff e0020-e007f"))
 _FLAGS = re.compile("(?<![\U0001f1e6-\U0001f1ff])[\U0001f1e6-\U0001f1ff]*\\Z")
 _BACK = 128
 
@@ -65,7 +65,7 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def document_text(parts: Sequence[PartLike]) -> str:
     """The text that `start` counts in."""
-    return JOIN.join(normalise(part.text) for part in parts)
+    return JOIN.join(normalize(part.text) for part in parts)
 
 
 def chunk(parts: Sequence[PartLike]) -> list[Chunk]:
@@ -146,7 +146,7 @@ def _costs(text: str) -> Iterable[int]:
 
 def _assemble(parts: Sequence[PartLike]) -> tuple[str, list[int], list[str | None], list[int]]:
     """Text of parts of one page; where each starts, its section; and the ends of text before another section."""
-    texts = [normalise(part.text) for part in parts]
+    texts = [normalize(part.text) for part in parts]
     starts: list[int] = []
     breaks: list[int] = []
     at = solid = 0

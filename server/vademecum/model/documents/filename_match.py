@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from vademecum.model.text.ranking import STOP_WORDS, fold
-from vademecum.model.text.unicode14 import blank_unknown
+from vademecum.model.text.tokenize import STOP_WORDS, fold
+from vademecum.model.text.unicode14 import blank_unassigned
 
 _WORD = re.compile(r"[^\W_]+")
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
@@ -78,7 +78,7 @@ def _rank(said: list[str], bare: list[str], filename: str) -> tuple[int, int] | 
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(blank_unknown(fold(text)))
+    return _WORD.findall(blank_unassigned(fold(text)))
 
 
 def _contains(words: list[str], run: list[str]) -> bool:

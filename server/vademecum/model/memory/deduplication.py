@@ -15,8 +15,8 @@ from itertools import takewhile
 
 import msgspec
 
-from vademecum.model.text.normalization import normalise
-from vademecum.model.text.ranking import fold, stem
+from vademecum.model.text.normalization import normalize
+from vademecum.model.text.tokenize import fold, stem
 
 WORDS_MAX = 200  # of a longer text only the exact form is looked for
 
@@ -34,7 +34,7 @@ class Near(msgspec.Struct, frozen=True):
 
 def same_form(text: str) -> str:
     """Equal for texts that differ in nothing but case, blanks and the mark at their end."""
-    return " ".join(normalise(text).casefold().split()).rstrip(" .。!！")
+    return " ".join(normalize(text).casefold().split()).rstrip(" .。!！")
 
 
 def superseded(text: str, near: Sequence[Near], threshold: float | None) -> str | None:
@@ -135,7 +135,7 @@ class _Reading(msgspec.Struct, frozen=True):
 
 def _read(text: str) -> _Reading | None:
     """A text taken apart; None where its subject cannot be told, or it is long."""
-    text = normalise(text)
+    text = normalize(text)
     tokens = _TOKEN.findall(text[: WORDS_MAX * 40])
     words = [_plain(token) for token in tokens if token[0].isalpha()]
     subject = _subject(tokens)

@@ -15,8 +15,8 @@ import msgspec
 
 from vademecum.model.schema.collections import EntityType
 from vademecum.model.schema.lenient_json import objects_in, without_halves
-from vademecum.model.text.ranking import fold
-from vademecum.model.text.sanitize import neutral, one_line
+from vademecum.model.text.sanitize import sanitize, sanitize_line
+from vademecum.model.text.tokenize import fold
 
 T = TypeVar("T")
 TYPES: frozenset[str] = frozenset(get_args(EntityType))
@@ -119,13 +119,13 @@ def system_prompt(known: Sequence[str]) -> str:
     """`known`: names of entities, so that the model calls them by the same."""
     if not known:
         return INSTRUCTIONS
-    names = "\n".join(f"- {one_line(name)[:NAME_MAX]}" for name in known[:KNOWN_MAX])
+    names = "\n".join(f"- {sanitize_line(name)[:NAME_MAX]}" for name in known[:KNOWN_MAX])
     return f"{INSTRUCTIONS}\n\nKnown entities; use these names where they are meant:\n{names}"
 
 
 def turn(user_message: str, ai_response: str) -> str:
     """The turn as the model is told it; empty when nothing of it is its own."""
-    said, told = (neutral(own_words(text)) for text in (user_message, ai_response))
+    said, told = (sanitize(own_words(text)) for text in (user_message, ai_response))
     parts = [("The user said", said[:SAID_MAX]), ("The answer was", told[:TOLD_MAX])]
     return "\n\n".join(f"{label}:\n{text}" for label, text in parts if text.strip())
 
@@ -199,7 +199,7 @@ def _fact(said: dict[str, Any]) -> Fact | None:
 
 def _line(said: Any, most: int) -> str:
     """A string of the reply on one line; anything else is none."""
-    return one_line(said[: 4 * most])[:most].strip() if isinstance(said, str) else ""
+    return sanitize_line(said[: 4 * most])[:most].strip() if isinstance(said, str) else ""
 
 
 def _list(reply: dict[str, Any], name: str) -> list[Any]:

@@ -13,7 +13,7 @@ import msgspec
 from vademecum.model.chat.answers import enters_prompts
 from vademecum.model.documents.chunking import BUDGET, chunk, cost
 from vademecum.model.text import dates_in_text
-from vademecum.model.text.normalization import normalise
+from vademecum.model.text.normalization import normalize
 
 Kind = Literal["episodes", "memories", "entities", "summaries", "observations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -58,13 +58,13 @@ def said(key: str, row: Remembered) -> str:
         case "episodes":
             return turn(row) if row.status in FINISHED else ""
         case "memories":
-            return normalise(row.text)
+            return normalize(row.text)
         case "entities":
-            return normalise(f"{row.name} ({row.type}): {row.notes}".removesuffix(": "))
+            return normalize(f"{row.name} ({row.type}): {row.notes}".removesuffix(": "))
         case "summaries":
-            return normalise(row.content)
+            return normalize(row.content)
         case "observations":
-            return normalise(f"{row.path}\n{row.content}".strip())
+            return normalize(f"{row.path}\n{row.content}".strip())
         case _:
             return ""
 
@@ -76,12 +76,12 @@ def may_be_told(key: str, row: Remembered) -> bool:
 
 def dated(key: str, row: Remembered) -> str:
     """The marks of the day when the row was said, by which it is found, too. Others, such as a summary, are not of a day."""
-    return dates_in_text.of_moment(row.created_at) if kind_of(key) in OF_A_DAY else ""
+    return dates_in_text.date_terms(row.created_at) if kind_of(key) in OF_A_DAY else ""
 
 
 def turn(row: Remembered) -> str:
     """What was asked and what was answered."""
-    return normalise(f"{row.user_message}\n\n{row.ai_response}")
+    return normalize(f"{row.user_message}\n\n{row.ai_response}")
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ def pieces(own: str, before: str = "") -> list[Piece]:
 
 def ending(text: str) -> str:
     """The last characters of a text, too few for the chunker to make a chunk of them alone: less than a quarter of one."""
-    end = normalise(text[-BEFORE:])
+    end = normalize(text[-BEFORE:])
     while sum(cost(ord(character)) for character in end) >= BUDGET // 4:
         end = end[10:]
     return end.strip()

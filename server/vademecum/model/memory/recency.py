@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vademecum.model.text.fusion import rescale
+
 RELEVANCE = 0.7
 RECENCY = 0.3
 HALF_LIFE_DAYS = 30.0  # so in web/src/core/memory/recency.ts, too
@@ -20,9 +22,7 @@ def score_candidates(
     relevances: Sequence[float], ages_days: Sequence[float], pinned: Sequence[bool]
 ) -> list[float]:
     """Return the score of each candidate, 0 to 1. If all have the same relevance, only age differs."""
-    from vademecum.model.text.ranking import relative  # imports numpy, which no command needs
-
-    rescaled = relative(list(enumerate(relevances)))
+    rescaled = rescale(list(enumerate(relevances)))
     return [
         RELEVANCE * relevance + RECENCY * freshness(0.0 if fixed else age)
         for (_, relevance), age, fixed in zip(rescaled, ages_days, pinned, strict=True)

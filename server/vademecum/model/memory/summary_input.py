@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from vademecum.model.memory.extraction import own_words
-from vademecum.model.text.sanitize import neutral
+from vademecum.model.text.sanitize import sanitize
 
 CHARACTERS = 30_000
 CONTENT_MAX = 20_000
@@ -33,7 +33,7 @@ PROJECT = (
 def plain(text: str) -> str:
     """A message without the markup of chats: thinking, fences, tags, headings, emphasis, the addresses of links."""
     text = _TAG.sub("", _FENCE.sub("", _THINKING.sub("", own_words(text))))
-    return neutral(_EMPHASIS.sub(r"\2", _LINK.sub(r"\1", _LEAD.sub("", text)))).strip()
+    return sanitize(_EMPHASIS.sub(r"\2", _LINK.sub(r"\1", _LEAD.sub("", text)))).strip()
 
 
 def turn(user_message: str, ai_response: str) -> str:

@@ -9,15 +9,15 @@ import hashlib
 import hmac
 import re
 
-from vademecum.model.text.normalization import normalise
-from vademecum.model.text.ranking import fold
+from vademecum.model.text.normalization import normalize
+from vademecum.model.text.tokenize import fold
 
 _FACT_ID = re.compile("f[0-9a-f]{32}")
 
 
 def normal_name(name: str) -> str:
     """Return the name without differences of case, accents, width and spaces. The result may be empty."""
-    return " ".join(fold(normalise(name)).split())
+    return " ".join(fold(normalize(name)).split())
 
 
 def entity_id(project_id: str, kind: str, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from vademecum.model.schema.collections import DOCUMENT_ID_PATTERN, ID_PATTERN, TIME_LOOKS, TIME_PATTERN
-from vademecum.model.text.sanitize import short_name
+from vademecum.model.text.display_text import short_name
 
 _CHARACTERS = "letters, digits and . _ ~ - only, and not be `.`, `..` or a name that objects of JavaScript have, such as `__proto__`"
 LOOKS = {

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from vademecum.model.schema.collections import Json
-from vademecum.model.text.sanitize import short_name
+from vademecum.model.text.display_text import short_name
 
 Tier = Literal["FREE", "JIVE", "JIGGA"]
 DOCUMENTS = 100

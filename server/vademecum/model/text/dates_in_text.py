@@ -1,9 +1,10 @@
-"""Days: on which one a row was said, and which ones a question names, in marks that find the one by the other.
+"""Date terms: match a question that names a date with the rows of that date.
 
-What was said seldom names its own day. So the marks of that day stand beside a row's words in the index; no text has them
-by chance, as it has a `7` or a `may`. Days are those of UTC; months are known by their English names, and `2026-11-24`
-and `24.11.2026` everywhere. Marks order what is found, and exclude nothing: who says "yesterday" soon after midnight, or
-far from Greenwich, may mean the day beside it. The browser has the same (`web/src/core/text/dates_in_text.ts`, cases in `tests/conformance/days.json`).
+A text seldom names the day on which it was written. So the index adds date terms to a row's words, such as
+`day20261124` and `month11`, which no text contains by chance, as it contains `7` or `may`. Days are in UTC. Month names
+are English; `2026-11-24` and `24.11.2026` are also read. Date terms only raise scores and exclude nothing: a user who
+writes "yesterday" soon after midnight or far from Greenwich may mean the adjacent day. The browser mirrors this file
+(`web/src/core/text/dates_in_text.ts`; shared cases: `tests/conformance/dates_in_text.json`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-_GAP = "[ \\t\\r\\n\u00a0]"  # what is a blank differs from language to language
+_GAP = "[ \\t\\r\\n\u00a0]"  # not \s, which differs between Python and JavaScript
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAME = (
     r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
@@ -21,8 +22,8 @@ _NAME = (
 _DAY = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?"
 _MONTH = r"(?P<month>0?[1-9]|1[0-2])"
 _YEAR = r"(?P<year>(?:19|20)[0-9]{2})"
-# What one of them has read is not read again by those after it. `May` and `March` alone may be no months.
-_FORMS = [
+# Applied in this order; each removes what it matched. A bare `May` or `March` may not be a month.
+_DATE_FORMS = [
     re.compile(rf"(?<![\w.,-])(?:{form})(?![\w-])", re.ASCII | re.IGNORECASE)
     for form in (
         rf"{_YEAR}-{_MONTH}-{_DAY}",
@@ -34,55 +35,53 @@ _FORMS = [
         _YEAR,
     )
 ]
-
-_FROM_NOW = re.compile(
-    rf"(?<![\w-])(?:(?P<near>today|yesterday)|(?P<which>this|last){_GAP}+(?P<span>week|month|year))(?![\w-])",
+_RELATIVE_DATE = re.compile(
+    rf"(?<![\w-])(?:(?P<day>today|yesterday)|(?P<which>this|last){_GAP}+(?P<span>week|month|year))(?![\w-])",
     re.ASCII | re.IGNORECASE,
 )
 
 
-def of_moment(moment: str) -> str:
-    """The marks of the day of a row's time: the day and the month with and without the year, and the year."""
-    year, month, day = moment[:4], moment[5:7], moment[8:10]
+def date_terms(timestamp: str) -> str:
+    """Return the date terms of a row's timestamp: day and month with and without the year, and the year."""
+    year, month, day = timestamp[:4], timestamp[5:7], timestamp[8:10]
     return f"day{year}{month}{day} day{month}{day} month{year}{month} month{month} year{year}"
 
 
-def asked(question: str, now: str) -> str:
-    """The marks of the days that a question names: of each as narrow as it is named and, of a date, its month, so that what
-    was said about then fits better than the rest. Empty if it names none. `now`: a time as rows have it."""
-    marks: dict[str, None] = {}  # each once, in order
-    for found in _FROM_NOW.finditer(question):
-        marks.update(dict.fromkeys(_from_now(found.groupdict(), date.fromisoformat(now[:10]))))
+def query_date_terms(query: str, now: str) -> str:
+    """Return the date terms of the dates that a query names, or "". `now`: a timestamp.
 
-    def read(found: re.Match[str]) -> str:
-        marks.update(dict.fromkeys(_named(found.groupdict())))
-        return " "
+    Each date is as precise as the query states it. A day also gives its month, so rows of that month rank higher too.
+    """
+    terms: dict[str, None] = {}  # ordered, without duplicates
+    for match in _RELATIVE_DATE.finditer(query):
+        terms.update(dict.fromkeys(_relative_terms(match.groupdict(), date.fromisoformat(now[:10]))))
+    for form in _DATE_FORMS:
+        for match in form.finditer(query):
+            terms.update(dict.fromkeys(_absolute_terms(match.groupdict())))
+        query = form.sub(" ", query)
+    return " ".join(terms)
 
-    for form in _FORMS:
-        question = form.sub(read, question)
-    return " ".join(marks)
 
-
-def _named(said: dict[str, str | None]) -> list[str]:
-    year, name = said.get("year") or "", said.get("name")
-    month = said.get("month") or (str(_MONTHS.index(name[:3].lower()) + 1) if name else "")
+def _absolute_terms(groups: dict[str, str | None]) -> list[str]:
+    year, name = groups.get("year") or "", groups.get("name")
+    month = groups.get("month") or (str(_MONTHS.index(name[:3].lower()) + 1) if name else "")
     if not month:
         return [f"year{year}"]
-    whole = year + month.zfill(2)
-    day = said.get("day")
-    return [f"day{whole}{day.zfill(2)}", f"month{whole}"] if day else [f"month{whole}"]
+    prefix = year + month.zfill(2)
+    day = groups.get("day")
+    return [f"day{prefix}{day.zfill(2)}", f"month{prefix}"] if day else [f"month{prefix}"]
 
 
-def _from_now(said: dict[str, str | None], today: date) -> Iterator[str]:
-    """A week begins with its Monday, and this one has come as far as today."""
-    near, span = (said.get("near") or "").lower(), (said.get("span") or "").lower()
-    is_last = (said.get("which") or "").lower() == "last"
+def _relative_terms(groups: dict[str, str | None], today: date) -> Iterator[str]:
+    """Yield the terms of a relative date. Weeks begin on Monday; this week ends today."""
+    day, span = (groups.get("day") or "").lower(), (groups.get("span") or "").lower()
+    is_last = (groups.get("which") or "").lower() == "last"
     monday = today - timedelta(days=today.weekday())
-    if near:
-        yield f"day{today - timedelta(days=near == 'yesterday'):%Y%m%d}"
+    if day:
+        yield f"day{today - timedelta(days=day == 'yesterday'):%Y%m%d}"
     elif span == "week":
         first, count = (monday - timedelta(days=7), 7) if is_last else (monday, today.weekday() + 1)
-        yield from (f"day{first + timedelta(days=at):%Y%m%d}" for at in range(count))
+        yield from (f"day{first + timedelta(days=offset):%Y%m%d}" for offset in range(count))
     elif span == "month":
         yield f"month{today.replace(day=1) - timedelta(days=is_last):%Y%m}"
     else:

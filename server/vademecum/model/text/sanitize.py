@@ -5,7 +5,7 @@ files or models wrote may hold the same, by chance or by malice, or the marks by
 speaking, such as `<|eot_id|>`, which a tokenizer may read wherever they stand. What would be taken for a delimiter is changed as
 little as does it: brackets become parentheses, a line of dashes a line of dots, the colon of a label a dash. Letters
 are compared as the eye sees them: case, accents, widths, look-alikes of other alphabets and all that is invisible
-between them do not count. The browser mirrors this file; shared cases: tests/conformance/neutral.json.
+between them do not count. The browser mirrors this file; shared cases: tests/conformance/sanitize.json.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from vademecum.model.text.normalization import bounded
-from vademecum.model.text.unicode14 import MARKS, change_known, one_of
+from vademecum.model.text.normalization import limit_mark_runs
+from vademecum.model.text.unicode14 import map_assigned
 
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 # Never seen, so no reader misses them, and able to hide a second text from a person but not from a model: controls,
@@ -79,12 +79,6 @@ _RULE = re.compile(f"^[{_BLANK}]*(?:[{_DASH}][{_BLANK}]*){{3,}}$", re.MULTILINE)
 _DOTS = "· · ·"
 _QUOTE = re.compile('["＂“”„‟″〃]')
 _BREAKS = re.compile("[\n\t]+")
-NAME_SHOWN = 80  # characters
-NAME_END = 30  # of these
-_TURNS = re.compile("[\u061c\u200e\u200f]")  # what is left of signs of direction: the others are `_HIDDEN`
-_GAP = re.compile(f"[{_BLANK}]{{3,}}")  # an emoji has two such signs in a row
-_BEGINS_UNSEEN = re.compile(f"^(?:[{_BLANK}]|{one_of(MARKS)})+")
-_ENDS_UNSEEN = re.compile(f"(?<![{_BLANK}])[{_BLANK}]+$")
 _NO_LETTER = re.compile("[^a-z]+")
 # Letters of Cyrillic, Greek, Armenian, Coptic, Lisu, Cherokee and the Canadian syllabics, small capitals, and Latin
 # letters with a stroke, a hook or a tail, that look like plain Latin ones.
@@ -125,7 +119,7 @@ _PICTURED = (0x1F150, 0x1F170)
 _TWINS = str.maketrans(_LOOKS, _LATIN) | {first + n: chr(97 + n) for first in _PICTURED for n in range(26)}
 
 
-def neutral(text: str) -> str:
+def sanitize(text: str) -> str:
     """`text` without anything that could pass for a delimiter of the prompt."""
     text = _HIDDEN.sub("", _LINE_END.sub("\n", text))
     text = _BROKEN_MARK.sub(r"(\1)", _BRACKETED.sub(_without_brackets, text))
@@ -133,29 +127,24 @@ def neutral(text: str) -> str:
     return _RULE.sub(_DOTS, _LABELLED.sub(_without_colon, text))
 
 
-def one_line(text: str) -> str:
+def sanitize_line(text: str) -> str:
     """Neutral, and on one line: for names and for the lines of a list."""
-    return _BREAKS.sub(" ", neutral(text)).strip(" ")
+    return _BREAKS.sub(" ", sanitize(text)).strip(" ")
 
 
-def visible(text: str) -> str:
-    """On one line, without what is never seen, of which a terminal obeys some: for a person who reads it there."""
-    return _BREAKS.sub(" ", _HIDDEN.sub("", _LINE_END.sub("\n", text)))
+def strip_hidden(text: str) -> str:
+    """Remove invisible characters, and end each line with a line feed."""
+    return _HIDDEN.sub("", _LINE_END.sub("\n", text))
 
 
-def short_name(name: str) -> str:
-    """A name that a stranger chose, as a sentence for a person quotes it: without what would turn the rest of the
-    sentence round or drive it apart. Of a long one the beginning and the end stay, for there a file says its type."""
-    seen = " ".join(_GAP.sub(" ", _TURNS.sub("", visible(name))).split())
-    if len(seen) > NAME_SHOWN:
-        # What belongs to the letter before it goes with that letter.
-        seen = f"{_ENDS_UNSEEN.sub('', seen[: NAME_SHOWN - NAME_END - 1])}…{_BEGINS_UNSEEN.sub('', seen[-NAME_END:])}"
-    return seen if _BEGINS_UNSEEN.sub("", seen) else "(no name)"
+def join_lines(text: str) -> str:
+    """Replace line feeds and tabs by spaces."""
+    return _BREAKS.sub(" ", text)
 
 
-def quotation(text: str) -> str:
+def quote(text: str) -> str:
     """Neutral, in double quotes. Those within become single ones, as in print, so that none ends it."""
-    return '"' + _QUOTE.sub("'", neutral(text)) + '"'
+    return '"' + _QUOTE.sub("'", sanitize(text)) + '"'
 
 
 def _without_brackets(found: re.Match[str]) -> str:
@@ -200,7 +189,7 @@ def _readings(text: str) -> list[str]:
 
 def _letters(text: str) -> str:
     """The Latin letters that the eye sees, in lower case, and nothing between them."""
-    return _NO_LETTER.sub("", change_known(bounded(text), _latin))
+    return _NO_LETTER.sub("", map_assigned(limit_mark_runs(text), _latin))
 
 
 def _latin(text: str) -> str:

@@ -1,7 +1,8 @@
-"""Unicode 14 as the rules of texts need it: tables of ours, so that no Python's newer version, and no browser's, makes
-other chunks or other words. A character that came later has no normal form and no case, and is neither letter nor mark.
+"""Unicode 14, frozen, for the text rules. Our own tables keep chunks and terms equal in every Python and browser version.
 
-web/src/core/text/unicode14.ts has the same tables. A change of either needs a new NORMALISER and a new index.
+A character that Unicode added later has no normal form and no case, and is neither a letter nor a mark.
+
+web/src/core/text/unicode14.ts has the same tables. A change of either needs a new NORMALIZER_VERSION and a new index.
 """
 
 import re
@@ -10,7 +11,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 T = TypeVar("T")
-SHORT = 32  # characters
+MAX_CACHED_LENGTH = 32  # characters
 
 MARKS = (
     "300-36f 483-489 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 6ea-6ed 711 "
@@ -43,7 +44,7 @@ MARKS = (
 )
 """General category M as hexadecimal ranges."""
 
-KNOWN = (
+ASSIGNED = (
     "0-377 37a-37f 384-38a 38c 38e-3a1 3a3-52f 531-556 559-58a 58d-58f 591-5c7 5d0-5ea 5ef-5f4 600-70d "
     "70f-74a 74d-7b1 7c0-7fa 7fd-82d 830-83e 840-85b 85e 860-86a 870-88e 890-891 898-983 985-98c 98f-990 "
     "993-9a8 9aa-9b0 9b2 9b6-9b9 9bc-9c4 9c7-9c8 9cb-9ce 9d7 9dc-9dd 9df-9e3 9e6-9fe a01-a03 a05-a0a a0f-a10 "
@@ -116,62 +117,65 @@ KNOWN = (
     "1fb94-1fbca 1fbf0-1fbf9 20000-2a6df 2a700-2b738 2b740-2b81d 2b820-2cea1 2ceb0-2ebe0 2f800-2fa1d "
     "30000-3134a e0001 e0020-e007f e0100-e01ef f0000-ffffd 100000-10fffd"
 )
-"""What Unicode 14 assigns, private characters included."""
+"""All assigned characters, including private use, as hexadecimal ranges."""
 
 
-def in_class(ranges: str) -> str:
-    """Ranges as the inside of a regular expression's `[…]`."""
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in _points(ranges))
+def class_body(ranges: str) -> str:
+    """Return hexadecimal ranges as the inside of a regular expression's `[…]`."""
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in _parse_ranges(ranges))
 
 
-def one_of(ranges: str) -> str:
-    """A regular expression for one character of these ranges, which says what all others are: of a class, Python looks
-    at what is above U+FFFF one range after another before it says no, and to most characters the answer is no."""
+def regex_for_ranges(ranges: str) -> str:
+    """Return a regular expression for one character of the ranges, written as the complement of all others.
+
+    Python tests the ranges of a class above U+FFFF one by one before it rejects a character. Most characters are
+    rejected, so the complement is faster.
+    """
     others, first = [], 0
-    for begin, end in [*sorted(_points(ranges)), (0x110000, 0)]:
+    for begin, end in [*sorted(_parse_ranges(ranges)), (0x110000, 0)]:
         if first < begin:
             others.append(f"{first:x}-{begin - 1:x}")
         first = max(first, end + 1)
-    return f"[^{in_class(' '.join(others))}]"
+    return f"[^{class_body(' '.join(others))}]"
 
 
-def _points(ranges: str) -> list[tuple[int, int]]:
-    """The first and the last character of each range."""
+def _parse_ranges(ranges: str) -> list[tuple[int, int]]:
+    """Return the first and the last code point of each range."""
     ends = [[int(point, 16) for point in item.split("-")] for item in ranges.split()]
     return [(points[0], points[-1]) for points in ends]
 
 
-_UNKNOWN = re.compile(f"([^{in_class(KNOWN)}]+)")
+_UNASSIGNED = re.compile(f"([^{class_body(ASSIGNED)}]+)")
+_NON_ASCII = re.compile("([^\0-\x7f]+)")
 
 
-def change_known(text: str, change: Callable[[str], str]) -> str:
-    """A change made to the stretches of known characters; the others between them keep these apart, as Unicode 14 does."""
-    if not _UNKNOWN.search(text):
+def map_assigned(text: str, change: Callable[[str], str]) -> str:
+    """Apply `change` to each run of assigned characters. Unassigned ones separate the runs, as in Unicode 14."""
+    if not _UNASSIGNED.search(text):
         return change(text)
-    stretches = _UNKNOWN.split(text)
-    stretches[::2] = map(change, stretches[::2])
-    return "".join(stretches)
+    pieces = _UNASSIGNED.split(text)
+    pieces[::2] = map(change, pieces[::2])
+    return "".join(pieces)
 
 
-def of_short(make: Callable[[str], T]) -> Callable[[str], T]:
-    """`make`, which remembers what it made of short texts: a language's words come again and again."""
-    remembered = lru_cache(1 << 13)(make)
-    return lambda text: remembered(text) if len(text) <= SHORT else make(text)
+def blank_unassigned(text: str) -> str:
+    """Replace runs of unassigned characters by a space."""
+    return _UNASSIGNED.sub(" ", text)
 
 
-_BEYOND_ASCII = re.compile("([^\0-\x7f]+)")
+def cache_short_texts(function: Callable[[str], T]) -> Callable[[str], T]:
+    """Return `function` with a cache for short texts. The words of a language repeat."""
+    cached = lru_cache(1 << 13)(function)
+    return lambda text: cached(text) if len(text) <= MAX_CACHED_LENGTH else function(text)
 
 
-def stretches(text: str) -> list[str]:
-    """The text in pieces, ASCII and other by turns, ASCII first: no piece decides how another one is composed or folded.
-    A character before a mark may, so the last one before a piece that is not ASCII belongs to that piece."""
-    pieces = _BEYOND_ASCII.split(text)
+def split_ascii(text: str) -> list[str]:
+    """Split a text into pieces, alternately ASCII and not, starting with ASCII. Each can be composed and folded alone.
+
+    A mark composes with the character before it, so the last character before a non-ASCII piece belongs to that piece.
+    """
+    pieces = _NON_ASCII.split(text)
     for at in range(1, len(pieces), 2):
         before = pieces[at - 1]
         pieces[at - 1], pieces[at] = before[:-1], before[-1:] + pieces[at]
     return pieces
-
-
-def blank_unknown(text: str) -> str:
-    """The text with spaces where it has unknown characters."""
-    return _UNKNOWN.sub(" ", text)

@@ -27,8 +27,8 @@ from vademecum.model.schema.collections import Json, Root
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
-from vademecum.model.text.ranking import fold
-from vademecum.model.text.sanitize import one_line
+from vademecum.model.text.sanitize import sanitize_line
+from vademecum.model.text.tokenize import fold
 from vademecum.services.agents.agent_scope import NamedProject
 from vademecum.services.agents.folder_check import ELSEWHERE, RootPlace, View, find_gone, place_of
 from vademecum.services.memory import projects
@@ -227,7 +227,7 @@ def _need(claim: Json) -> tuple[bool, str, str]:
 
 def _apart(name: str, root: str) -> str:
     """What the project of a folder is called beside another of its name."""
-    return f"{name} ({one_line(root)})"[:255]
+    return f"{name} ({sanitize_line(root)})"[:255]
 
 
 def _plain(name: str) -> str:
@@ -296,7 +296,7 @@ def _age(claim: Root) -> tuple[str, str]:
 
 def _said(first: Root, second: Root) -> str:
     """Agents read it, so what folders are called cannot pass for more."""
-    name, here, there = one_line(second.name), one_line(first.root), one_line(second.root)
+    name, here, there = sanitize_line(second.name), sanitize_line(first.root), sanitize_line(second.root)
     return f"Two folders call themselves “{name}”: {here} and {there}. They are kept apart. {_cure(there)}"
 
 
@@ -306,8 +306,8 @@ def _of_projects(
     """Of a folder that was left apart from a project which no folder of this name means."""
     left = [claim for claim in own if project is not None and project.name == _apart(claim.name, claim.root)]
     return [
-        f"The folder {one_line(claim.root)} calls itself as the project “{one_line(other.name)}”, which was there before. "
-        f"They are kept apart. {_cure(one_line(claim.root))}"
+        f"The folder {sanitize_line(claim.root)} calls itself as the project “{sanitize_line(other.name)}”, which was there before. "
+        f"They are kept apart. {_cure(sanitize_line(claim.root))}"
         for claim in left
         for other in islice(free, 1)
     ]

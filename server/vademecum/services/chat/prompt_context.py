@@ -38,7 +38,7 @@ from vademecum.model.chat.prompt import (
 )
 from vademecum.model.memory.scope import MemoryPartition
 from vademecum.model.sync.quotas import Limits, Tier
-from vademecum.model.text.ranking import query_terms
+from vademecum.model.text.tokenize import tokenize_query
 from vademecum.services.chat.prompt_memory import (
     MemoryQuery,
     PromptMemory,
@@ -272,7 +272,7 @@ def _more_facts(
     """
     decoded = (_fact.decode(body) for body in bodies)
     more = (msgspec.structs.replace(fact, value=fact.value[: longest + 1]) for fact in decoded)
-    best = most_useful([*found, *belonging(query, more, query_terms)])[:FACTS]
+    best = most_useful([*found, *belonging(query, more, tokenize_query)])[:FACTS]
     sizes = accumulate(len(fact.value) for _, fact in best)
     return [pair for pair, size in zip(best, sizes, strict=True) if size <= FACTS_LENGTHS * longest]
 

@@ -21,7 +21,7 @@ from vademecum.model.schema.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.sync.cascade import delete_with_dependents
 from vademecum.model.sync.quotas import Limits, check_quota, message_for_api_client
 from vademecum.model.sync.transaction import Transaction
-from vademecum.model.text.sanitize import short_name
+from vademecum.model.text.display_text import short_name
 from vademecum.services.documents.borrow import borrow, check_session
 from vademecum.services.documents.documents import find_same_content, is_complete, list_block_keys
 from vademecum.services.runtime.container import Services

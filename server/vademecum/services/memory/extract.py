@@ -29,7 +29,7 @@ from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
-from vademecum.model.text.ranking import fold
+from vademecum.model.text.tokenize import fold
 from vademecum.services.memory.remember import (
     Memories,
     MemoryLookup,

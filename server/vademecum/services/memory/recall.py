@@ -22,7 +22,7 @@ from vademecum.model.memory.scope import PROJECTS, SESSIONS, InProject, MemoryPa
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.timestamps import age_days
 from vademecum.model.text import dates_in_text
-from vademecum.model.text.ranking import DEPTH, MEANING_OF_TURNS, lift_found
+from vademecum.model.text.fusion import FUSION_DEPTH, TURN_VECTOR_WEIGHT, boost_found_neighbors
 from vademecum.services.memory.scope import locate_row
 from vademecum.services.models.active_model import OPENING_S
 from vademecum.services.runtime.job_queue import JobQueue
@@ -33,7 +33,7 @@ from vademecum.services.sync.batches import Batch, read_batches
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
-DEEPEST = 16 * DEPTH  # the most hits that are checked for a prompt
+DEEPEST = 16 * FUSION_DEPTH  # the most hits that are checked for a prompt
 
 
 class Recollection(msgspec.Struct, rename="camel", frozen=True):
@@ -119,7 +119,7 @@ class Recall:
         if not ids or not query.strip():
             return RecallResult([], True)
         mode: SearchMode = "hybrid" if embedder is not None else "words"
-        depth = max(k, DEPTH)
+        depth = max(k, FUSION_DEPTH)
         while True:
             hits, read = await self.seeker.search_hybrid(
                 user_id,
@@ -128,8 +128,8 @@ class Recall:
                 depth,
                 mode,
                 (epoch, seq),
-                MEANING_OF_TURNS,
-                dates_in_text.asked(query, self._clock()),
+                TURN_VECTOR_WEIGHT,
+                dates_in_text.query_date_terms(query, self._clock()),
             )
             async with self._users.open(user_id) as store:
                 found = await _standing(store, scope, hits, read)
@@ -160,7 +160,7 @@ class Recall:
         if not ids:
             return []
         await self._wait_for_vectors(user_id, ids, at)
-        hits, read = await self.seeker.nearest_texts(user_id, text, ids, max(k, DEPTH), at)
+        hits, read = await self.seeker.nearest_texts(user_id, text, ids, max(k, FUSION_DEPTH), at)
         async with self._users.open(user_id) as store:
             standing = await _standing(store, home, hits, read)
         return [(one.key.partition("/")[2], one.relevance) for one in standing][:k]
@@ -241,7 +241,7 @@ async def _lifted(store: UserStore, standing: Sequence[_Standing]) -> list[_Stan
     sessions = dict.fromkeys(session for key in found for session in heads[key].parents)
     named = [list(dependents.get(session, ())) for session in sessions]  # copies, as in `_ids`
     lifted = await asyncio.to_thread(
-        lambda: lift_found(found, [_conversation(store, keys) for keys in named])
+        lambda: boost_found_neighbors(found, [_conversation(store, keys) for keys in named])
     )
     counted = [one._replace(relevance=lifted.get(one.key, one.relevance)) for one in standing]
     return sorted(counted, key=lambda one: -one.relevance)

@@ -25,8 +25,10 @@ from vademecum.model.schema.collections import Json, Memory
 from vademecum.model.schema.timestamps import age_days
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
-from vademecum.model.text.normalization import normalise
-from vademecum.model.text.ranking import DEPTH, Postings, best, bm25, query_terms
+from vademecum.model.text.bm25 import Postings, bm25_scores, top_k_with_ties
+from vademecum.model.text.fusion import FUSION_DEPTH
+from vademecum.model.text.normalization import normalize
+from vademecum.model.text.tokenize import tokenize_query
 from vademecum.services.memory.memories import is_current, key_of, list_keys_in_scope, read_memories
 from vademecum.services.memory.recall import Recall
 from vademecum.services.memory.scope import ProjectSelector, find_session_home, is_within, resolve_scope
@@ -162,7 +164,7 @@ class Memories:
         if embedder is None or not query.strip():
             async with self._users.open(user_id) as store:
                 return _bounded(await _by_words(store, scope, query, limit, self._clock()))
-        hits = await self._recall.search(user_id, scope, query, frozenset({"memories"}), DEPTH)
+        hits = await self._recall.search(user_id, scope, query, frozenset({"memories"}), FUSION_DEPTH)
         found = {one.id: one for one in hits}
         async with self._users.open(user_id) as store:
             keys = [key_of(one) for one in found if is_within(scope, store.row_index.rows.get(key_of(one)))]
@@ -181,7 +183,7 @@ def _bounded(hits: list[MemoryHit]) -> list[MemoryHit]:
 
 def normalize_and_redact(text: str) -> tuple[str, str]:
     """What was said, and what of it may be stored."""
-    spoken = normalise(text).strip()
+    spoken = normalize(text).strip()
     return spoken, secrets.redact(spoken)
 
 
@@ -301,15 +303,15 @@ async def _by_words(
     found: list[tuple[Memory, bytes]] = []
     async for some in read_memories(store, await list_keys_in_scope(store, scope)):
         found += [one for one in some if is_current(one[0])]
-    return await asyncio.to_thread(_ranked, found, query_terms(query), limit, now)
+    return await asyncio.to_thread(_ranked, found, tokenize_query(query), limit, now)
 
 
 def _ranked(found: list[tuple[Memory, bytes]], wanted: list[str], limit: int, now: str) -> list[MemoryHit]:
     """By BM25 and age; where nothing is wanted, all fit equally well."""
     if wanted:
         postings = Postings.of_texts([memory.text[:LOOKED_AT] for memory, _ in found])
-        scores = bm25([(postings, postings.lengths >= 0)], wanted)[0]
-        fitting = [(found[at], float(scores[at])) for at in best(scores, DEPTH, 0.0)]
+        scores = bm25_scores([(postings, postings.lengths >= 0)], wanted)[0]
+        fitting = [(found[at], float(scores[at])) for at in top_k_with_ties(scores, FUSION_DEPTH, 0.0)]
     else:
         fitting = [(one, 1.0) for one in found]
     ages = [age_days(memory.updated_at, now) for (memory, _), _ in fitting]

@@ -22,8 +22,8 @@ from vademecum.model.memory.scope import (
     sees,
 )
 from vademecum.model.sync.transaction import WAITING, RowHead
-from vademecum.model.text.ranking import fold
-from vademecum.model.text.sanitize import short_name
+from vademecum.model.text.display_text import short_name
+from vademecum.model.text.tokenize import fold
 from vademecum.services.sync.batches import list_live_keys, read_batches
 
 ProjectSelector = (

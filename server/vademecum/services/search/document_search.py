@@ -21,7 +21,8 @@ from vademecum.errors import TierTooLow
 from vademecum.model.documents.filename_match import asked_about
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.text.ranking import DEPTH, by_turns, goes_first, same_text
+from vademecum.model.text.fusion import FUSION_DEPTH, interleave, is_near_best
+from vademecum.model.text.tokenize import duplicate_key
 from vademecum.services.documents.documents import check_session_id, list_borrowed_ids, read_filenames
 from vademecum.services.models.active_model import OPENING_S, Inference
 from vademecum.services.search.hybrid_search import HybridSearch, ScoredHits
@@ -113,7 +114,7 @@ class DocumentSearch:
             at = store.epoch, store.latest_seq(BLOCKS)  # only these rows are in the index
         if not scope:
             return Found(SearchScope(session_id, [], possible, True, 0), [])
-        depth = max(k, DEPTH)
+        depth = max(k, FUSION_DEPTH)
         hits, read = await self._seeker.search_hybrid(user_id, query, scope, depth, possible, at)
         named = await asyncio.to_thread(asked_about, query, names)
         if named.documents and named.documents < names.keys():
@@ -136,8 +137,8 @@ def _by_turns(own: ScoredHits, all_of_them: ScoredHits, *, surely: bool) -> Scor
     own_places = [hit.place for hit, _ in own]
     every = [(hit.place, score) for hit, score in all_of_them]
     every_place = [place for place, _ in every]
-    own_first = surely or not own or goes_first(own_places[0], every)
-    places = by_turns(own_places, every_place) if own_first else by_turns(every_place, own_places)
+    own_first = surely or not own or is_near_best(own_places[0], every)
+    places = interleave(own_places, every_place) if own_first else interleave(every_place, own_places)
     return [scored[place] for place in places]
 
 
@@ -188,7 +189,7 @@ def group_by_text(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, flo
     """Group hits with the same text, the best of each group first."""
     groups: dict[str, list[tuple[Hit, float]]] = {}
     for hit, score in hits:
-        groups.setdefault(same_text(hit.text), []).append((hit, score))
+        groups.setdefault(duplicate_key(hit.text), []).append((hit, score))
     return list(groups.values())
 
 

@@ -11,7 +11,7 @@ from vademecum.engines.onnx.errors import EmbedderClosed
 from vademecum.errors import Busy
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.vector_codec import Vectors
-from vademecum.model.text.ranking import MEANING, hybrid
+from vademecum.model.text.fusion import VECTOR_WEIGHT, fuse_hybrid
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 
@@ -39,7 +39,7 @@ class HybridSearch:
         depth: int,
         mode: SearchMode,
         at: tuple[str, int],
-        weight: float = MEANING,
+        weight: float = VECTOR_WEIGHT,
         marks: str = "",
     ) -> tuple[ScoredHits, int]:
         """Return the best hits within `ids`, and the `seq` up to which the index had certainly read.
@@ -111,7 +111,7 @@ class HybridSearch:
         if mode == "words":
             return [(hit, hit.score) for hit in words]
         by_place = {hit.place: hit for hit in (*meaning, *words)}
-        fused = hybrid(
+        fused = fuse_hybrid(
             [(h.place, h.score) for h in words], [(h.place, h.score) for h in meaning], depth, weight
         )
         return [(by_place[place], score) for place, score in fused]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unit.engines.lance.conftest import Opener
 from unit.engines.lance.sample_blocks import block, vectors
 from vademecum.engines.lance import Block, MatrixCache, VectorIndex
-from vademecum.model.text.ranking import count_terms
+from vademecum.model.text.bm25 import count_terms
 
 SIZES = [
     (2, ""),

@@ -24,7 +24,7 @@ from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.float16_weights import convert_to_float16
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER
 from vademecum.engines.onnx.pinned_models import PinnedModel
-from vademecum.model.text.normalization import for_tokenizer
+from vademecum.model.text.normalization import prepare_for_tokenizer
 
 CONFORMANCE = Path(__file__).parents[3] / "conformance"
 
@@ -107,7 +107,7 @@ def test_the_vectors_of_all_minilm_are_those_of_its_published_weights(
     tokenizer = Tokenizer.from_file(str(minilm / TOKENIZER))
     tokenizer.enable_truncation(64)
     for text in texts()[:: 1 if os.environ.get("SOAK") else 12]:
-        ids = np.array([tokenizer.encode(for_tokenizer(text)).ids], dtype=np.int64)
+        ids = np.array([tokenizer.encode(prepare_for_tokenizer(text)).ids], dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         ours, theirs = (session.run(None, feed)[0][0].astype(np.float64) for session in sessions)
         assert ours @ theirs >= 0.9999, text[:50]

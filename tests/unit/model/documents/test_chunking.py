@@ -1,4 +1,4 @@
-"""The splitter: shared cases (tests/conformance/chunk.json), its promises as properties, and linear time.
+"""The splitter: shared cases (tests/conformance/chunking.json), its promises as properties, and linear time.
 
 A part's `text` is a string or a list of [string, times]. `units` is the length of the document's normalised text in
 UTF-16 units; `chunks` are [start, length, page, section], a chunk's text being that slice. `.venv/bin/python
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from vademecum.model.documents.chunking import BUDGET, SIZE, Chunk, chunk, cost, document_text, utf16_length
 
-CASES = Path(__file__).parents[3] / "conformance" / "chunk.json"
+CASES = Path(__file__).parents[3] / "conformance" / "chunking.json"
 
 
 SOAK = bool(os.environ.get("SOAK"))

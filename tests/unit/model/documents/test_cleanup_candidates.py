@@ -1,4 +1,4 @@
-"""What to delete when room is short: the shared cases (tests/conformance/suggest.json), for the browser as well."""
+"""What to delete when room is short: the shared cases (tests/conformance/cleanup_candidates.json), for the browser as well."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from vademecum.model.documents.cleanup_candidates import Candidate, cleanup
 
-CASES = json.loads((Path(__file__).parents[3] / "conformance" / "suggest.json").read_text())
+CASES = json.loads((Path(__file__).parents[3] / "conformance" / "cleanup_candidates.json").read_text())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

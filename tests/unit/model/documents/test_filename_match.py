@@ -8,7 +8,7 @@ import pytest
 
 from vademecum.model.documents.filename_match import asked_about, match
 
-CASES = json.loads((Path(__file__).parents[3] / "conformance" / "lookup.json").read_text())
+CASES = json.loads((Path(__file__).parents[3] / "conformance" / "filename_match.json").read_text())
 
 
 @pytest.mark.parametrize(

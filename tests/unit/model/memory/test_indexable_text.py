@@ -4,13 +4,13 @@ import pytest
 
 from vademecum.model.documents.chunking import BUDGET, cost
 from vademecum.model.memory.indexable_text import BEFORE, Remembered, ending, pieces, said
-from vademecum.model.text.normalization import normalise
+from vademecum.model.text.normalization import normalize
 
 TEXTS = {
     "Latin": "It stands on a rock above the town, and has been there since the twelfth century. ",
     "Chinese": "它矗立在城镇上方的一块岩石上，自十二世纪以来一直在那里。",
     "Hangul": "그것은 마을 위의 바위에 서 있으며 십이 세기부터 거기에 있었다. ",
-    "marks": normalise("a\u0301\u0302 e\u0308\u0301 n\u0303 "),
+    "marks": normalize("a\u0301\u0302 e\u0308\u0301 n\u0303 "),
 }
 
 

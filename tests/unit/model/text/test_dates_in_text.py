@@ -1,27 +1,25 @@
-"""Days that questions name, and those of rows: the shared cases (tests/conformance/days.json), for the browser as well."""
+"""Shared cases of the date terms of questions and rows (tests/conformance/dates_in_text.json)."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from vademecum.model.text import dates_in_text
+from vademecum.model.text.dates_in_text import date_terms, query_date_terms
 
-CASES = json.loads((Path(__file__).parents[3] / "conformance" / "days.json").read_text())
+CASES = json.loads((Path(__file__).parents[3] / "conformance" / "dates_in_text.json").read_text())
 NOW = "2026-11-24T15:00:00.000Z"
 
 
-@pytest.mark.parametrize(("question", "marks"), CASES["asked"])
-def test_the_days_that_a_question_names(question: str, marks: str) -> None:
-    assert dates_in_text.asked(question, NOW) == marks
+@pytest.mark.parametrize(
+    ("query", "now", "terms"),
+    [*((query, NOW, terms) for query, terms in CASES["queries"]), *CASES["relative"]],
+)
+def test_query_date_terms(query: str, now: str, terms: str) -> None:
+    assert query_date_terms(query, now) == terms
 
 
-@pytest.mark.parametrize(("moment", "marks"), CASES["moments"])
-def test_the_day_of_a_row(moment: str, marks: str) -> None:
-    assert dates_in_text.of_moment(moment) == marks
-    assert set(dates_in_text.asked(f"on {moment[:10]}", NOW).split()) < set(marks.split())
-
-
-@pytest.mark.parametrize(("question", "now", "marks"), CASES["fromNow"])
-def test_days_that_are_told_from_now(question: str, now: str, marks: str) -> None:
-    assert dates_in_text.asked(question, now) == marks
+@pytest.mark.parametrize(("timestamp", "terms"), CASES["timestamps"])
+def test_date_terms_include_those_of_a_query_for_the_day(timestamp: str, terms: str) -> None:
+    assert date_terms(timestamp) == terms
+    assert set(query_date_terms(f"on {timestamp[:10]}", NOW).split()) < set(terms.split())

@@ -1,7 +1,7 @@
-"""The normaliser: shared cases (tests/conformance/normalise.json), and that it is a fixed point in linear time.
+"""Normalization: shared cases (tests/conformance/normalization.json), fixed point and linear time.
 
-A case's `text` is a string, or a list of [string, times] to be put together. `.venv/bin/python
-tests/unit/model/text/test_normalization.py` writes the expected values anew; read the difference before you commit it.
+A case's `text` is a string, or a list of [string, times] to be joined. `.venv/bin/python
+tests/unit/model/text/test_normalization.py` rewrites the expected values; read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vademecum.model.text.normalization import MARK_RUN, for_tokenizer, normalise
-from vademecum.model.text.unicode14 import change_known
+from vademecum.model.text.normalization import MAX_MARK_RUN, normalize, prepare_for_tokenizer
+from vademecum.model.text.unicode14 import map_assigned
 
-CASES = Path(__file__).parents[3] / "conformance" / "normalise.json"
+CASES = Path(__file__).parents[3] / "conformance" / "normalization.json"
 
 
 Text = str | list[tuple[str, int]]
@@ -37,9 +37,9 @@ def cases() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", cases() if CASES.exists() else [], ids=lambda case: case["name"])
 def test_conformance(case: dict[str, Any]) -> None:
-    text = normalise(spelled(case["text"]))
-    assert text == spelled(case["normalised"])
-    assert for_tokenizer(text) == spelled(case["forTokenizer"])
+    text = normalize(spelled(case["text"]))
+    assert text == spelled(case["normalized"])
+    assert prepare_for_tokenizer(text) == spelled(case["forTokenizer"])
 
 
 JOINING = "a\u0301\u0323\u1100\u1161\u11a8\uac00\u200b\ufeff\u0915\u093c\u0958\u09c7\u09be\u30ab\u3099\U00011f02\u0378\U000110b9\U000110ba"
@@ -47,55 +47,53 @@ JOINING = "a\u0301\u0323\u1100\u1161\u11a8\uac00\u200b\ufeff\u0915\u093c\u0958\u
 
 @pytest.mark.parametrize("piece", [1, 2, 31])
 @given(text=st.text(st.one_of(st.sampled_from(JOINING), st.characters(codec=None)), max_size=90))
-def test_a_long_text_is_spelt_in_pieces_as_it_is_whole(piece: int, text: str) -> None:
-    whole = normalise(text)
+def test_pieces_give_the_result_of_the_whole(piece: int, text: str) -> None:
+    whole = normalize(text)
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr("vademecum.model.text.normalization.PIECE", piece)
-        assert normalise(text) == whole
+        changed.setattr("vademecum.model.text.normalization.MAX_PIECE_LENGTH", piece)
+        assert normalize(text) == whole
 
 
 @pytest.mark.parametrize(
     "unit", ["\U00011f02", "\u0378\u0301", "\u30ab\u3099", "\U0001f468\u200d", "\u1100\u1161\u11a8"]
 )
-def test_no_call_that_holds_up_other_threads_has_a_long_text(
-    unit: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_nfc_call_has_a_long_text(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = []
 
-    def seen(text: str, change: Callable[[str], str]) -> str:
+    def measured(text: str, change: Callable[[str], str]) -> str:
         lengths.append(len(text))
-        return change_known(text, change)
+        return map_assigned(text, change)
 
-    monkeypatch.setattr("vademecum.model.text.normalization.change_known", seen)
-    normalise(unit * 500_000)
+    monkeypatch.setattr("vademecum.model.text.normalization.map_assigned", measured)
+    normalize(unit * 500_000)
     assert max(lengths) < 200_000
 
 
 @given(st.text(st.characters(codec=None), max_size=60))
-def test_is_a_fixed_point_without_what_it_replaces(text: str) -> None:
-    once = normalise(text)
-    assert normalise(once) == once
+def test_normalized_text_is_a_fixed_point(text: str) -> None:
+    once = normalize(text)
+    assert normalize(once) == once
     assert not set(once) & set("\r\0\u2028\u2029\x85\x0b\x0c\ufeff\u200b\x1c\x1f")
     if unicodedata.unidata_version == "14.0.0":
         assert once == unicodedata.normalize("NFC", once)
     once.encode("utf-8")
 
 
-def test_pieces_joined_by_a_blank_line_stay_normal() -> None:
+def test_joined_parts_stay_normalized() -> None:
     pieces = ["e", "\u0301 a", "\u1100", "\u1161", "x\r", "\ny"]
-    joined = "\n\n".join(map(normalise, pieces))
-    assert normalise(joined) == joined
+    joined = "\n\n".join(map(normalize, pieces))
+    assert normalize(joined) == joined
 
 
-def test_surrogates_as_javascript_mends_them() -> None:
-    assert normalise("\ud83d\ude00") == "😀"
-    assert normalise("\ud83d\ud83d\ude00\ude00x\ud800") == "\ufffd😀\ufffdx\ufffd"
+def test_surrogates_become_what_javascript_makes() -> None:
+    assert normalize("\ud83d\ude00") == "😀"
+    assert normalize("\ud83d\ud83d\ude00\ude00x\ud800") == "\ufffd😀\ufffdx\ufffd"
 
 
-def test_a_million_marks_cost_no_more_than_a_million_letters() -> None:
+def test_a_million_marks_take_linear_time() -> None:
     began = time.thread_time()
-    text = normalise("e" + "\u0301\u0327" * 500_000)
-    assert len(text) <= MARK_RUN + 1
+    text = normalize("e" + "\u0301\u0327" * 500_000)
+    assert len(text) <= MAX_MARK_RUN + 1
     assert time.thread_time() - began < 15, "without the bound this takes a quarter of an hour"
 
 
@@ -110,10 +108,10 @@ def as_pieces(source: Text, change: Callable[[str], str], wanted: str) -> Text:
 def rewrite() -> None:
     found = cases()
     for case in found:
-        text = normalise(spelled(case["text"]))
-        case["normalised"] = as_pieces(case["text"], normalise, text)
+        text = normalize(spelled(case["text"]))
+        case["normalized"] = as_pieces(case["text"], normalize, text)
         case["forTokenizer"] = as_pieces(
-            case["text"], lambda piece: for_tokenizer(normalise(piece)), for_tokenizer(text)
+            case["text"], lambda piece: prepare_for_tokenizer(normalize(piece)), prepare_for_tokenizer(text)
         )
     rows = ",\n".join(json.dumps(case, ensure_ascii=True) for case in found)
     CASES.write_text(f"[\n{rows}\n]\n")

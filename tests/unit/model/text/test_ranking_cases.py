@@ -1,12 +1,13 @@
-"""Ranking: the shared cases (tests/conformance/ranking.json), which the browser's ranking is held to as well.
+"""Shared cases of ranking (tests/conformance/ranking.json), which the browser runs too.
 
-A case's `kind` says what is asked: the `terms` of a text, `bm25` of a few texts, `lift` of the scores of turns (null:
-no vector), `fuse` of ranked lists, or a whole `search`, which runs on the index's own rows in memory. `.venv/bin/python tests/unit/model/text/test_ranking_cases.py` writes the
-expected values anew; read the difference before you commit it.
+The `kind` of a case: `terms` of a text, `bm25` of a few texts, `boost` of the scores of turns (null: no vector), `fuse` of
+ranked lists, or a `search` over rows of an index in memory. `.venv/bin/python tests/unit/model/text/test_ranking_cases.py`
+rewrites the expected values; read the difference before you commit it.
 """
 
 import json
 from collections.abc import Iterable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,9 @@ import pytest
 from vademecum.engines.lance import Block, Chunk, Hit
 from vademecum.engines.lance.arrow_schema import to_table
 from vademecum.engines.lance.segment import Segment, Snapshot
-from vademecum.model.text.ranking import (
-    DEPTH,
-    DIGITS,
-    Postings,
-    best,
-    bm25,
-    fold,
-    fuse,
-    hybrid,
-    lift,
-    query_terms,
-    same_text,
-    terms,
-)
+from vademecum.model.text.bm25 import SCORE_DIGITS, Postings, bm25_scores, top_k_with_ties
+from vademecum.model.text.fusion import FUSION_DEPTH, boost_neighbors, fuse, fuse_hybrid
+from vademecum.model.text.tokenize import duplicate_key, fold, tokenize, tokenize_query
 from vademecum.services.search.document_search import group_by_text
 
 CASES = Path(__file__).parents[3] / "conformance" / "ranking.json"
@@ -41,7 +31,7 @@ def spelled(text: str | list[tuple[str, int]]) -> str:
 
 
 def answer(case: Case) -> Case:
-    """What a case asks for, as this code answers it."""
+    """Return the values that a case expects."""
     return KINDS[case["kind"]](case)
 
 
@@ -49,26 +39,25 @@ def of_terms(case: Case) -> Case:
     text = spelled(case["text"])
     return {
         "folded": fold(text),
-        "same": same_text(text),
-        "terms": terms(text),
-        "queryTerms": query_terms(text),
+        "duplicateKey": duplicate_key(text),
+        "terms": tokenize(text),
+        "queryTerms": tokenize_query(text),
     }
 
 
 def of_bm25(case: Case) -> Case:
     postings = Postings.of_texts([spelled(text) for text in case["texts"]])
     everything = np.ones(len(case["texts"]), np.bool_)
-    (scores,) = bm25([(postings, everything)], query_terms(case["query"]))
+    (scores,) = bm25_scores([(postings, everything)], tokenize_query(case["query"]))
     return {
-        "scores": np.round(scores, DIGITS).tolist(),
-        "best": sorted(best(scores, case["k"], 0.0).tolist()),
+        "scores": np.round(scores, SCORE_DIGITS).tolist(),
+        "best": sorted(top_k_with_ties(scores, case["k"], 0.0).tolist()),
     }
 
 
-def of_lift(case: Case) -> Case:
-    scores = np.array([-np.inf if score is None else score for score in case["scores"]])
-    lifted = lift(scores, np.array(case["groups"]))
-    return {"lifted": [None if score == -np.inf else score for score in lifted.tolist()]}
+def of_boost(case: Case) -> Case:
+    boosted = boost_neighbors([-inf if score is None else score for score in case["scores"]], case["groups"])
+    return {"boosted": [None if score == -inf else score for score in boosted]}
 
 
 def of_fuse(case: Case) -> Case:
@@ -84,13 +73,13 @@ def of_search(case: Case) -> Case:
 
     def arms(depth: int) -> tuple[list[Hit], list[Hit]]:
         return snapshot.vector_search(unit, scope, depth), snapshot.keyword_search(
-            query_terms(case["query"]), scope, depth
+            tokenize_query(case["query"]), scope, depth
         )
 
-    meaning, words = arms(max(k, DEPTH))
+    meaning, words = arms(max(k, FUSION_DEPTH))
     place = {name(hit): hit for hit in (*meaning, *words)}
     near, fitting = ([(name(hit), hit.score) for hit in hits] for hits in (meaning, words))
-    both = hybrid(fitting, near, max(k, DEPTH))
+    both = fuse_hybrid(fitting, near, max(k, FUSION_DEPTH))
     return {
         "words": shown(((hit, hit.score) for hit in words), k),
         "meaning": shown(((hit, hit.score) for hit in meaning), k),
@@ -98,7 +87,7 @@ def of_search(case: Case) -> Case:
     }
 
 
-KINDS = {"terms": of_terms, "bm25": of_bm25, "lift": of_lift, "fuse": of_fuse, "search": of_search}
+KINDS = {"terms": of_terms, "bm25": of_bm25, "boost": of_boost, "fuse": of_fuse, "search": of_search}
 
 
 def blocks(case: Case) -> list[Block]:
@@ -120,7 +109,7 @@ def name(hit: Hit) -> str:
 
 
 def shown(hits: Iterable[tuple[Hit, float]], k: int) -> list[list[object]]:
-    """Place, score and the other places of the first k passages."""
+    """Return place, score and other places of the first k passages."""
     first_k = list(group_by_text(hits))[:k]
     return [[name(first), score, *(name(hit) for hit, _ in also)] for (first, score), *also in first_k]
 
@@ -131,13 +120,13 @@ def cases() -> list[Case]:
 
 
 @pytest.mark.parametrize("case", cases() if CASES.exists() else [], ids=lambda case: case["name"])
-def test_the_shared_case_is_answered_as_written(case: Case) -> None:
+def test_conformance(case: Case) -> None:
     for part, got in answer(case).items():
-        if part in ("meaning", "both"):  # another machine adds a matrix product's numbers in another order
+        if part in ("meaning", "both"):  # the order of additions in a matrix product depends on the machine
             assert [[key, *also] for key, _, *also in got] == [[key, *also] for key, _, *also in case[part]]
             assert [row[1] for row in got] == pytest.approx([row[1] for row in case[part]], abs=1e-5)
         else:
-            assert got == (spelled(case[part]) if part in ("folded", "same") else case[part]), part
+            assert got == (spelled(case[part]) if part in ("folded", "duplicateKey") else case[part]), part
 
 
 def rewrite() -> None:

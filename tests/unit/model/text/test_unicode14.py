@@ -1,4 +1,4 @@
-"""Unicode 14 frozen: the tables say what it says, the browser has the same, and what came later is left alone."""
+"""The Unicode 14 tables: correct, equal in the browser, and later characters stay unchanged."""
 
 import random
 import re
@@ -7,36 +7,34 @@ from pathlib import Path
 
 import pytest
 
-from vademecum.model.text import ranking
-from vademecum.model.text.normalization import normalise
-from vademecum.model.text.ranking import fold, terms
+from vademecum.model.text import tokenize as rules
+from vademecum.model.text.normalization import normalize
+from vademecum.model.text.tokenize import fold, tokenize
 from vademecum.model.text.unicode14 import (
-    KNOWN,
+    ASSIGNED,
     MARKS,
-    blank_unknown,
-    change_known,
-    of_short,
-    one_of,
-    stretches,
+    blank_unassigned,
+    cache_short_texts,
+    map_assigned,
+    regex_for_ranges,
+    split_ascii,
 )
 
 BROWSER = Path(__file__).parents[4] / "web" / "src" / "core" / "text"
 CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
 
-def held(ranges: str) -> set[str]:
+def characters_of(ranges: str) -> set[str]:
     ends = ([int(end, 16) for end in item.split("-")] for item in ranges.split())
     return {chr(code) for first, *rest in ends for code in range(first, (rest or [first])[0] + 1)}
 
 
-@pytest.mark.parametrize(
-    "table", [MARKS, f"{MARKS} 41 {ranking.ACCENTS} {ranking.INVISIBLE}", "0-41", "10ffff"]
-)
-def test_one_of_says_the_characters_of_a_table_and_no_others(table: str) -> None:
-    """Tables that overlap, too, in any order."""
-    some = re.compile(one_of(table))
-    assert {character for character in CHARACTERS if some.fullmatch(character)} == {
-        character for character in held(table) if not "\ud800" <= character < "\ue000"
+@pytest.mark.parametrize("table", [MARKS, f"{MARKS} 41 {rules.ACCENTS} {rules.INVISIBLE}", "0-41", "10ffff"])
+def test_regex_matches_exactly_the_ranges(table: str) -> None:
+    """Ranges may overlap and be in any order."""
+    pattern = re.compile(regex_for_ranges(table))
+    assert {character for character in CHARACTERS if pattern.fullmatch(character)} == {
+        character for character in characters_of(table) if not "\ud800" <= character < "\ue000"
     }
 
 
@@ -44,73 +42,73 @@ def test_one_of_says_the_characters_of_a_table_and_no_others(table: str) -> None
     ("source", "name", "table"),
     [
         ("unicode14.ts", "MARKS", MARKS),
-        ("unicode14.ts", "KNOWN", KNOWN),
-        ("ranking.ts", "ACCENTS", ranking.ACCENTS),
-        ("ranking.ts", "INVISIBLE", ranking.INVISIBLE),
+        ("unicode14.ts", "ASSIGNED", ASSIGNED),
+        ("tokenize.ts", "ACCENTS", rules.ACCENTS),
+        ("tokenize.ts", "INVISIBLE", rules.INVISIBLE),
     ],
 )
-def test_the_browser_has_the_same_table(source: str, name: str, table: str) -> None:
-    """The cases cannot show every character."""
+def test_browser_tables_are_equal(source: str, name: str, table: str) -> None:
+    """The shared cases cannot cover every character."""
     literal = (BROWSER / source).read_text().partition(f"const {name} =")[2].partition(";")[0]
     assert "".join(re.findall('"([^"]*)"', literal)) == table
 
 
-def test_the_tables_are_those_of_unicode_14() -> None:
-    """A newer Python knows more, and may only know more."""
+def test_tables_are_those_of_unicode_14() -> None:
+    """A newer Python may only add characters."""
     marks = {character for character in CHARACTERS if unicodedata.category(character)[0] == "M"}
     assigned = {character for character in CHARACTERS if unicodedata.category(character) != "Cn"}
-    assert held(MARKS) <= marks
-    assert held(KNOWN) <= assigned
+    assert characters_of(MARKS) <= marks
+    assert characters_of(ASSIGNED) <= assigned
     if unicodedata.unidata_version == "14.0.0":
-        assert held(MARKS) == marks
-        assert held(KNOWN) == assigned
+        assert characters_of(MARKS) == marks
+        assert characters_of(ASSIGNED) == assigned
 
 
-def test_what_is_dropped_from_words_is_known() -> None:
-    """Else it would keep the letters beside it apart."""
-    assert held(ranking.ACCENTS) | held(ranking.INVISIBLE) <= held(KNOWN)
+def test_dropped_characters_are_assigned() -> None:
+    """An unassigned character would separate the letters beside it."""
+    assert characters_of(rules.ACCENTS) | characters_of(rules.INVISIBLE) <= characters_of(ASSIGNED)
 
 
-def test_nothing_that_has_no_shape_parts_a_word() -> None:
-    shapeless = [c for c in held(KNOWN) if unicodedata.category(c) == "Cf" and c not in VISIBLE]
+def test_invisible_characters_do_not_split_words() -> None:
+    shapeless = [c for c in characters_of(ASSIGNED) if unicodedata.category(c) == "Cf" and c not in VISIBLE]
     assert len(shapeless) > 100
-    assert [c for c in shapeless if terms(f"ab{c}cd") != ["abcd"]] == []
+    assert [c for c in shapeless if tokenize(f"ab{c}cd") != ["abcd"]] == []
 
 
-VISIBLE = held("600-605 6dd 70f 890-891 8e2 fff9-fffb 110bd 110cd 13430-13438")
-"""Format characters that have a shape, or stand around other text."""
+VISIBLE = characters_of("600-605 6dd 70f 890-891 8e2 fff9-fffb 110bd 110cd 13430-13438")
+"""Format characters that are visible or enclose other text."""
 
 
-def test_what_unicode_14_does_not_know_is_not_changed_and_keeps_apart() -> None:
+def test_unassigned_characters_stay_and_separate() -> None:
     later = "\U00010efd\ua7cb"
-    assert change_known("a b", "<{}>".format) == "<a b>"
-    assert change_known(f"a{later}b{later}", "<{}>".format) == f"<a>{later}<b>{later}<>"
-    assert blank_unknown(f"a{later}b") == "a b"
+    assert map_assigned("a b", "<{}>".format) == "<a b>"
+    assert map_assigned(f"a{later}b{later}", "<{}>".format) == f"<a>{later}<b>{later}<>"
+    assert blank_unassigned(f"a{later}b") == "a b"
     assert fold(f"É{later}É") == f"e{later}e"
-    assert terms(f"ab{later}cd") == ["ab", "cd"]
+    assert tokenize(f"ab{later}cd") == ["ab", "cd"]
 
 
-# What composes with a neighbour, or is folded by where it stands: marks, final sigma, Hangul and kana in pieces.
-NEIGHBOURLY = "abE kΣσ .,\u0300\u0323\u0345\u200d\u00adéİſﬁά\u1112\u1161\u11ab각かｶ\u3099ﾞ漢\u0915\u093c\u0e33\U0001f469½"
+# Characters whose result depends on their neighbors: marks, final sigma, parts of Hangul and kana.
+CONTEXTUAL = "abE kΣσ .,\u0300\u0323\u0345\u200d\u00adéİſﬁά\u1112\u1161\u11ab각かｶ\u3099ﾞ漢\u0915\u093c\u0e33\U0001f469½"
 
 
-def test_a_text_taken_to_pieces_is_spelt_and_folded_as_in_one() -> None:
-    some = random.Random(14)
+def test_pieces_give_the_result_of_the_whole() -> None:
+    chance = random.Random(14)
     for _ in range(5_000):
-        text = "".join(some.choices(NEIGHBOURLY, k=some.randrange(1, 40)))
-        assert "".join(stretches(text)) == text
-        assert normalise(text) == unicodedata.normalize("NFC", text)
-        assert fold(text) == ranking._fold_known(text)
+        text = "".join(chance.choices(CONTEXTUAL, k=chance.randrange(1, 40)))
+        assert "".join(split_ascii(text)) == text
+        assert normalize(text) == unicodedata.normalize("NFC", text)
+        assert fold(text) == rules._fold_assigned(text)
 
 
-def test_what_is_remembered_of_short_texts_is_what_was_made_and_long_ones_are_not_kept() -> None:
-    made: list[str] = []
+def test_only_short_texts_are_cached() -> None:
+    calls: list[str] = []
 
-    def make(text: str) -> str:
-        made.append(text)
+    def upper_case(text: str) -> str:
+        calls.append(text)
         return text.upper()
 
-    upper = of_short(make)
+    upper = cache_short_texts(upper_case)
     for text in ("word", "word", "w" * 100, "w" * 100):
         assert upper(text) == text.upper()
-    assert made == ["word", "w" * 100, "w" * 100]
+    assert calls == ["word", "w" * 100, "w" * 100]

@@ -1,9 +1,9 @@
 /** The prompt in the browser is the server's: the same shared cases, and the same promises of made-up input. */
 
 import { cpuSeconds } from "../../../cpu.ts";
-import neutralCases from "../../../conformance/neutral.json";
+import sanitizeCases from "../../../conformance/sanitize.json";
 import promptCases from "../../../conformance/prompt.json";
-import { neutral, oneLine, quotation } from "../../../../web/src/core/text/sanitize.ts";
+import { sanitize, sanitizeLine, quote } from "../../../../web/src/core/text/sanitize.ts";
 import {
   BUDGETS,
   RESPONSE_LEAST,
@@ -53,16 +53,16 @@ function terms(text: string): string[] {
 
 test("marks out of order take no longer than other letters", () => {
   const seconds = cpuSeconds(() => {
-    expect(neutral(`[context${"\u0301\u0323".repeat(60_000)}]`).startsWith("(context")).toBe(true);
-    expect(neutral(`source${"\u0301\uff9e".repeat(60_000)}:`).endsWith(" -")).toBe(true);
+    expect(sanitize(`[context${"\u0301\u0323".repeat(60_000)}]`).startsWith("(context")).toBe(true);
+    expect(sanitize(`source${"\u0301\uff9e".repeat(60_000)}:`).endsWith(" -")).toBe(true);
   });
   expect(seconds).toBeLessThan(10);
 });
 
 describe("shared cases", () => {
-  test.each(neutralCases)("neutral: $text", ({ text, neutral: plain, quotation: quoted }) => {
-    expect(neutral(text)).toBe(plain);
-    expect(quotation(text)).toBe(quoted);
+  test.each(sanitizeCases)("sanitize: $text", ({ text, sanitized, quoted }) => {
+    expect(sanitize(text)).toBe(sanitized);
+    expect(quote(text)).toBe(quoted);
   });
 
   test.each(promptCases as unknown as Case[])("prompt: $name", async (given) => {
@@ -180,5 +180,5 @@ function isToldApart({ prompt, kept }: Prompt, given: Given): void {
 }
 
 test("a name stays on its line", () => {
-  expect(oneLine(" a\r\nb\u2028c\u0085d\t e ")).toBe("a b c d  e");
+  expect(sanitizeLine(" a\r\nb\u2028c\u0085d\t e ")).toBe("a b c d  e");
 });

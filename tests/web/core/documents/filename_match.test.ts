@@ -1,6 +1,6 @@
 /** Which documents a question is about: the shared cases, as tests/unit/model/documents/test_filename_match.py runs them for the server. */
 
-import cases from "../../../conformance/lookup.json";
+import cases from "../../../conformance/filename_match.json";
 import { askedAbout } from "../../../../web/src/core/documents/filename_match.ts";
 
 test.each(cases)("$name", ({ message, filenames, askedAbout: expected, surely }) => {

@@ -1,16 +1,16 @@
-/** Days that questions name, and those of rows: the cases that the server answers alike. */
+/** Shared cases of the date terms of questions and rows. */
 
-import { asked, ofMoment } from "../../../../web/src/core/text/dates_in_text.ts";
-import cases from "../../../conformance/days.json";
+import { dateTerms, queryDateTerms } from "../../../../web/src/core/text/dates_in_text.ts";
+import cases from "../../../conformance/dates_in_text.json";
 
-test.each(cases.asked as [string, string][])("the days of %j", (question, marks) => {
-  expect(asked(question, "2026-11-24T15:00:00.000Z")).toBe(marks);
+test.each(cases.queries as [string, string][])("date terms of %j", (query, terms) => {
+  expect(queryDateTerms(query, "2026-11-24T15:00:00.000Z")).toBe(terms);
 });
 
-test.each(cases.moments as [string, string][])("the day of %s", (moment, marks) => {
-  expect(ofMoment(moment)).toBe(marks);
+test.each(cases.timestamps as [string, string][])("date terms of the row of %s", (timestamp, terms) => {
+  expect(dateTerms(timestamp)).toBe(terms);
 });
 
-test.each(cases.fromNow as [string, string, string][])("%j, asked on %s", (question, now, marks) => {
-  expect(asked(question, now)).toBe(marks);
+test.each(cases.relative as [string, string, string][])("date terms of %j at %s", (query, now, terms) => {
+  expect(queryDateTerms(query, now)).toBe(terms);
 });

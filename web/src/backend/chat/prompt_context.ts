@@ -6,7 +6,7 @@
 import { entersPrompts } from "../../core/chat/answers.ts";
 import { compare } from "../../lib/compareStrings.ts";
 import { assemble, BUDGETS, type Prompt } from "../../core/chat/prompt.ts";
-import { queryTerms } from "../../core/text/ranking.ts";
+import { tokenizeQuery } from "../../core/text/tokenize.ts";
 import { recall } from "../../core/memory/recall.ts";
 import type { Collections, EpisodeDoc } from "../../core/schema/rows.ts";
 import { home } from "../../core/memory/scope.ts";
@@ -61,7 +61,7 @@ export async function context(
       system: "",
       mode:
         session.mode === "authoritative" && limits.authoritative && searches ? "authoritative" : "analysis",
-      facts: onTopic(query, facts, queryTerms),
+      facts: onTopic(query, facts, tokenizeQuery),
       turns: turns.map((row) => (entersPrompts(row) ? row : { ...row, aiResponse: "" })),
       memories: recall(query, home(session.projectId), rows, now(), RECALLED),
       passages: found.map(({ documentId, block, chunkIndex, filename, text, page }) => ({

@@ -3,7 +3,7 @@
  * server/vademecum/model/chat/prompt.py, which has the rules and the reasons; shared cases: tests/conformance/prompt.json.
  */
 
-import { neutral, oneLine, quotation } from "../text/sanitize.ts";
+import { sanitize, sanitizeLine, quote } from "../text/sanitize.ts";
 import { NOT_FOUND } from "./notFoundAnswer.ts";
 import type { Fact } from "./fact_relevance.ts";
 
@@ -200,7 +200,7 @@ function systemText(given: Given): string {
 }
 
 function factLine(fact: Fact, room: number): string {
-  return `- ${oneLine(clip(fact.key, room))}: ${oneLine(clip(fact.value, room))}\n`;
+  return `- ${sanitizeLine(clip(fact.key, room))}: ${sanitizeLine(clip(fact.value, room))}\n`;
 }
 
 function turnLines(turn: Turn, room: number): string {
@@ -210,17 +210,17 @@ function turnLines(turn: Turn, room: number): string {
   ] as const;
   return said
     .filter(([, text]) => text !== "")
-    .map(([who, text]) => `${who}: ${neutral(clip(text, room))}\n`)
+    .map(([who, text]) => `${who}: ${sanitize(clip(text, room))}\n`)
     .join("");
 }
 
 function memoryLine(memory: Recalled, room: number): string {
-  return `- ${oneLine(memory.date)}, ${oneLine(memory.session)}: ${oneLine(clip(memory.text, room))}\n`;
+  return `- ${sanitizeLine(memory.date)}, ${sanitizeLine(memory.session)}: ${sanitizeLine(clip(memory.text, room))}\n`;
 }
 
 function passageLines(passage: Passage, room: number): string {
   const page = passage.page === undefined ? "" : ` (page ${passage.page})`;
-  return `Source: ${oneLine(passage.filename)}${page}\n${quotation(clip(passage.text, room))}\n---\n`;
+  return `Source: ${sanitizeLine(passage.filename)}${page}\n${quote(clip(passage.text, room))}\n---\n`;
 }
 
 /** What is over `room` tokens however it is counted need not be read to its end. */

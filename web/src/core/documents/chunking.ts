@@ -1,10 +1,10 @@
 /**
  * Cut a document into chunks, the same as server/vademecum/model/documents/chunking.py cuts it (the rule is stated there).
- * tests/conformance/chunk.json holds the two together. Positions count UTF-16 units, as JavaScript does anyway.
+ * tests/conformance/chunking.json holds the two together. Positions count UTF-16 units, as JavaScript does anyway.
  */
 
-import { normalise } from "../text/normalization.ts";
-import { inClass, MARKS } from "../text/unicode14.ts";
+import { normalize } from "../text/normalization.ts";
+import { classBody, MARKS } from "../text/unicode14.ts";
 
 const SIZE = 1000;
 export const BUDGET = 12 * SIZE;
@@ -42,9 +42,9 @@ const IS_BLANK = new RegExp(`[${BLANK}]`);
 const VISIBLE = new RegExp(`[^${BLANK}]`, "g");
 const GAP_OR_STOP = new RegExp(`[${BLANK}]+|[\\u3002\\uff01\\uff1f\\uff61]+[${CLOSERS}]*`, "g");
 const SENTENCE_END = new RegExp(`[.!?\\u2026\\u061f\\u06d4\\u0964\\u0965\\u0589\\u1362][${CLOSERS}]{0,3}$`);
-const MARK = new RegExp(`[${inClass(MARKS)}]`, "uy");
+const MARK = new RegExp(`[${classBody(MARKS)}]`, "uy");
 const GLUED_BEFORE = new RegExp(
-  `[${inClass(MARKS)}\\u200c\\u200d\\u1160-\\u11ff\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]`,
+  `[${classBody(MARKS)}\\u200c\\u200d\\u1160-\\u11ff\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]`,
   "uy",
 );
 const BACK = 128;
@@ -55,7 +55,7 @@ const LEAST = [BUDGET / 4, BUDGET / 2, BUDGET / 2, BUDGET / 4] as const;
 
 /** The text that `start` counts in. */
 export function documentText(parts: readonly Part[]): string {
-  return parts.map((part) => normalise(part.text)).join(JOIN);
+  return parts.map((part) => normalize(part.text)).join(JOIN);
 }
 
 /** The chunks of a document, in order. A document of blanks has none. */
@@ -129,7 +129,7 @@ function pages(parts: readonly Part[]): Part[][] {
 }
 
 function assemble(parts: readonly Part[]): Page {
-  const texts = parts.map((part) => normalise(part.text));
+  const texts = parts.map((part) => normalize(part.text));
   const starts: number[] = [];
   const breaks: number[] = [];
   let at = 0;

@@ -1,6 +1,6 @@
 /**
  * What to delete when room is short: unborrowed first, then the least recently used, then the least used. The twin of
- * server/vademecum/model/documents/cleanup_candidates.py; shared cases: tests/conformance/suggest.json.
+ * server/vademecum/model/documents/cleanup_candidates.py; shared cases: tests/conformance/cleanup_candidates.json.
  */
 
 import { compare } from "../../lib/compareStrings.ts";

@@ -5,7 +5,7 @@
  * of its own.
  */
 
-import { fold, STOP_WORDS } from "../text/ranking.ts";
+import { fold, STOP_WORDS } from "../text/tokenize.ts";
 
 const WORD = /[\p{L}\p{N}]+/gu;
 const EXTENSION = /\.[A-Za-z0-9]{1,8}$/u;

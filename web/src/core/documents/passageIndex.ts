@@ -6,18 +6,9 @@
 
 import { compare } from "../../lib/compareStrings.ts";
 import { askedAbout } from "./filename_match.ts";
-import {
-  best,
-  bm25,
-  byTurns,
-  DEPTH,
-  goesFirst,
-  hybrid,
-  Postings,
-  queryTerms,
-  rounded,
-  sameText,
-} from "../text/ranking.ts";
+import { tokenizeQuery, duplicateKey } from "../text/tokenize.ts";
+import { topKWithTies, bm25Scores, Postings, roundScore } from "../text/bm25.ts";
+import { interleave, FUSION_DEPTH, isNearBest, fuseHybrid } from "../text/fusion.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../schema/rows.ts";
 import { decode } from "../schema/vector_codec.ts";
 
@@ -138,20 +129,20 @@ export class Passages {
   /** The k passages that fit a question best, by words and, where it has a vector, by meaning. */
   search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): Result[] {
     if (!vector) return this.words(query, documentIds, k);
-    const depth = Math.max(k, DEPTH);
+    const depth = Math.max(k, FUSION_DEPTH);
     const find = (scope: readonly Held[]) => this.#byBoth(scope, query, vector, depth);
     return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
   }
 
   /** The k passages that a question's words fit best, by BM25. */
   words(query: string, documentIds: Iterable<string>, k: number): Result[] {
-    const find = (scope: readonly Held[]) => byWords(scope, query, Math.max(k, DEPTH));
+    const find = (scope: readonly Held[]) => byWords(scope, query, Math.max(k, FUSION_DEPTH));
     return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
   }
 
   /** The k passages nearest to a vector, by exact cosine. */
   meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): Result[] {
-    return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, DEPTH)), k);
+    return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, FUSION_DEPTH)), k);
   }
 
   #byBoth(scope: readonly Held[], query: string, vector: Float32Array, depth: number): Hit[] {
@@ -159,7 +150,7 @@ export class Passages {
     const meaning = this.#byMeaning(scope, vector, depth);
     const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
     const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
-    const fused = hybrid(words.map(scored), meaning.map(scored), depth);
+    const fused = fuseHybrid(words.map(scored), meaning.map(scored), depth);
     return fused.map(([key, score]) => ({ ...hits.get(key)!, score }));
   }
 
@@ -198,15 +189,15 @@ function namedByTurns(query: string, scope: readonly Held[], find: (scope: reado
   const own = find(scope.filter(({ document }) => named.has(document)));
   const hits = new Map([...own, ...all].map((hit) => [key(hit), hit]));
   const every = all.map((hit): [string, number] => [key(hit), hit.score]);
-  const ownFirst = asked.surely || !own[0] || goesFirst(key(own[0]), every);
+  const ownFirst = asked.surely || !own[0] || isNearBest(key(own[0]), every);
   const [first, second] = ownFirst ? [own, all] : [all, own];
-  return byTurns(first.map(key), second.map(key)).map((key) => hits.get(key)!);
+  return interleave(first.map(key), second.map(key)).map((key) => hits.get(key)!);
 }
 
 function byWords(scope: readonly Held[], query: string, depth: number): Hit[] {
-  const scores = bm25(
+  const scores = bm25Scores(
     scope.map((held) => held.postings),
-    queryTerms(query),
+    tokenizeQuery(query),
   );
   return top(scope, scores, depth, 0);
 }
@@ -220,9 +211,9 @@ function top(scope: readonly Held[], scores: Float64Array, depth: number, floor:
   const hits: Hit[] = [];
   let number = 0;
   let begin = 0;
-  for (const at of best(scores, depth, floor)) {
+  for (const at of topKWithTies(scores, depth, floor)) {
     while (at >= begin + scope[number]!.rows.length) begin += scope[number++]!.rows.length;
-    hits.push({ held: scope[number]!, row: at - begin, score: rounded(scores[at]!) });
+    hits.push({ held: scope[number]!, row: at - begin, score: roundScore(scores[at]!) });
   }
   return hits.sort(inOrder).slice(0, Math.max(depth, 0));
 }
@@ -253,7 +244,7 @@ function shownOnce(hits: readonly Hit[], k: number): Result[] {
 
 function said({ held, row }: Hit): string {
   let text = held.said.get(row);
-  if (text === undefined) held.said.set(row, (text = sameText(held.rows[row]!.chunk.text)));
+  if (text === undefined) held.said.set(row, (text = duplicateKey(held.rows[row]!.chunk.text)));
   return text;
 }
 

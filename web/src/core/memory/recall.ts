@@ -4,11 +4,13 @@
  */
 
 import { compare } from "../../lib/compareStrings.ts";
-import { asked, ofMoment } from "../text/dates_in_text.ts";
+import { queryDateTerms, dateTerms } from "../text/dates_in_text.ts";
 import { strength } from "./recency.ts";
-import { normalise } from "../text/normalization.ts";
+import { normalize } from "../text/normalization.ts";
 import type { Recalled } from "../chat/prompt.ts";
-import { DEPTH, Postings, best, bm25, queryTerms, relative } from "../text/ranking.ts";
+import { tokenizeQuery } from "../text/tokenize.ts";
+import { Postings, topKWithTies, bm25Scores } from "../text/bm25.ts";
+import { FUSION_DEPTH, rescale } from "../text/fusion.ts";
 import type { EntityDoc, EpisodeDoc, MemoryDoc, ProjectDoc, SessionDoc } from "../schema/rows.ts";
 import { sees, type MemoryScope } from "./scope.ts";
 
@@ -36,9 +38,9 @@ const RECENCY = 0.3;
 export function recall(query: string, scope: MemoryScope, rows: Rows, now: string, k: number): Recalled[] {
   const candidates = within(scope, rows);
   const postings = Postings.ofTexts(candidates.map(({ recalled, day }) => `${day}\n${recalled.text}`));
-  const scores = bm25([postings], queryTerms(`${query} ${asked(query, now)}`));
-  const hits = best(scores, DEPTH, 0).map((at) => [String(at), scores[at]!] as const);
-  return relative(hits)
+  const scores = bm25Scores([postings], tokenizeQuery(`${query} ${queryDateTerms(query, now)}`));
+  const hits = topKWithTies(scores, FUSION_DEPTH, 0).map((at) => [String(at), scores[at]!] as const);
+  return rescale(hits)
     .map(([at, relevance]) => ({ relevance, candidate: candidates[Number(at)]! }))
     .map(({ relevance, candidate }) => ({
       recalled: candidate.recalled,
@@ -88,12 +90,12 @@ function candidate(
   turn?: string,
 ): Candidate {
   const { id, createdAt, updatedAt, pinned = false } = row;
-  const day = kind === "entities" ? "" : ofMoment(createdAt);
+  const day = kind === "entities" ? "" : dateTerms(createdAt);
   const recalled = {
     id: `${kind}/${id}`,
     date: updatedAt.slice(0, 10),
     session,
-    text: normalise(said).trim(),
+    text: normalize(said).trim(),
     turn,
   };
   return { recalled, day, updatedAt, pinned };

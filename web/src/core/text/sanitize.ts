@@ -1,10 +1,10 @@
 /**
  * Text from outside, so that it cannot pass for a part of the prompt: neutral, and still readable. The twin of
- * server/vademecum/model/text/sanitize.py, which says why; shared cases: tests/conformance/neutral.json.
+ * server/vademecum/model/text/sanitize.py, which says why; shared cases: tests/conformance/sanitize.json.
  */
 
-import { bounded } from "./normalization.ts";
-import { changeKnown } from "./unicode14.ts";
+import { limitMarkRuns } from "./normalization.ts";
+import { mapAssigned } from "./unicode14.ts";
 
 const LINE_END = /\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]/gu;
 const HIDDEN =
@@ -90,7 +90,7 @@ for (const first of [0x1f150, 0x1f170]) {
 }
 
 /** `text` without anything that could pass for a delimiter of the prompt. */
-export function neutral(text: string): string {
+export function sanitize(text: string): string {
   return text
     .replace(LINE_END, "\n")
     .replace(HIDDEN, "")
@@ -106,8 +106,8 @@ export function neutral(text: string): string {
 }
 
 /** Neutral, and on one line: for names and for the lines of a list. */
-export function oneLine(text: string): string {
-  const line = neutral(text).replace(BREAKS, " ");
+export function sanitizeLine(text: string): string {
+  const line = sanitize(text).replace(BREAKS, " ");
   let [start, end] = [0, line.length]; // a regular expression for both ends takes the square of a run of blanks
   while (line[start] === " ") start += 1;
   while (end > start && line[end - 1] === " ") end -= 1;
@@ -115,8 +115,8 @@ export function oneLine(text: string): string {
 }
 
 /** Neutral, in double quotes. Those within become single ones, as in print, so that none ends it. */
-export function quotation(text: string): string {
-  return `"${neutral(text).replace(QUOTE, "'")}"`;
+export function quote(text: string): string {
+  return `"${sanitize(text).replace(QUOTE, "'")}"`;
 }
 
 function isTurnMark(whole: string, inside: string): boolean {
@@ -147,7 +147,7 @@ function readings(text: string): string[] {
 
 /** The Latin letters that the eye sees, in lower case, and nothing between them. */
 function letters(text: string): string {
-  return changeKnown(bounded(text), latin).replace(NO_LETTER, "");
+  return mapAssigned(limitMarkRuns(text), latin).replace(NO_LETTER, "");
 }
 
 function latin(text: string): string {

@@ -1,7 +1,7 @@
 /** The part of a passage that is quoted: the sentences that hold most of what was asked. */
 
 import { beginning } from "../../lib/truncate.ts";
-import { queryTerms, terms } from "./ranking.ts";
+import { tokenizeQuery, tokenize } from "./tokenize.ts";
 
 const WIDTH = 480;
 const SENTENCE = /[^.!?。！？\n]+[.!?。！？]*[ \t]*|[.!?。！？\n]+/gu;
@@ -9,9 +9,9 @@ const SENTENCE = /[^.!?。！？\n]+[.!?。！？]*[ \t]*|[.!?。！？\n]+/gu;
 /** Whole sentences of `text`, about `width` characters, with "…" where something is left out. */
 export function excerpt(text: string, query: string, width = WIDTH): string {
   if (text.length <= width) return text;
-  const asked = new Set(queryTerms(query));
+  const asked = new Set(tokenizeQuery(query));
   const sentences = text.match(SENTENCE) ?? [text];
-  const found = sentences.map((sentence) => new Set(terms(sentence).filter((term) => asked.has(term))));
+  const found = sentences.map((sentence) => new Set(tokenize(sentence).filter((term) => asked.has(term))));
   let best = { weight: -1, first: 0, end: 0 };
   for (let first = 0; first < sentences.length; first++) {
     if (first > 0 && !found[first]!.size) continue; // a window begins with a hit, or at the beginning

@@ -1,7 +1,7 @@
 /**
- * Unicode 14 as the rules of texts need it: the tables of server/vademecum/model/text/unicode14.py, so that no browser's newer
- * version makes other chunks or other words than the server. A character that came later has no normal form and no
- * case, and is neither letter nor mark.
+ * Unicode 14, frozen, for the text rules: the tables of server/vademecum/model/text/unicode14.py. They keep chunks and
+ * terms equal on the server and in newer browsers. A character that Unicode added later has no normal form and no case,
+ * and is neither a letter nor a mark.
  */
 
 /** General category M as hexadecimal ranges, like MARKS in server/vademecum/model/text/unicode14.py. */
@@ -34,8 +34,8 @@ export const MARKS =
   "1da84 1da9b-1da9f 1daa1-1daaf 1e000-1e006 1e008-1e018 1e01b-1e021 1e023-1e024 1e026-1e02a 1e130-1e136 " +
   "1e2ae 1e2ec-1e2ef 1e8d0-1e8d6 1e944-1e94a e0100-e01ef";
 
-/** What Unicode 14 assigns, private characters included. */
-export const KNOWN =
+/** All assigned characters, including private use, as hexadecimal ranges. */
+export const ASSIGNED =
   "0-377 37a-37f 384-38a 38c 38e-3a1 3a3-52f 531-556 559-58a 58d-58f 591-5c7 5d0-5ea 5ef-5f4 600-70d " +
   "70f-74a 74d-7b1 7c0-7fa 7fd-82d 830-83e 840-85b 85e 860-86a 870-88e 890-891 898-983 985-98c 98f-990 " +
   "993-9a8 9aa-9b0 9b2 9b6-9b9 9bc-9c4 9c7-9c8 9cb-9ce 9d7 9dc-9dd 9df-9e3 9e6-9fe a01-a03 a05-a0a a0f-a10 " +
@@ -108,19 +108,18 @@ export const KNOWN =
   "1fb94-1fbca 1fbf0-1fbf9 20000-2a6df 2a700-2b738 2b740-2b81d 2b820-2cea1 2ceb0-2ebe0 2f800-2fa1d " +
   "30000-3134a e0001 e0020-e007f e0100-e01ef f0000-ffffd 100000-10fffd";
 
-/** Ranges as the inside of a regular expression's `[…]` (flag u or v). */
-export function inClass(ranges: string): string {
-  const points = ranges.split(" ").map((range) => range.split("-").map((point) => `\\u{${point}}`));
-  return points.map((range) => range.join("-")).join("");
+/** Hexadecimal ranges as the inside of a regular expression's `[…]` (flag u or v). */
+export function classBody(ranges: string): string {
+  return ranges.replace(/[0-9a-f]+/g, "\\u{$&}").replaceAll(" ", "");
 }
 
-const UNKNOWN = new RegExp(`([^${inClass(KNOWN)}]+)`, "u");
+const UNASSIGNED = new RegExp(`([^${classBody(ASSIGNED)}]+)`, "u");
 
-/** A change made to the stretches of known characters; the others between them keep these apart, as Unicode 14 does. */
-export function changeKnown(text: string, change: (stretch: string) => string): string {
-  if (!UNKNOWN.test(text)) return change(text);
-  const stretches = text.split(UNKNOWN);
-  return stretches.map((stretch, at) => (at % 2 ? stretch : change(stretch))).join("");
+/** Apply `change` to each run of assigned characters. Unassigned ones separate the runs, as in Unicode 14. */
+export function mapAssigned(text: string, change: (run: string) => string): string {
+  if (!UNASSIGNED.test(text)) return change(text);
+  const pieces = text.split(UNASSIGNED);
+  return pieces.map((piece, at) => (at % 2 ? piece : change(piece))).join("");
 }
 
 export function isAscii(text: string): boolean {

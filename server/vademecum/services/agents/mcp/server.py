@@ -18,7 +18,7 @@ from vademecum import __version__
 from vademecum.errors import NotFound, VademecumError
 from vademecum.model.schema.collections import Json
 from vademecum.model.schema.json_schema import in_javascript
-from vademecum.model.text.sanitize import one_line
+from vademecum.model.text.sanitize import sanitize_line
 from vademecum.services.agents.mcp.tools import TOOLS, Call, Tool, Workplace
 
 Context = ServerRequestContext[Any, Any]
@@ -64,7 +64,11 @@ def serve(who: Who) -> Server[Any]:
             if now == work:
                 raise
             work, answer = now, await tool.do(call, now, given)
-        return answer if work is None or work.notice is None else {**answer, "notice": one_line(work.notice)}
+        return (
+            answer
+            if work is None or work.notice is None
+            else {**answer, "notice": sanitize_line(work.notice)}
+        )
 
     server: Server[Any] = Server(
         "vademecum",

@@ -1,0 +1,104 @@
+"""Combine ranked lists: hybrid search, the boost of neighboring turns, and interleaving.
+
+The browser mirrors this file (`web/src/core/text/fusion.ts`; shared cases: tests/conformance/ranking.json). The constants
+were fitted with bench/retrieval.py.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import zip_longest
+from math import isfinite
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+# The weight of vector search relative to keyword search, for chunks of documents and for turns of conversations.
+VECTOR_WEIGHT = 1.0
+TURN_VECTOR_WEIGHT = 0.4
+# How many hits of each list are fused.
+FUSION_DEPTH = 100
+NEAR_BEST = 0.6  # the share of the best score at which a hit counts as near the best
+# What a row receives from the scores of the rows one and two positions away.
+NEIGHBOR_SHARES = (0.5, 0.25)
+
+
+def boost_neighbors(scores: Sequence[float], groups: Sequence[Hashable]) -> list[float]:
+    """Add to each row's score a share of its neighbors' scores. Rows are in order; neighbors are in the same group.
+
+    Meant for turns of a conversation, where an answer seldom repeats the words of its question. Chunks of documents are
+    not boosted: that favored long documents. A score of -inf stays and lends nothing.
+    """
+    boosted = list(scores)
+    lent = [score if isfinite(score) else 0.0 for score in scores]
+    for distance, share in enumerate(NEIGHBOR_SHARES, start=1):
+        for later in range(distance, len(boosted)):
+            earlier = later - distance
+            if groups[later] == groups[earlier]:
+                boosted[later] += share * lent[earlier]
+                boosted[earlier] += share * lent[later]
+    return boosted
+
+
+def boost_found_neighbors(scores: Mapping[Key, float], groups: Iterable[Sequence[Key]]) -> dict[Key, float]:
+    """Boost only the rows that have a score. `groups` has all rows in order.
+
+    Rows without a score lend nothing and stay out. The scores are scaled so that the best one keeps its value, because
+    they are ranked with rows that have no neighbors.
+    """
+    boosted: dict[Key, float] = {}
+    for group in groups:
+        raised = boost_neighbors([scores.get(key, 0.0) for key in group], [0] * len(group))
+        boosted |= {key: score for key, score in zip(group, raised, strict=True) if key in scores}
+    highest = max(boosted.values(), default=0.0)
+    scale = max(scores.values(), default=0.0) / highest if highest > 0 else 1.0
+    return {key: score * scale for key, score in boosted.items()}
+
+
+def is_near_best(key: Key, hits: Sequence[tuple[Key, float]]) -> bool:
+    """Return whether the score of `key` is at least `NEAR_BEST` of the best."""
+    return dict(hits).get(key, 0.0) >= NEAR_BEST * max((score for _, score in hits), default=0.0)
+
+
+def interleave(first: Iterable[Key], second: Iterable[Key]) -> list[Key]:
+    """Return the keys of both lists alternately, without duplicates, starting with `first`."""
+    pairs = zip_longest(first, second)
+    return list(dict.fromkeys(key for pair in pairs for key in pair if key is not None))
+
+
+def rescale(hits: Sequence[tuple[Key, float]], zero: float | None = None) -> list[tuple[Key, float]]:
+    """Rescale scores so that the best is 1 and `zero`, by default the lowest score, is 0.
+
+    BM25 has a natural zero. Cosines have none: those of E5 lie between 0.7 and 1.
+    """
+    scores = [score for _, score in hits]
+    lowest = min(scores, default=0.0) if zero is None else zero
+    span = max(scores, default=0.0) - lowest
+    return [(key, (score - lowest) / span if span > 0 else 1.0) for key, score in hits]
+
+
+def fuse(
+    lists: Sequence[Sequence[tuple[Key, float]]], weights: Sequence[float], k: int
+) -> list[tuple[Key, float]]:
+    """Return the k keys with the highest weighted mean score, counting 0 where a list lacks a key.
+
+    Equal scores keep the order in which the keys first occur, list by list.
+    """
+    total = sum(weights) or 1.0
+    scores: dict[Key, float] = {}
+    for hits, weight in zip(lists, weights, strict=True):
+        if weight <= 0:
+            continue
+        for key, score in hits:
+            scores[key] = scores.get(key, 0.0) + weight * score / total
+    ordered = sorted(scores.items(), key=lambda item: -round(item[1], 12))
+    return ordered[: max(k, 0)]
+
+
+def fuse_hybrid(
+    keyword_hits: Sequence[tuple[Key, float]],
+    vector_hits: Sequence[tuple[Key, float]],
+    k: int,
+    vector_weight: float = VECTOR_WEIGHT,
+) -> list[tuple[Key, float]]:
+    """Return the k best of keyword hits (BM25) and vector hits (cosines), each best first and `FUSION_DEPTH` long."""
+    lists = [rescale(keyword_hits, zero=0.0), rescale(vector_hits)]
+    return fuse(lists, [1.0, vector_weight], k)

@@ -1,0 +1,118 @@
+/**
+ * BM25 over postings. The twin of server/vademecum/model/text/bm25.py; shared cases: tests/conformance/ranking.json.
+ */
+
+import { tokenize } from "./tokenize.ts";
+
+/** The usual constants of BM25: saturation of repeated terms, and normalization by length. */
+const K1 = 1.2;
+const B = 0.75;
+/** Scores are rounded to this many digits before they are compared, so that the last bit never decides an order. */
+const SCORE_DIGITS = 6;
+const MAX_COUNT = 0xffff;
+
+/** An inverted index: the rows that contain the term with ordinal i are `rows.slice(starts[i], starts[i + 1])`. */
+export class Postings {
+  /** The number of terms of all rows. */
+  readonly total: number;
+
+  private constructor(
+    private readonly ordinals: ReadonlyMap<string, number>,
+    private readonly starts: Uint32Array,
+    private readonly rows: Uint32Array,
+    private readonly counts: Uint16Array,
+    /** The number of terms of each row, counting repeats. */
+    readonly lengths: Float64Array,
+  ) {
+    this.total = sum(lengths);
+  }
+
+  /** Build postings from texts, one per row. */
+  static ofTexts(texts: readonly string[]): Postings {
+    const found = new Map<string, [row: number, count: number][]>();
+    const lengths = new Float64Array(texts.length);
+    for (const [row, text] of texts.entries()) {
+      for (const [term, times] of countTerms(text)) {
+        const entry: [number, number] = [row, Math.min(times, MAX_COUNT)];
+        lengths[row]! += entry[1];
+        const entries = found.get(term);
+        if (entries) entries.push(entry);
+        else found.set(term, [entry]);
+      }
+    }
+    const ordinals = new Map([...found.keys()].map((term, ordinal) => [term, ordinal]));
+    const starts = new Uint32Array(found.size + 1);
+    for (const [ordinal, entries] of [...found.values()].entries()) {
+      starts[ordinal + 1] = starts[ordinal]! + entries.length;
+    }
+    const flat = [...found.values()].flat();
+    const rows = Uint32Array.from(flat, ([row]) => row);
+    const counts = Uint16Array.from(flat, ([, count]) => count);
+    return new Postings(ordinals, starts, rows, counts, lengths);
+  }
+
+  /** The rows that contain a term and their counts of it. */
+  find(term: string): { rows: Uint32Array; counts: Uint16Array } {
+    const ordinal = this.ordinals.get(term);
+    const [begin, end] = ordinal === undefined ? [0, 0] : [this.starts[ordinal], this.starts[ordinal + 1]];
+    return { rows: this.rows.subarray(begin, end), counts: this.counts.subarray(begin, end) };
+  }
+}
+
+function countTerms(text: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const term of tokenize(text)) counts.set(term, (counts.get(term) ?? 0) + 1);
+  return counts;
+}
+
+/**
+ * The BM25 score of each row of all parts, in order of the parts. Only these rows count in the statistics, so documents
+ * outside the scope of a search do not influence its order.
+ */
+export function bm25Scores(parts: readonly Postings[], queryTerms: readonly string[]): Float64Array {
+  const rows = sum(parts.map((part) => part.lengths.length));
+  const average = sum(parts.map((part) => part.total)) / rows || 1;
+  const scores = new Float64Array(rows);
+  for (const term of queryTerms) {
+    const matches = parts.map((part) => part.find(term));
+    const frequency = sum(matches.map((match) => match.rows.length));
+    const idf = Math.log1p((rows - frequency + 0.5) / (frequency + 0.5));
+    let begin = 0;
+    for (const [number, match] of matches.entries()) {
+      const { lengths } = parts[number]!;
+      for (let at = 0; at < match.rows.length; at++) {
+        const row = match.rows[at]!;
+        const count = match.counts[at]!;
+        const damping = K1 * (1 - B + (B * lengths[row]!) / average);
+        scores[begin + row]! += (idf * count * (K1 + 1)) / (count + damping);
+      }
+      begin += lengths.length;
+    }
+  }
+  return scores;
+}
+
+function sum(numbers: Iterable<number>): number {
+  let total = 0;
+  for (const number of numbers) total += number;
+  return total;
+}
+
+/** Round a score for comparison as NumPy does: halves to the even neighbor. */
+export function roundScore(score: number): number {
+  const scaled = score * 10 ** SCORE_DIGITS;
+  const nearest = Math.round(scaled);
+  const isOddHalf = nearest - scaled === 0.5 && nearest % 2 !== 0;
+  return (isOddHalf ? nearest - 1 : nearest) / 10 ** SCORE_DIGITS;
+}
+
+/** The positions of the k highest scores above the floor, and of all that tie with the last of them. Unsorted. */
+export function topKWithTies(scores: Float64Array, k: number, floor = -Infinity): number[] {
+  const above: number[] = [];
+  for (let at = 0; at < scores.length; at++) if (scores[at]! > floor) above.push(at);
+  if (above.length <= k) return above;
+  if (k < 1) return [];
+  const rounded = Float64Array.from(above, (at) => roundScore(scores[at]!));
+  const threshold = rounded.slice().sort()[above.length - k]!;
+  return above.filter((_, at) => rounded[at]! >= threshold);
+}

@@ -1,0 +1,80 @@
+/**
+ * Combine ranked lists. The twin of server/vademecum/model/text/fusion.py, which has the reasons; shared cases:
+ * tests/conformance/ranking.json.
+ */
+
+/** How many hits of each list are fused. */
+export const FUSION_DEPTH = 100;
+/** The share of the best score at which a hit counts as near the best. */
+const NEAR_BEST = 0.6;
+/** What a row receives from the scores of the rows one and two positions away. */
+const NEIGHBOR_SHARES = [0.5, 0.25];
+
+type ScoredKey = readonly [key: string, score: number];
+
+/** Add to each row's score a share of its neighbors' scores. Rows are in order; neighbors are in the same group. */
+export function boostNeighbors(scores: readonly number[], groups: readonly (string | number)[]): number[] {
+  const boosted = [...scores];
+  const lent = scores.map((score) => (Number.isFinite(score) ? score : 0));
+  for (const [index, share] of NEIGHBOR_SHARES.entries()) {
+    for (let later = index + 1; later < scores.length; later++) {
+      const earlier = later - index - 1;
+      if (groups[later] !== groups[earlier]) continue;
+      boosted[later]! += share * lent[earlier]!;
+      boosted[earlier]! += share * lent[later]!;
+    }
+  }
+  return boosted;
+}
+
+/** Whether the score of `key` is at least `NEAR_BEST` of the best. */
+export function isNearBest(key: string, hits: readonly ScoredKey[]): boolean {
+  const best = hits.reduce((most, [, score]) => Math.max(most, score), 0);
+  return (new Map(hits).get(key) ?? 0) >= NEAR_BEST * best;
+}
+
+/** The keys of both lists alternately, without duplicates, starting with `first`. */
+export function interleave(first: readonly string[], second: readonly string[]): string[] {
+  const longest = Math.max(first.length, second.length);
+  const pairs = Array.from({ length: longest }, (_, at) => [first[at], second[at]]);
+  return [...new Set(pairs.flat().filter((key) => key !== undefined))];
+}
+
+/** Rescale scores so that the best is 1 and `zero`, by default the lowest score, is 0. */
+export function rescale(hits: readonly ScoredKey[], zero?: number): [key: string, score: number][] {
+  const scores = hits.map(([, score]) => score);
+  const lowest = zero ?? Math.min(...scores);
+  const span = Math.max(...scores) - lowest;
+  return hits.map(([key, score]) => [key, span > 0 ? (score - lowest) / span : 1]);
+}
+
+/**
+ * The k keys with the highest weighted mean score, counting 0 where a list lacks a key. Equal scores keep the order in
+ * which the keys first occur, list by list.
+ */
+export function fuse(
+  lists: readonly (readonly ScoredKey[])[],
+  weights: readonly number[],
+  k: number,
+): [key: string, score: number][] {
+  if (lists.length !== weights.length) throw new RangeError("Each list needs a weight.");
+  const total = weights.reduce((sum, weight) => sum + weight, 0) || 1;
+  const scores = new Map<string, number>();
+  for (const [number, hits] of lists.entries()) {
+    const weight = weights[number]!;
+    if (weight <= 0) continue;
+    for (const [key, score] of hits) scores.set(key, (scores.get(key) ?? 0) + (weight * score) / total);
+  }
+  const rounded = (score: number): number => Number(score.toFixed(12));
+  const ordered = [...scores].sort(([, a], [, b]) => rounded(b) - rounded(a));
+  return ordered.slice(0, Math.max(k, 0));
+}
+
+/** The k best of keyword hits (BM25) and vector hits (cosines), each best first and `FUSION_DEPTH` long. */
+export function fuseHybrid(
+  keywordHits: readonly ScoredKey[],
+  vectorHits: readonly ScoredKey[],
+  k: number,
+): [key: string, score: number][] {
+  return fuse([rescale(keywordHits, 0), rescale(vectorHits)], [1, 1], k);
+}
