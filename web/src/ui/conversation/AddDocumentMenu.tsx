@@ -1,11 +1,10 @@
-/** Documents of the pool that this conversation does not see yet, to be added with one tap. */
-
 import { Button, Menu, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
+/** A menu of the documents that are not in this chat yet. */
 export default function AddDocumentMenu({
   sessionId,
   documents,
@@ -20,7 +19,7 @@ export default function AddDocumentMenu({
   return (
     <Menu position="bottom-start" defaultOpened>
       <Menu.Target>
-        {/* It takes the place of the one that was pressed, and has the focus again when the menu is closed. */}
+        {/* It replaces the button that opened the menu and gets the focus when the menu closes. */}
         <Button size="compact-sm" variant="subtle" leftSection={<IconPlus size={14} />} autoFocus>
           {t("chat.addDocument")}
         </Button>

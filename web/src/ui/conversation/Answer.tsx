@@ -1,14 +1,13 @@
-/** What was answered, as Markdown, with a small number for every citation. */
-
 import { Typography } from "@mantine/core";
 import { memo, useEffect, useMemo, useState, type MouseEvent } from "react";
 import type { Citation } from "../../core/chat/citation.ts";
 import { sourceName } from "./sourceName.ts";
-import { Drawing } from "./drawing.ts";
+import { SlicedRenderer } from "./slicedRenderer.ts";
 import { safeHtmlOf, toSafeHtml } from "./markdown.ts";
 import style from "./Answer.module.css";
 
-const LONG = 5_000; // characters: to draw it takes more than a frame
+/** Texts of more characters are rendered in slices, because they take longer than a frame. */
+const LONG = 5_000;
 
 interface Props {
   text: string;
@@ -17,6 +16,7 @@ interface Props {
   onCitation(citation: Citation): void;
 }
 
+/** An answer as Markdown. The citations of a quotation answer are buttons. */
 export function Answer({ text, citations, isQuotes = false, onCitation }: Props) {
   const pieces = usePieces(text, citations, isQuotes);
 
@@ -28,8 +28,8 @@ export function Answer({ text, citations, isQuotes = false, onCitation }: Props)
 
   return (
     <Typography className={style["answer"]} onClick={onClick} dir="auto">
-      {pieces.map((html, at) => (
-        <Piece key={at} html={html} />
+      {pieces.map((html, index) => (
+        <Piece key={index} html={html} />
       ))}
     </Typography>
   );
@@ -39,7 +39,7 @@ const Piece = memo(function Piece({ html }: { html: string }) {
   return <div className={style["piece"]} dangerouslySetInnerHTML={{ __html: html }} />;
 });
 
-/** Return the safe HTML of a text, in pieces that come one after the other if it is long. */
+/** Return the safe HTML of a text. That of a long text arrives piece by piece. */
 function usePieces(text: string, citations: readonly Citation[], isQuotes: boolean): readonly string[] {
   const sources = useMemo(() => citations.map(sourceName), [citations]);
   const isLong = text.length > LONG;
@@ -47,22 +47,22 @@ function usePieces(text: string, citations: readonly Citation[], isQuotes: boole
     () => (isLong ? undefined : toSafeHtml(text, sources, isQuotes)),
     [isLong, text, sources, isQuotes],
   );
-  const [drawn, setDrawn] = useState<readonly string[]>([]);
-  const [drawing] = useState(
+  const [rendered, setRendered] = useState<readonly string[]>([]);
+  const [renderer] = useState(
     () =>
-      new Drawing((pieces, isAll) =>
-        setDrawn((before) => (isAll ? pieces : [...pieces, ...before.slice(pieces.length)])),
+      new SlicedRenderer((pieces, isComplete) =>
+        setRendered((before) => (isComplete ? pieces : [...pieces, ...before.slice(pieces.length)])),
       ),
   );
-  if (short && short !== drawn) setDrawn(short); // until more of a text that grows is drawn
+  if (short && short !== rendered) setRendered(short); // shown while a growing text becomes long
   useEffect(() => {
     const fail = (error: unknown) =>
-      setDrawn(() => {
-        throw error;
+      setRendered(() => {
+        throw error; // in the render phase, where the error boundary catches it
       });
-    if (isLong) drawing.draw(safeHtmlOf(text, sources, isQuotes)).catch(fail);
-    else drawing.stop();
-  }, [drawing, isLong, text, sources, isQuotes]);
-  useEffect(() => () => drawing.stop(), [drawing]);
-  return short ?? drawn;
+    if (isLong) renderer.render(safeHtmlOf(text, sources, isQuotes)).catch(fail);
+    else renderer.stop();
+  }, [renderer, isLong, text, sources, isQuotes]);
+  useEffect(() => () => renderer.stop(), [renderer]);
+  return short ?? rendered;
 }

@@ -1,5 +1,3 @@
-/** What can be done with an answer, where the hand already is. */
-
 import { ActionIcon, CopyButton, Group } from "@mantine/core";
 import { IconAdjustments, IconCheck, IconCopy, IconPencil, IconRefresh } from "@tabler/icons-react";
 import type { ReactNode } from "react";
@@ -16,14 +14,15 @@ interface Props {
   onPrompt(): void;
 }
 
+/** The buttons below an answer. */
 export function AnswerActions({ turn, isLast, onEdit, onPrompt }: Props) {
   const { api } = useAccountApi();
   return (
     <Group gap={2} role="group" aria-label={t("chat.answerActions")}>
       <CopyButton value={inWords(turn)}>
-        {({ copied: done, copy: take }) => (
-          <Action label={t(done ? "common.copied" : "common.copy")} onClick={take}>
-            {done ? <IconCheck size={16} /> : <IconCopy size={16} />}
+        {({ copied, copy }) => (
+          <Action label={t(copied ? "common.copied" : "common.copy")} onClick={copy}>
+            {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
           </Action>
         )}
       </CopyButton>

@@ -1,5 +1,3 @@
-/** What is to be said of an answer: who gave it, why it ended, what comes later. */
-
 import { Alert, Button, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
@@ -11,8 +9,8 @@ import { noAssistantReason } from "./noAssistantReason.ts";
 import { t } from "../../locale/t.ts";
 import { rejectionMessage } from "../rejectionMessage.ts";
 
-/** After so long without a word, nobody is writing an answer any more. */
-const SILENT_MS = 60_000;
+/** An unfinished answer that has not changed for this long has been abandoned. */
+const STALE_MS = 60_000;
 
 interface Props {
   turn: EpisodeDoc;
@@ -22,22 +20,23 @@ interface Props {
   isLast: boolean;
 }
 
+/** The line below an answer: why it ended, why no assistant gave it, and whether one will. */
 export function AnswerStatus({ turn, writing, assistant, kind, isLast }: Props) {
   if (writing) return null;
   if (turn.syncError) return <Alert color="orange">{rejectionMessage(turn.syncError)}</Alert>;
-  const kept = assistant?.keptAnswers[turn.id];
-  if (kept !== undefined) return <Said text={`${t("chat.kept")} ${kept}`} />;
+  const retryError = assistant?.keptAnswers[turn.id];
+  if (retryError !== undefined) return <Note text={`${t("chat.kept")} ${retryError}`} />;
   if (turn.status === "failed")
     return <Alert color="red">{t(turn.aiResponse.trim() ? "chat.cutOff" : "chat.noAnswer")}</Alert>;
   if (turn.status === "stopped")
-    return <Said text={t(turn.aiResponse.trim() ? "chat.stoppedPartial" : "chat.stopped")} />;
+    return <Note text={t(turn.aiResponse.trim() ? "chat.stoppedPartial" : "chat.stopped")} />;
   if (turn.status === "streaming" || (turn.status === "queued" && !turn.model))
     return <Unfinished turn={turn} />;
   if (turn.model !== QUOTES) return null;
   return <Quoted turn={turn} assistant={assistant} kind={kind} isLast={isLast} />;
 }
 
-function Said({ text }: { text: string }) {
+function Note({ text }: { text: string }) {
   return (
     <Text size="sm" c="dimmed" mt="xs">
       {text}
@@ -46,35 +45,35 @@ function Said({ text }: { text: string }) {
 }
 
 function Unfinished({ turn }: { turn: EpisodeDoc }) {
-  const [silent, setSilent] = useState(false);
+  const [isStale, setStale] = useState(false);
   useEffect(() => {
-    const left = Date.parse(turn.updatedAt) + SILENT_MS - Date.now();
-    const timer = setTimeout(() => setSilent(true), Math.max(left, 0));
+    const remainingMs = Date.parse(turn.updatedAt) + STALE_MS - Date.now();
+    const timer = setTimeout(() => setStale(true), Math.max(remainingMs, 0));
     return () => clearTimeout(timer);
   }, [turn.updatedAt]);
-  if (!silent) return <Said text={t("chat.elsewhere")} />;
+  if (!isStale) return <Note text={t("chat.elsewhere")} />;
   return <Alert color="orange">{t(turn.aiResponse ? "chat.interrupted" : "chat.unanswered")}</Alert>;
 }
 
-/** The latest quotations say whether an assistant can be asked now; all offer to ask it later. */
+/** The status of a quotation answer. The last one says why no assistant answered; each offers to wait for an answer. */
 function Quoted({ turn, assistant, kind, isLast }: Omit<Props, "writing">) {
   const { api } = useAccountApi();
-  const waits = assistant?.deferred.includes(turn.id) ?? false;
+  const isDeferred = assistant?.deferred.includes(turn.id) ?? false;
   const available = assistant?.assistant?.available;
   const reason = isLast ? noAssistantReason(available, kind) : "";
-  const said =
+  const text =
     `${t(turn.citations.length > 0 ? "chat.notAnsweredQuoted" : "chat.notAnswered")} ${reason}`.trim();
-  if (!available) return <Said text={said} />;
+  if (!available) return <Note text={text} />;
   return (
     <>
-      <Said text={waits ? t("chat.askLaterOn") : said} />
+      <Note text={isDeferred ? t("chat.askLaterOn") : text} />
       <Button
         size="compact-sm"
         variant="subtle"
         px={0}
-        onClick={() => void api.deferQuestion(turn.id, !waits)}
+        onClick={() => void api.deferQuestion(turn.id, !isDeferred)}
       >
-        {waits ? t("chat.askLaterOff") : t("chat.askLater")}
+        {isDeferred ? t("chat.askLaterOff") : t("chat.askLater")}
       </Button>
     </>
   );

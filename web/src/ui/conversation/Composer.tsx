@@ -1,23 +1,22 @@
-/** Where one writes. Enter sends, Shift Enter breaks the line, Esc stops; what is not sent yet outlives the page. */
-
 import { ActionIcon, Box, FileButton, Group, Textarea } from "@mantine/core";
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
 import { useRef, type KeyboardEvent } from "react";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useDraft } from "../drafts.ts";
-import { stored } from "../notify.ts";
+import { afterSaving } from "../notify.ts";
 import style from "./Conversation.module.css";
 import { t } from "../../locale/t.ts";
 
 interface Props {
   sessionId: string;
-  /** The turn that is being answered. */
+  /** The id of the turn that is being answered. */
   answering: string | undefined;
   last: EpisodeDoc | undefined;
   onAsk(message: string): Promise<void>;
 }
 
+/** The text box. Enter sends, Shift Enter adds a line, Esc stops the answer. Unsent text is kept as a draft. */
 export function Composer({ sessionId, answering, last, onAsk }: Props) {
   const { api } = useAccountApi();
   const [text, setText] = useDraft(sessionId);
@@ -29,8 +28,8 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
     const message = text.trim();
     if (!message || answering || sending.current) return;
     sending.current = true;
-    // What was typed meanwhile stays.
-    await stored(onAsk(message), () => (box.current?.value ?? text) === text && setText(""));
+    // Keep the text if the user has typed in the meantime.
+    await afterSaving(onAsk(message), () => (box.current?.value ?? text) === text && setText(""));
     sending.current = false;
   }
 
@@ -78,7 +77,7 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
             size={44}
             aria-label={t("chat.send")}
             onClick={() => void send()}
-            // "Stop" becomes it, and has the focus: what is disabled would lose it.
+            // "Stop" turns into this button and has the focus, which `disabled` would remove.
             data-disabled={!text.trim()}
             aria-disabled={!text.trim()}
           >

@@ -1,5 +1,3 @@
-/** One conversation: what was said, and the place to say more. */
-
 import { Button, Stack } from "@mantine/core";
 import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
@@ -20,20 +18,20 @@ import { MemoryLimitNotice } from "./MemoryLimitNotice.tsx";
 import { IncludeOffer } from "./IncludeOffer.tsx";
 import { Turn } from "./Turn.tsx";
 import style from "./Conversation.module.css";
-import { part } from "../lazyComponent.ts";
+import { lazyComponent } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
 
-const CitationPanel = part(() => import("../documents/CitationPanel.tsx"));
-const PromptPanel = part(() => import("./PromptPanel.tsx"));
+const CitationPanel = lazyComponent(() => import("../documents/CitationPanel.tsx"));
+const PromptPanel = lazyComponent(() => import("./PromptPanel.tsx"));
 
-/** So many turns are drawn at first, and as many more at each asking: a page that drew hundreds would be slow and large. */
-const DRAWN = 50;
+/** Turns that are shown at first, and more for each click: hundreds would make the page slow. */
+const PAGE = 50;
 
-/** What is open beside the conversation. */
-type Beside = { kind: "passage"; citation: Citation } | { kind: "prompt"; episodeId: string } | null;
+/** What the side panel shows. */
+type Panel = { kind: "passage"; citation: Citation } | { kind: "prompt"; episodeId: string } | null;
 
-/** Another place opens anew, so that the focus goes there and comes back to its citation. */
-const placeOf = ({ documentId, block, chunkIndex }: Citation) => [documentId, block, chunkIndex].join();
+/** The React key of a passage: another passage mounts a new panel, which takes the focus and returns it to its citation. */
+const passageKey = ({ documentId, block, chunkIndex }: Citation) => [documentId, block, chunkIndex].join();
 
 export function Conversation({ sessionId }: { sessionId: string }) {
   const { api } = useAccountApi();
@@ -41,38 +39,38 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const isDeleted = useDeleted(sessionId);
   const writing = useAnswerDrafts() ?? {};
   const assistant = useAssistant();
-  const kind = useSync()?.kind; // once for all turns: each that is watched takes memory
-  const [beside, setBeside] = useState<Beside>(null);
-  const [offered, setOffered] = useState<string | null>(null);
-  const [drawn, setDrawn] = useState(DRAWN);
-  const asked = new URLSearchParams(useSearch());
-  const [project, looked] = [asked.get("project"), asked.get("turn")];
+  const kind = useSync()?.kind; // once for all turns, because each subscription takes memory
+  const [panel, setPanel] = useState<Panel>(null);
+  const [sentMessage, setSentMessage] = useState<string | null>(null);
+  const [shown, setShown] = useState(PAGE);
+  const params = new URLSearchParams(useSearch());
+  const [project, linkedTurn] = [params.get("project"), params.get("turn")];
   useEffect(() => void api.prepareSearch(sessionId, project), [api, sessionId, project]);
   const log = useRef<HTMLDivElement>(null);
-  const earlier = notDrawn(turns ?? [], drawn, looked);
-  // A question stands at the top, and its answer grows below it: nobody is scrolled away from where they read.
+  const earlier = hiddenTurns(turns ?? [], shown, linkedTurn);
+  // Scroll a new question to the top. Its answer grows below it, without moving what the user reads.
   useEffect(() => {
-    const [turn] = looked ? [document.getElementById(looked)] : [];
+    const turn = linkedTurn ? document.getElementById(linkedTurn) : null;
     (turn ?? log.current?.querySelector("article:last-of-type"))?.scrollIntoView({ block: "start" });
-  }, [turns?.length, looked]);
+  }, [turns?.length, linkedTurn]);
 
-  const onCitation = useCallback((citation: Citation) => setBeside({ kind: "passage", citation }), []);
-  const onPrompt = useCallback((episodeId: string) => setBeside({ kind: "prompt", episodeId }), []);
-  const close = useCallback(() => setBeside(null), []);
+  const onCitation = useCallback((citation: Citation) => setPanel({ kind: "passage", citation }), []);
+  const onPrompt = useCallback((episodeId: string) => setPanel({ kind: "prompt", episodeId }), []);
+  const closePanel = useCallback(() => setPanel(null), []);
   const answering = turns?.find(({ id }) => writing[id]);
 
-  /** What is read stays where it is. */
-  function drawEarlier() {
+  /** Show more turns, keeping the scroll position of the visible ones. */
+  function showEarlier() {
     const box = log.current!;
     const below = box.scrollHeight - box.scrollTop;
-    flushSync(() => setDrawn(turns!.length - earlier + DRAWN));
+    flushSync(() => setShown(turns!.length - earlier + PAGE));
     box.scrollTop = box.scrollHeight - below;
     box.focus({ preventScroll: true });
   }
 
   async function ask(message: string) {
     await api.ask(sessionId, message);
-    setOffered(message);
+    setSentMessage(message);
   }
 
   return (
@@ -83,25 +81,25 @@ export function Conversation({ sessionId }: { sessionId: string }) {
           ref={log}
           role="log"
           tabIndex={-1}
-          onKeyDown={({ key }) => key === "Escape" && close()}
+          onKeyDown={({ key }) => key === "Escape" && closePanel()}
           className={style["log"]}
         >
           <Stack maw="var(--reading-width)" mx="auto" gap="xl" pb="md">
             {isDeleted && <DeletedConversation sessionId={sessionId} />}
             {!isDeleted && turns?.length === 0 && <EmptyConversation sessionId={sessionId} />}
             {earlier > 0 && (
-              <Button variant="subtle" onClick={drawEarlier}>
+              <Button variant="subtle" onClick={showEarlier}>
                 {t("chat.showEarlier", { n: earlier })}
               </Button>
             )}
-            {turns?.slice(earlier).map((turn, at, some) => (
+            {turns?.slice(earlier).map((turn, index, visible) => (
               <Turn
                 key={turn.id}
                 turn={turn}
                 writing={writing[turn.id]}
                 assistant={assistant}
                 kind={kind}
-                isLast={at === some.length - 1}
+                isLast={index === visible.length - 1}
                 onCitation={onCitation}
                 onPrompt={onPrompt}
               />
@@ -110,13 +108,13 @@ export function Conversation({ sessionId }: { sessionId: string }) {
           </Stack>
         </div>
         {!isDeleted && (
-          <div className={style["foot"]}>
-            {offered && (
+          <div className={style["footer"]}>
+            {sentMessage && (
               <IncludeOffer
-                message={offered}
+                message={sentMessage}
                 sessionId={sessionId}
                 episodeId={turns?.at(-1)?.id}
-                onDone={() => setOffered(null)}
+                onDone={() => setSentMessage(null)}
               />
             )}
             <Composer sessionId={sessionId} answering={answering?.id} last={turns?.at(-1)} onAsk={ask} />
@@ -124,18 +122,18 @@ export function Conversation({ sessionId }: { sessionId: string }) {
         )}
       </Stack>
       <Suspense>
-        {beside?.kind === "passage" && (
-          <CitationPanel key={placeOf(beside.citation)} citation={beside.citation} onClose={close} />
+        {panel?.kind === "passage" && (
+          <CitationPanel key={passageKey(panel.citation)} citation={panel.citation} onClose={closePanel} />
         )}
-        {beside?.kind === "prompt" && <PromptPanel episodeId={beside.episodeId} onClose={close} />}
+        {panel?.kind === "prompt" && <PromptPanel episodeId={panel.episodeId} onClose={closePanel} />}
       </Suspense>
     </div>
   );
 }
 
-/** How many of the first turns are not drawn; one that is looked for is. */
-function notDrawn(turns: readonly { id: string }[], drawn: number, looked: string | null): number {
-  const at = looked ? turns.findIndex(({ id }) => id === looked) : -1;
-  const hidden = Math.max(0, turns.length - drawn);
-  return at < 0 ? hidden : Math.min(hidden, at);
+/** Return how many of the first turns are hidden. The linked turn is always shown. */
+function hiddenTurns(turns: readonly { id: string }[], shown: number, linkedTurn: string | null): number {
+  const linkedIndex = turns.findIndex(({ id }) => id === linkedTurn);
+  const hidden = Math.max(0, turns.length - shown);
+  return linkedIndex < 0 ? hidden : Math.min(hidden, linkedIndex);
 }

@@ -1,27 +1,26 @@
-/** Above the conversation: its title, how it answers, and the documents it has borrowed. */
-
 import { Box, Button, CloseButton, Group, Pill, Text, Title } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { Suspense, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
-import { part } from "../lazyComponent.ts";
+import { lazyComponent } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
 
-const ProjectLink = part(() => import("../projects/ProjectLink.tsx"));
-const ModeControl = part(() => import("./ModeControl.tsx"));
-const AddDocumentMenu = part(() => import("./AddDocumentMenu.tsx"));
+const ProjectLink = lazyComponent(() => import("../projects/ProjectLink.tsx"));
+const ModeControl = lazyComponent(() => import("./ModeControl.tsx"));
+const AddDocumentMenu = lazyComponent(() => import("./AddDocumentMenu.tsx"));
 
-/** So many documents are named on a wide screen; on a narrow one, one. */
-const NAMED = 8;
+/** More documents are collapsed, on a narrow screen more than one. */
+const SHOWN = 8;
 
 interface Props {
   sessionId: string;
-  /** Where it is to be once it is a row. */
+  /** The id of the project for a new chat, which is stored with its first message. */
   project: string | null;
   isDeleted: boolean;
 }
 
+/** The title, project and mode of a chat, and its documents. */
 export function ConversationHeader({ sessionId, project, isDeleted }: Props) {
   const session = useRows("sessions", { selector: { id: sessionId } })?.[0];
   const projectId = session ? session.projectId : project;
@@ -46,8 +45,8 @@ function Documents({ sessionId }: { sessionId: string }) {
   const documents = useRows("documents") ?? [];
   const borrowed = documents.filter(({ activeSessions }) => activeSessions.includes(sessionId));
   const [open, setOpen] = useState(false);
-  const areMany = borrowed.length > NAMED;
-  const folds = borrowed.length > 1 && !open;
+  const isLong = borrowed.length > SHOWN;
+  const isCollapsed = borrowed.length > 1 && !open;
   return (
     <Group
       gap="xs"
@@ -61,19 +60,19 @@ function Documents({ sessionId }: { sessionId: string }) {
         <Button
           size="compact-sm"
           variant="subtle"
-          {...(areMany ? {} : { hiddenFrom: "sm" })}
+          {...(isLong ? {} : { hiddenFrom: "sm" })}
           aria-expanded={open}
           onClick={() => setOpen(!open)}
         >
           {t("chat.documentCount", { n: borrowed.length })}
         </Button>
       )}
-      {(folds && areMany ? [] : borrowed).map(({ id, filename }) => (
+      {(isCollapsed && isLong ? [] : borrowed).map(({ id, filename }) => (
         <Pill
           key={id}
           size="lg"
           maw="min(16rem, 100%)"
-          {...(folds ? { visibleFrom: "sm" } : {})}
+          {...(isCollapsed ? { visibleFrom: "sm" } : {})}
           styles={{ label: { display: "flex", alignItems: "center" } }}
         >
           <Text size="sm" truncate title={filename} dir="auto">
@@ -86,7 +85,7 @@ function Documents({ sessionId }: { sessionId: string }) {
           />
         </Pill>
       ))}
-      {documents.length > 0 && <Add sessionId={sessionId} documents={documents} />}
+      {documents.length > 0 && <AddDocument sessionId={sessionId} documents={documents} />}
       {borrowed.length > 0 && !account.limits.searchesDocuments && (
         <Text size="sm" c="dimmed">
           {t("chat.freeTier")}
@@ -96,20 +95,20 @@ function Documents({ sessionId }: { sessionId: string }) {
   );
 }
 
-/** The list comes when it is first wanted. */
-function Add({ sessionId, documents }: { sessionId: string; documents: readonly DocumentDoc[] }) {
-  const [wanted, setWanted] = useState(false);
+/** A button that loads and opens the menu. */
+function AddDocument({ sessionId, documents }: { sessionId: string; documents: readonly DocumentDoc[] }) {
+  const [opened, setOpened] = useState(false);
   const button = (
     <Button
       size="compact-sm"
       variant="subtle"
       leftSection={<IconPlus size={14} />}
-      onClick={() => setWanted(true)}
+      onClick={() => setOpened(true)}
     >
       {t("chat.addDocument")}
     </Button>
   );
-  if (!wanted) return button;
+  if (!opened) return button;
   return (
     <Suspense fallback={button}>
       <AddDocumentMenu sessionId={sessionId} documents={documents} />

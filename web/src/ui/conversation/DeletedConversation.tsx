@@ -1,5 +1,3 @@
-/** A conversation that is deleted while it is open, here or elsewhere: what was said in it now would make it anew. */
-
 import { Anchor, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -7,22 +5,22 @@ import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { hasDraft } from "../drafts.ts";
 import { t } from "../../locale/t.ts";
 
-/** It was there since it was opened, and is not now. */
+/** Return whether a chat was deleted while it was open. A message sent in it would create it again. */
 export function useDeleted(sessionId: string): boolean {
-  const found = useRows("sessions", { selector: { id: sessionId } });
-  const [wasThere, setWasThere] = useState(false);
-  const isThere = found?.length === 1;
-  if (isThere && !wasThere) setWasThere(true);
-  return wasThere && found?.length === 0;
+  const rows = useRows("sessions", { selector: { id: sessionId } });
+  const [existed, setExisted] = useState(false);
+  if (rows?.length === 1 && !existed) setExisted(true);
+  return existed && rows?.length === 0;
 }
 
+/** Shown instead of a chat that was deleted while it was open. */
 export function DeletedConversation({ sessionId }: { sessionId: string }) {
   const { account } = useAccountApi();
-  const [isKept] = useState(() => hasDraft(account.userId, sessionId));
+  const [hadDraft] = useState(() => hasDraft(account.userId, sessionId));
   return (
     <Stack pt="20dvh" gap="xs" role="status">
       <Text>{t("chat.deleted")}</Text>
-      {isKept && <Text>{t("chat.draftKept")}</Text>}
+      {hadDraft && <Text>{t("chat.draftKept")}</Text>}
       <Anchor component={Link} href="/">
         {t("sidebar.newChat")}
       </Anchor>

@@ -1,18 +1,18 @@
-/** The last question, to be asked in other words. Enter asks and Shift Enter breaks the line, as where one writes. */
-
 import { Button, Group, Stack, Textarea } from "@mantine/core";
 import { useState, type KeyboardEvent } from "react";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
-import { stored } from "../notify.ts";
+import { afterSaving } from "../notify.ts";
 import { t } from "../../locale/t.ts";
 
+/** A form that edits and resends the last question. Its keys are those of the composer. */
 export function EditQuestion({ turn, onDone }: { turn: EpisodeDoc; onDone(): void }) {
   const { api } = useAccountApi();
   const [text, setText] = useState(turn.userMessage);
 
   function send() {
-    if (text.trim()) void stored(api.regenerateAnswer(turn.id, text.trim()), onDone);
+    const question = text.trim();
+    if (question) void afterSaving(api.regenerateAnswer(turn.id, question), onDone);
     else onDone();
   }
 

@@ -1,5 +1,3 @@
-/** "Found 'lease.pdf' among your documents. Include it?": only a yes borrows it. */
-
 import { Alert, Box, Button, Group } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
@@ -11,18 +9,19 @@ import { t } from "../../locale/t.ts";
 interface Props {
   message: string;
   sessionId: string;
-  /** The turn that named them, to be answered again with them. */
+  /** The turn of the message. It is answered again with the documents. */
   episodeId: string | undefined;
   onDone(): void;
 }
 
+/** Offer to add the documents that a message mentions to the chat: "Found 'lease.pdf'. Include it?" */
 export function IncludeOffer({ message, sessionId, episodeId, onDone }: Props) {
   const { api } = useAccountApi();
   const [found, setFound] = useState<DocumentDoc[]>([]);
   useEffect(() => {
-    let gone = false;
-    void api.mentionedDocuments(message, sessionId).then((documents) => gone || setFound(documents));
-    return () => void (gone = true);
+    let isStale = false;
+    void api.mentionedDocuments(message, sessionId).then((documents) => isStale || setFound(documents));
+    return () => void (isStale = true);
   }, [api, message, sessionId]);
   if (found.length === 0) return null;
 
@@ -33,7 +32,7 @@ export function IncludeOffer({ message, sessionId, episodeId, onDone }: Props) {
   }
 
   return (
-    // Where one writes, and not at the end of what was said, which is out of sight below the room that an answer has.
+    // Above the composer: the end of the conversation may be below the space for the answer, out of sight.
     <Box className={style["offer"]} px="md" pb="xs">
       <Alert
         role="status"

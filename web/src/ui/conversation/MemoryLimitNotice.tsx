@@ -1,14 +1,13 @@
-/** Says that no more statements are extracted from this chat. */
-
 import { Text } from "@mantine/core";
 import { SESSION_MEMORIES_MAX } from "../../core/memory/extraction.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
+/** Shown when the chat has as many extracted memories as are allowed. */
 export function MemoryLimitNotice({ sessionId }: { sessionId: string }) {
   const selector = { source: "extracted", sessionIds: sessionId, supersededBy: { $exists: false } };
-  const found = useRows("memories", { selector, limit: SESSION_MEMORIES_MAX })?.length ?? 0;
-  if (found < SESSION_MEMORIES_MAX) return null;
+  const count = useRows("memories", { selector, limit: SESSION_MEMORIES_MAX })?.length ?? 0;
+  if (count < SESSION_MEMORIES_MAX) return null;
   return (
     <Text size="sm" c="dimmed">
       {t("chat.memoryFull", { n: SESSION_MEMORIES_MAX })}

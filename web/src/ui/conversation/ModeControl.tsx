@@ -1,10 +1,9 @@
-/** How the conversation answers: freely, or from its documents alone. */
-
 import { SegmentedControl } from "@mantine/core";
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
+/** Choose whether a chat is answered from all knowledge or from documents only. */
 export default function ModeControl({ sessionId, mode }: { sessionId: string; mode: SessionDoc["mode"] }) {
   const { api, account } = useAccountApi();
   const allowed = account.limits.authoritative;

@@ -1,5 +1,3 @@
-/** For the curious: what went into the prompt of an answer, against its budgets, and what was left out. */
-
 import { Blockquote, Button, Code, CopyButton, Progress, Skeleton, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
@@ -9,48 +7,49 @@ import type { PromptSummary } from "../../backend/chat/assistantClient.ts";
 import { SidePanel } from "../components/SidePanel.tsx";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { sourceName } from "./sourceName.ts";
-import { said } from "../errorMessage.ts";
+import { errorMessage } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
 import { percent } from "../../locale/format.ts";
 import { leftOutText } from "./leftOutText.ts";
 
 const PARTS = ["system", "state", "volatile", "rag"] as const;
 
+/** Show what the prompt of an answer contained, how much of each budget it used, and what was left out. */
 export default function PromptPanel({ episodeId, onClose }: { episodeId: string; onClose(): void }) {
   const { api } = useAccountApi();
-  const [told, setTold] = useState<PromptSummary | null>();
-  useEffect(() => void api.promptSummary(episodeId).then(setTold), [api, episodeId]);
+  const [summary, setSummary] = useState<PromptSummary | null>();
+  useEffect(() => void api.promptSummary(episodeId).then(setSummary), [api, episodeId]);
   const turn = useRows("episodes", { selector: { id: episodeId } })?.[0];
   const isQuotes = turn?.model === QUOTES;
   return (
     <SidePanel
       title={isQuotes ? t("chat.promptPreviewTitle") : t("chat.promptTitle")}
-      close={t("common.close")}
+      closeLabel={t("common.close")}
       onClose={onClose}
     >
-      {isQuotes && <Would episodeId={episodeId} />}
-      {turn && !isQuotes && told === null && <Text>{t("prompt.gone")}</Text>}
-      {told && !isQuotes && <Bars told={told} given={told.citations} />}
+      {isQuotes && <Preview episodeId={episodeId} />}
+      {turn && !isQuotes && summary === null && <Text>{t("prompt.gone")}</Text>}
+      {summary && !isQuotes && <Summary summary={summary} passages={summary.citations} />}
     </SidePanel>
   );
 }
 
-/** No assistant was asked: what one would be told, to be read, or taken to another. */
-function Would({ episodeId }: { episodeId: string }) {
+/** The prompt that an assistant would get for a quotation answer. The user can copy it to another assistant. */
+function Preview({ episodeId }: { episodeId: string }) {
   const { api } = useAccountApi();
-  const [made, setMade] = useState<PromptPreview | null>();
+  const [preview, setPreview] = useState<PromptPreview | null>();
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
-    void api.previewPrompt(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
+    void api.previewPrompt(episodeId).then(setPreview, (error: unknown) => setProblem(errorMessage(error)));
   }, [api, episodeId]);
   if (problem) return <Text role="alert">{problem}</Text>;
-  if (made === undefined) return <Skeleton h={240} aria-label={t("prompt.preparing")} role="status" />;
-  if (made === null) return <Text>{t("prompt.modelMissing")}</Text>;
+  if (preview === undefined) return <Skeleton h={240} aria-label={t("prompt.preparing")} role="status" />;
+  if (preview === null) return <Text>{t("prompt.modelMissing")}</Text>;
   return (
     <Stack>
       <Text size="sm">{t("prompt.previewHint")}</Text>
-      <Bars told={made} />
-      <CopyButton value={made.prompt}>
+      <Summary summary={preview} />
+      <CopyButton value={preview.prompt}>
         {({ copied, copy }) => (
           <Button variant="light" me="auto" onClick={copy}>
             {copied ? t("common.copied") : t("prompt.copyAll")}
@@ -58,43 +57,42 @@ function Would({ episodeId }: { episodeId: string }) {
         )}
       </CopyButton>
       <Code block dir="auto" style={{ whiteSpace: "pre-wrap" }}>
-        {made.prompt}
+        {preview.prompt}
       </Code>
     </Stack>
   );
 }
 
-interface BarsProps {
-  told: Pick<PromptSummary, "tokens" | "budget" | "dropped">;
-  given?: PromptSummary["citations"];
+interface SummaryProps {
+  summary: Pick<PromptSummary, "tokens" | "budget" | "dropped">;
+  passages?: PromptSummary["citations"];
 }
 
-function Bars({ told, given: passages = [] }: BarsProps) {
+function Summary({ summary: { tokens, budget, dropped }, passages = [] }: SummaryProps) {
   return (
     <Stack>
       {PARTS.map((part) => {
-        const [used, budget] = [told.tokens[part], told.budget[part]];
-        const share = percent(budget ? used / budget : 0);
-        const label = t("prompt.used", { part: t(`prompt.part.${part}`), share });
+        const share = budget[part] ? tokens[part] / budget[part] : 0;
+        const label = t("prompt.used", { part: t(`prompt.part.${part}`), share: percent(share) });
         return (
           <div key={part}>
             <Text size="sm">{label}</Text>
-            <Progress value={budget ? (100 * used) / budget : 0} aria-label={label} />
+            <Progress value={100 * share} aria-label={label} />
           </div>
         );
       })}
       <Text size="sm" c="dimmed">
-        {leftOutText(told.dropped)} {t("prompt.hint")}
+        {leftOutText(dropped)} {t("prompt.hint")}
       </Text>
       {passages.length > 0 && <Text fw={600}>{t("prompt.passagesTitle")}</Text>}
-      {passages.map((given) => (
+      {passages.map((passage) => (
         <Blockquote
-          key={`${given.documentId}.${given.block}/${given.chunkIndex}`}
+          key={`${passage.documentId}.${passage.block}/${passage.chunkIndex}`}
           p="sm"
-          cite={sourceName(given)}
+          cite={sourceName(passage)}
           styles={{ root: { fontSize: "var(--mantine-font-size-sm)" } }}
         >
-          {readableOf(given.filename, given.text)}
+          {readableOf(passage.filename, passage.text)}
         </Blockquote>
       ))}
     </Stack>

@@ -1,5 +1,3 @@
-/** Where an answer comes from: each place once, with its best passage. */
-
 import { Button, Group, Text } from "@mantine/core";
 import type { Citation } from "../../core/chat/citation.ts";
 import { sourceName } from "./sourceName.ts";
@@ -13,19 +11,20 @@ interface Props {
   onCitation(citation: Citation): void;
 }
 
+/** The sources of an answer: each page of a document once, with its best passage. */
 export function Sources({ citations, onCitation }: Props) {
-  const places = grouped(citations, sourceName);
-  if (places.size === 0) return null;
+  const sources = grouped(citations, sourceName);
+  if (sources.size === 0) return null;
   return (
     <Group gap={4} mt="xs" role="group" aria-label={t("chat.sources")}>
-      {[...places].slice(0, SHOWN).map(([label, [best]]) => (
+      {[...sources].slice(0, SHOWN).map(([label, [best]]) => (
         <Button
           key={label}
           size="compact-xs"
           radius="xl"
           variant="light"
           maw="min(18rem, 100%)"
-          styles={{ root: { gridTemplateColumns: "minmax(0, 1fr)" } }} // a long name ends in three dots
+          styles={{ root: { gridTemplateColumns: "minmax(0, 1fr)" } }} // truncate a long name
           title={label}
           onClick={() => onCitation(best!)}
         >

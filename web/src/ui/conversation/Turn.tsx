@@ -1,5 +1,3 @@
-/** A question and its answer. */
-
 import { Box, Button, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { memo, Suspense, useState } from "react";
 import { QUOTES, type Citation } from "../../core/chat/citation.ts";
@@ -13,15 +11,15 @@ import { AnswerActions } from "./AnswerActions.tsx";
 import { EditQuestion } from "./EditQuestion.tsx";
 import { AnswerStatus } from "./AnswerStatus.tsx";
 import { Sources } from "./Sources.tsx";
-import { part } from "../lazyComponent.ts";
+import { lazyComponent } from "../lazyComponent.ts";
 import { list } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-const Answer = part(() => import("./Answer.tsx").then(({ Answer }) => ({ default: Answer })));
+const Answer = lazyComponent(() => import("./Answer.tsx").then(({ Answer }) => ({ default: Answer })));
 
 interface Props {
   turn: EpisodeDoc;
-  /** It is being answered in this tab. */
+  /** The state of the answer while it is streaming to this tab. */
   writing: AnswerDraft | undefined;
   assistant: AssistantState | undefined;
   kind: SyncKind | undefined;
@@ -30,6 +28,7 @@ interface Props {
   onPrompt(episodeId: string): void;
 }
 
+/** A question and its answer. */
 export const Turn = memo(function Turn({
   turn,
   writing,
@@ -67,8 +66,8 @@ export const Turn = memo(function Turn({
           </Text>
         )}
         {aiResponse ? (
-          <ErrorBoundary of={aiResponse} instead={<AsWritten text={aiResponse} />}>
-            <Suspense fallback={<AsWritten text={aiResponse} />}>
+          <ErrorBoundary resetKey={aiResponse} fallback={<PlainAnswer text={aiResponse} />}>
+            <Suspense fallback={<PlainAnswer text={aiResponse} />}>
               <Answer text={aiResponse} citations={citations} isQuotes={isQuotes} onCitation={onCitation} />
             </Suspense>
           </ErrorBoundary>
@@ -78,7 +77,7 @@ export const Turn = memo(function Turn({
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
         <AnswerStatus turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
         {!writing && (
-          <Group mt={4} display={editing ? "none" : "flex"} /* it gets the focus back */>
+          <Group mt={4} display={editing ? "none" : "flex"} /* hidden, because it gets the focus back */>
             <AnswerActions
               turn={turn}
               isLast={isLast}
@@ -92,8 +91,8 @@ export const Turn = memo(function Turn({
   );
 });
 
-/** An answer without its Markdown. */
-function AsWritten({ text }: { text: string }) {
+/** An answer as plain text. */
+function PlainAnswer({ text }: { text: string }) {
   return <Text style={{ whiteSpace: "pre-wrap" }}>{text}</Text>;
 }
 
@@ -103,11 +102,11 @@ function Thinking({
   retryInS,
 }: Pick<AnswerDraft, "pendingFiles" | "retryInS"> & { turn: EpisodeDoc }) {
   const { api } = useAccountApi();
-  const unhindered = retryInS > 0 ? t("chat.retryAfter", { n: retryInS }) : t("chat.thinking");
+  const progress = retryInS > 0 ? t("chat.retryAfter", { n: retryInS }) : t("chat.thinking");
   return (
     <Stack gap="xs">
       <Text size="sm" c="dimmed">
-        {pendingFiles.length > 0 ? t("chat.waitingForFiles", { names: list(pendingFiles) }) : unhindered}
+        {pendingFiles.length > 0 ? t("chat.waitingForFiles", { names: list(pendingFiles) }) : progress}
       </Text>
       {pendingFiles.length > 0 && (
         <Button variant="light" size="sm" me="auto" onClick={() => void api.answerWithoutWaiting(turn.id)}>

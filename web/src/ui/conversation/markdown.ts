@@ -1,7 +1,6 @@
 /**
- * Markdown as HTML that is safe to show, whoever wrote it: a model, a document, or somebody who hides in either. HTML
- * in the text is shown as text, pictures are only named (to fetch one would tell somebody), and what is left goes
- * through DOMPurify.
+ * Convert untrusted Markdown, of a model or a document, to safe HTML. HTML in the text is shown as text, an image is
+ * replaced by its description, because fetching it would tell its server, and the result is sanitized by DOMPurify.
  */
 
 import DOMPurify from "dompurify";
@@ -20,22 +19,26 @@ const plain = {
     },
   },
 } satisfies MarkedExtension;
-const FORMULA = /\\[([]|\$\$/u; // where one may begin
-const WITHIN = String.raw`(?:(?!\n[ \t]*\n)[^]){1,2000}?`; // between prices there may be paragraphs
-// No other one begins within, or each would be looked through up to its end. "\\[2pt]" is a line break.
-const SPACED = String.raw`(?<!\\)\\\[(?!\d+\\\])(?:(?!(?<!\\)\\\[)[^]){1,2000}?\\\]`;
-const PRICED = String.raw`(?<!\$)\$\$(?![\s$])[^\n$]{1,2000}(?<!\s)\$\$(?!\$)`; // and "$$ is cheap" is none
-const ANY_FORMULA = String.raw`(?<!\\)\\\((?:(?!(?<!\\)\\\()[^]){1,2000}?\\\)|${SPACED}|${PRICED}`;
-const FORMULAS = new RegExp(ANY_FORMULA, "gu");
-const IN_LINE = new RegExp(`^(?:${ANY_FORMULA})`, "u");
-const ON_LINES = new RegExp(`^ {0,3}(${SPACED}|\\$\\$${WITHIN}\\$\\$)[ \\t]*(?:\\n+|$)`, "u");
-const FORMULA_MAX = 2_010;
-const WINDOW = 8_000;
-const PIECE = 4_000; // characters of HTML that are made safe at once
-const SIGHT = 2_000; // letters: each piece of a line looks ahead for one, and all of the line would take the square of the time
+const FORMULA_START = /\\[([]|\$\$/u;
+const WITHOUT_BLANK_LINE = String.raw`(?:(?!\n[ \t]*\n)[^]){1,2000}?`; // "$$" may be prices in two paragraphs
+// \[…\]. No other formula starts in it, or the search would be quadratic. "\\[2pt]" is a line break.
+const BRACKETS = String.raw`(?<!\\)\\\[(?!\d+\\\])(?:(?!(?<!\\)\\\[)[^]){1,2000}?\\\]`;
+const DOLLARS = String.raw`(?<!\$)\$\$(?![\s$])[^\n$]{1,2000}(?<!\s)\$\$(?!\$)`; // not "$$ is cheap"
+const FORMULA = String.raw`(?<!\\)\\\((?:(?!(?<!\\)\\\()[^]){1,2000}?\\\)|${BRACKETS}|${DOLLARS}`;
+const FORMULAS = new RegExp(FORMULA, "gu");
+const INLINE_FORMULA = new RegExp(`^(?:${FORMULA})`, "u");
+const BLOCK_FORMULA = new RegExp(
+  `^ {0,3}(${BRACKETS}|\\$\\$${WITHOUT_BLANK_LINE}\\$\\$)[ \\t]*(?:\\n+|$)`,
+  "u",
+);
+const FORMULA_MAX = 2_010; // characters
+const WINDOW = 8_000; // characters
+const PIECE = 4_000; // characters of HTML that are sanitized at once
+/** Characters to search for the next inline formula. The parser searches from each token, so all would be quadratic. */
+const LOOKAHEAD = 2_000;
 
-const quotations = new Marked(plain);
-const answers = new Marked(plain, formulas());
+const withoutFormulas = new Marked(plain);
+const withFormulas = new Marked(plain, formulas());
 
 const ALLOWED = {
   ALLOWED_TAGS: [
@@ -47,39 +50,39 @@ const ALLOWED = {
 };
 
 /**
- * A line within so many quotations and lists is no Markdown: a model repeats itself, and the parser would not come back.
- * One across the page is.
+ * A line with this many nested quotations and lists, as of a model that repeats itself. Parsing it would not end in
+ * time. A horizontal rule does not match.
  */
 const TOO_DEEP = /^[ \t]*(?!([-*])(?:[ \t]*\1)*[ \t]*$)(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){20}/mu;
 
 const COST_MAX = 20_000_000; // about half a second
-const MARKS = /[*_~`<>[\]!@\\&#=]/gu;
-/** What the parser looks through again from each of its characters. */
+const SYNTAX_CHARACTERS = /[*_~`<>[\]!@\\&#=]/gu;
+/** Runs that the parser scans again from each of their characters. */
 const RUNS = /[ \t]{100,}|[\w.!#$%&'*+/=?`{|}~-]{100,}/gu;
-const CELLS_MAX = 500; // of a row
+const CELLS_MAX = 500; // per table row
 
 /**
- * Whether parsing would freeze the page: the time grows with the length of a block times its marks. Code costs nothing,
- * because nothing in it is a mark.
+ * Return whether parsing would freeze the page. The time of a block grows with its length times the number of its syntax
+ * characters. Code blocks cost nothing.
  */
 function isCostly(text: string): boolean {
-  let [cost, length, marks] = [0, 0, 0];
-  let fence = "";
+  let [cost, length, syntax] = [0, 0, 0];
+  let openFence = "";
   for (const line of text.split("\n")) {
-    const mark = /^ {0,3}(`{3,}|~{3,})/u.exec(line)?.[1] ?? "";
-    const isEdge = fence === "" ? mark !== "" : mark.startsWith(fence);
-    if (isEdge) fence = fence === "" ? mark : "";
-    if (isEdge || fence !== "" || line.trim() === "") {
-      cost += length * marks;
-      [length, marks] = [0, 0];
+    const fence = /^ {0,3}(`{3,}|~{3,})/u.exec(line)?.[1] ?? "";
+    const isFence = openFence === "" ? fence !== "" : fence.startsWith(openFence);
+    if (isFence) openFence = openFence === "" ? fence : "";
+    if (isFence || openFence !== "" || line.trim() === "") {
+      cost += length * syntax;
+      [length, syntax] = [0, 0];
       continue;
     }
     if (line.split("|", CELLS_MAX + 1).length > CELLS_MAX) return true;
     length += line.length;
-    marks += line.match(MARKS)?.length ?? 0;
+    syntax += line.match(SYNTAX_CHARACTERS)?.length ?? 0;
     for (const run of line.match(RUNS) ?? []) cost += run.length * run.length;
   }
-  return cost + length * marks > COST_MAX;
+  return cost + length * syntax > COST_MAX;
 }
 
 export function toHtml(text: string, isQuotes = false): string {
@@ -88,58 +91,58 @@ export function toHtml(text: string, isQuotes = false): string {
 
 /**
  * Yield the HTML of each block of a text, and "" wherever the caller may pause. Text that is nested too deeply, or would
- * freeze the page, is shown as it is written. `window`: characters that are split into blocks at once.
+ * freeze the page, becomes plain text. `window`: characters that are split into blocks at once.
  */
 export function* htmlOf(text: string, isQuotes = false, window = WINDOW): Generator<string> {
-  const marked = isQuotes || !FORMULA.test(text) ? quotations : answers;
+  const marked = isQuotes || !FORMULA_START.test(text) ? withoutFormulas : withFormulas;
   const blocks: Token[] = [];
   try {
     if (TOO_DEEP.test(text) || isCostly(text)) throw new RangeError();
-    for (const found of blocksOf(text.replace(/\r\n?/gu, "\n"), marked, window)) {
-      if (found) blocks.push(found);
+    for (const block of blocksOf(text.replace(/\r\n?/gu, "\n"), marked, window)) {
+      if (block) blocks.push(block);
       yield "";
     }
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error; // the stack is full
-    yield asWritten(text);
+    if (!(error instanceof RangeError)) throw error; // a stack overflow is a RangeError, too
+    yield plainHtml(text);
     return;
   }
   const parser = new marked.Parser(marked.defaults);
-  for (const block of blocks) yield parsed(parser, block);
+  for (const block of blocks) yield blockHtml(parser, block);
 }
 
-function parsed(parser: { parse(tokens: Token[]): unknown }, block: Token): string {
+function blockHtml(parser: { parse(tokens: Token[]): unknown }, block: Token): string {
   try {
     return parser.parse([block]) as string;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return asWritten(block.raw);
+    return plainHtml(block.raw);
   }
 }
 
 /**
- * Yield the blocks of a text, complete with what stands in them, after as many undefined as there are pauses. The lexer
- * cannot pause, so it gets a window of the text. The blocks near its end are split off again with the next
- * window, because the last one may go on there, and a formula may begin in one and end beyond.
+ * Yield the blocks of a text with their inline tokens, after one undefined for each pause. The lexer cannot pause, so it
+ * gets one window of the text at a time. The blocks near the end of a window are lexed again with the next one, because
+ * the last block may continue there, and a formula may start in one window and end in the next.
  */
 function* blocksOf(text: string, marked: Marked, window: number): Generator<Token | undefined> {
   const links = Object.create(null) as Lexer["tokens"]["links"];
   const lexers = [];
   const blocks: Token[] = [];
   let size = window;
-  for (let at = 0; at < text.length;) {
+  for (let start = 0; start < text.length;) {
     const lexer = new marked.Lexer(marked.defaults);
     lexer.tokens.links = links;
-    const blank = text.indexOf("\n\n", at + size);
-    const end = blank < 0 ? text.length : blank + 2;
-    lexer.blockTokens(text.slice(at, end), lexer.tokens);
-    const whole = end < text.length ? ended(lexer.tokens, end - at - FORMULA_MAX) : lexer.tokens;
+    const blankLine = text.indexOf("\n\n", start + size);
+    const end = blankLine < 0 ? text.length : blankLine + 2;
+    lexer.blockTokens(text.slice(start, end), lexer.tokens);
+    const complete = end < text.length ? blocksWithin(lexer.tokens, end - start - FORMULA_MAX) : lexer.tokens;
     yield undefined;
-    size = whole.length > 0 ? window : size * 2;
-    if (whole.length === 0) continue;
-    at = end < text.length ? at + lengthOf(whole) : end;
+    size = complete.length > 0 ? window : size * 2;
+    if (complete.length === 0) continue;
+    start = end < text.length ? start + lengthOf(complete) : end;
     lexers.push(lexer);
-    blocks.push(...whole);
+    blocks.push(...complete);
   }
   for (const lexer of lexers)
     for (const { src, tokens } of lexer.inlineQueue) {
@@ -150,63 +153,63 @@ function* blocksOf(text: string, marked: Marked, window: number): Generator<Toke
 }
 
 /** Return the blocks that end within `length` characters. */
-function ended(blocks: readonly Token[], length: number): Token[] {
-  let at = 0;
+function blocksWithin(blocks: readonly Token[], length: number): Token[] {
+  let end = 0;
   return blocks.slice(
     0,
-    blocks.findIndex(({ raw }) => (at += raw.length) > length),
+    blocks.findIndex(({ raw }) => (end += raw.length) > length),
   );
 }
 
 const lengthOf = (blocks: readonly Token[]) => blocks.reduce((sum, { raw }) => sum + raw.length, 0);
 
-function asWritten(text: string): string {
+function plainHtml(text: string): string {
   return `<p>${escaped(text).replaceAll("\n", "<br>")}</p>`;
 }
 
-/** `sources`: names of the citations of a quotation answer; the app itself has put `[1]` under the first quotation. */
+/** `sources`: the names of the citations. In a quotation answer the app has put `[1]` under the first quotation. */
 export function toSafeHtml(text: string, sources: readonly string[], isQuotes: boolean): string[] {
   return [...safeHtmlOf(text, sources, isQuotes)].filter(Boolean);
 }
 
-/** Yield pieces of safe HTML, some blocks each, and "" wherever the caller may pause. The parameters of `toSafeHtml`. */
+/** Yield pieces of safe HTML of some blocks each, and "" wherever the caller may pause. Parameters: see `toSafeHtml`. */
 export function* safeHtmlOf(text: string, sources: readonly string[], isQuotes: boolean): Generator<string> {
-  const cite = citing(isQuotes ? sources : []);
-  const safe = (piece: string): string => {
-    const html = DOMPurify.sanitize(piece, { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
-    for (const link of html.querySelectorAll("a")) {
+  const addCitations = citationAdder(isQuotes ? sources : []);
+  const sanitize = (piece: string): string => {
+    const fragment = DOMPurify.sanitize(piece, { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
+    for (const link of fragment.querySelectorAll("a")) {
       link.rel = "noopener noreferrer";
       link.target = "_blank";
     }
-    cite(html);
-    const holder = document.createElement("div");
-    holder.append(html);
-    return holder.innerHTML;
+    addCitations(fragment);
+    const container = document.createElement("div");
+    container.append(fragment);
+    return container.innerHTML;
   };
   let piece = "";
   for (const block of htmlOf(text, isQuotes)) {
     piece += block;
     if (piece.length < PIECE) yield "";
     else {
-      yield safe(piece);
+      yield sanitize(piece);
       piece = "";
     }
   }
-  if (piece) yield safe(piece);
+  if (piece) yield sanitize(piece);
 }
 
 /**
- * Return a function that turns the last line of each quotation, piece by piece, into a button that names its source. Any
- * other number in brackets stays text: it is part of a document, or a model made it up, because its prompt has no numbers.
+ * Return a function that is called with one piece after the other and turns the last line of each quotation, `[1]`, into
+ * a button with the name of its source. Any other number in brackets is part of a document, or made up by a model.
  */
-function citing(sources: readonly string[]): (html: DocumentFragment) => void {
-  let at = 0;
-  return (html) => {
-    for (const quotation of [...html.children].filter(({ localName }) => localName === "blockquote")) {
+function citationAdder(sources: readonly string[]): (piece: DocumentFragment) => void {
+  let count = 0;
+  return (piece) => {
+    for (const quotation of [...piece.children].filter(({ localName }) => localName === "blockquote")) {
       const last = quotation.lastElementChild;
-      const source = sources[at++];
-      if (source !== undefined && last?.textContent === `[${at}]`)
-        last.replaceChildren(citationButton(source, at - 1));
+      const source = sources[count++];
+      if (source !== undefined && last?.textContent === `[${count}]`)
+        last.replaceChildren(citationButton(source, count - 1));
     }
   };
 }
@@ -220,8 +223,8 @@ function citationButton(source: string, index: number): Node {
 }
 
 /**
- * Formulas stay as they came, to be read as code and copied to where they are set. In quotations the same marks stand
- * for brackets of the text (see core/text/escapeMarkdown.ts), and around a number alone for a citation.
+ * Return an extension that shows formulas as code, so that they can be copied into a program that typesets them. It must
+ * not be used for quotations: there the same characters are escaped brackets (see core/text/escapeMarkdown.ts).
  */
 function formulas(): MarkedExtension {
   return {
@@ -229,33 +232,33 @@ function formulas(): MarkedExtension {
       {
         name: "formula",
         level: "inline",
-        start: (text) => text.slice(0, SIGHT).search(FORMULA),
-        tokenizer: (text) => token("formula", IN_LINE.exec(text)),
+        start: (text) => text.slice(0, LOOKAHEAD).search(FORMULA_START),
+        tokenizer: (text) => tokenOf("formula", INLINE_FORMULA.exec(text)),
         renderer: ({ text }) => `<code>${escaped(text)}</code>`,
       },
       {
         name: "formulas",
         level: "block",
-        start: (text) => paragraph(text).search(/(?<=\n) {0,3}(?:\\\[|\$\$)/u),
-        tokenizer: (text) => token("formulas", ON_LINES.exec(text)),
+        start: (text) => firstParagraph(text).search(/(?<=\n) {0,3}(?:\\\[|\$\$)/u),
+        tokenizer: (text) => tokenOf("formulas", BLOCK_FORMULA.exec(text)),
         renderer: ({ text }) => `<pre><code>${escaped(text)}</code></pre>\n`,
       },
     ],
-    // No mark of a formula begins or ends what is stressed around it.
-    hooks: { emStrongMask: (text) => text.replace(FORMULAS, (it) => "a".repeat(it.length)) },
+    // "*" and "_" in a formula do not start or end emphasis.
+    hooks: { emStrongMask: (text) => text.replace(FORMULAS, (formula) => "a".repeat(formula.length)) },
   };
 }
 
-/** The rest is asked for again: to look through all of it for each paragraph would take the square of the time. */
-function paragraph(text: string): string {
+/** Return the first paragraph. The parser asks again for the next one, so searching all text would be quadratic. */
+function firstParagraph(text: string): string {
   const end = text.indexOf("\n\n");
   return end < 0 ? text : text.slice(0, end + 2);
 }
 
-function token(type: string, found: RegExpExecArray | null) {
-  return found ? { type, raw: found[0], text: found[1] ?? found[0] } : undefined;
+function tokenOf(type: string, match: RegExpExecArray | null) {
+  return match ? { type, raw: match[0], text: match[1] ?? match[0] } : undefined;
 }
 
 function escaped(text: string): string {
-  return text.replace(/[&<>"']/gu, (letter) => `&#${letter.charCodeAt(0)};`);
+  return text.replace(/[&<>"']/gu, (character) => `&#${character.charCodeAt(0)};`);
 }

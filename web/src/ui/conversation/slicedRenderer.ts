@@ -1,0 +1,64 @@
+import { pause } from "../../lib/sleep.ts";
+
+const SLICE_MS = 8;
+/** The pause after each text, in multiples of its work: a growing text takes at most a quarter of the page's time. */
+const REST_FACTOR = 3;
+
+type Show = (pieces: readonly string[], isComplete: boolean) => void;
+
+/** Render long texts in slices, with pauses in which the page handles events. */
+export class SlicedRenderer {
+  readonly #show: Show;
+  #next: Iterable<string> | undefined;
+  #run = 0;
+  #isRunning = false;
+
+  /** `show` replaces the first of the pieces that are shown, or all of them. */
+  constructor(show: Show) {
+    this.#show = show;
+  }
+
+  /**
+   * Render the pieces of a text after the current text. "" is a place where the iterable can be paused. Of several texts
+   * that wait, only the last is rendered.
+   */
+  async render(pieces: Iterable<string>): Promise<void> {
+    this.#next = pieces;
+    if (this.#isRunning) return;
+    const run = ++this.#run;
+    this.#isRunning = true;
+    try {
+      while (this.#next && run === this.#run) {
+        const source = this.#next;
+        this.#next = undefined;
+        await pause(REST_FACTOR * (await this.#renderText(source, () => run === this.#run)));
+      }
+    } finally {
+      if (run === this.#run) this.#isRunning = false;
+    }
+  }
+
+  stop(): void {
+    this.#run++;
+    this.#next = undefined;
+    this.#isRunning = false;
+  }
+
+  /** Return the milliseconds of work. */
+  async #renderText(source: Iterable<string>, isCurrent: () => boolean): Promise<number> {
+    const pieces: string[] = [];
+    let [workMs, sliceStart] = [0, performance.now()];
+    for (const piece of source) {
+      if (piece) pieces.push(piece);
+      const sliceMs = performance.now() - sliceStart;
+      if (sliceMs < SLICE_MS) continue;
+      workMs += sliceMs;
+      this.#show([...pieces], false);
+      await pause(0);
+      if (!isCurrent()) return workMs;
+      sliceStart = performance.now();
+    }
+    this.#show(pieces, true);
+    return workMs;
+  }
+}
