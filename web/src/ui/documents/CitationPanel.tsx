@@ -1,5 +1,3 @@
-/** The passage behind a citation, on its page. Load it lazily. */
-
 import { Anchor, Skeleton, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { around, marked } from "../../core/documents/documentPages.ts";
@@ -15,15 +13,16 @@ interface CitationPanelProps {
   onClose: () => void;
 }
 
+/** Show the passage of a citation with the text around it. */
 export default function CitationPanel({ citation, onClose }: CitationPanelProps) {
   return (
-    <SidePanel title={citation.filename} close={t("reader.closePassage")} onClose={onClose}>
-      <Cited citation={citation} />
+    <SidePanel title={citation.filename} closeLabel={t("reader.closePassage")} onClose={onClose}>
+      <Passage citation={citation} />
     </SidePanel>
   );
 }
 
-function Cited({ citation }: { citation: Citation }) {
+function Passage({ citation }: { citation: Citation }) {
   const rows = useRows("documents", { selector: { id: citation.documentId } });
   const chunks = useChunks(citation.documentId);
   if (!rows || !chunks) return <Skeleton h={240} aria-label={t("reader.loading")} role="status" />;

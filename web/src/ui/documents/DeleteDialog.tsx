@@ -1,5 +1,3 @@
-/** Asks before documents go, and says what goes and what stays. */
-
 import { List, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
@@ -9,17 +7,19 @@ import { t } from "../../locale/t.ts";
 
 interface DeleteDialogProps {
   documents: readonly DocumentDoc[];
-  /** Which are to go; none: nothing is asked. */
+  /** The documents to delete. The dialog is closed if there are none. */
   ids: readonly string[];
   onClose: () => void;
   onDeleted?: () => void;
 }
 
-const NAMED = 8;
+/** Names that are listed. */
+const LISTED = 8;
 
+/** Ask before documents are deleted, and say what is deleted and what stays. */
 export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialogProps) {
   const { api } = useAccountApi();
-  const facts = useFactsOf(ids);
+  const facts = useFactCount(ids);
   const names = documents.flatMap(({ id, filename }) => (ids.includes(id) ? [filename] : []));
   const all = names.length > 1 && names.length === documents.length;
 
@@ -40,10 +40,10 @@ export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialo
     >
       {names.length > 1 && (
         <List size="sm">
-          {names.slice(0, NAMED).map((name, at) => (
-            <List.Item key={at}>{name}</List.Item>
+          {names.slice(0, LISTED).map((name, index) => (
+            <List.Item key={index}>{name}</List.Item>
           ))}
-          {names.length > NAMED && <List.Item>{t("common.more", { n: names.length - NAMED })}</List.Item>}
+          {names.length > LISTED && <List.Item>{t("common.more", { n: names.length - LISTED })}</List.Item>}
         </List>
       )}
       <Text size="sm">
@@ -60,17 +60,17 @@ function title(names: readonly string[], isAll: boolean): string {
   return t(isAll ? "documents.delete.all" : "documents.delete.many", { n: names.length });
 }
 
-/** How many facts were drawn from these documents. */
-function useFactsOf(ids: readonly string[]): number {
+/** Return the number of facts from these documents. */
+function useFactCount(ids: readonly string[]): number {
   const { api } = useAccountApi();
   const [facts, setFacts] = useState(0);
   const key = ids.join();
   useEffect(() => {
     if (!key) return;
-    let gone = false;
+    let isStale = false;
     const selector = { sourceDocumentId: { $in: key.split(",") } };
-    void api.rows("facts", { selector }).then((rows) => void (gone || setFacts(rows.length)));
-    return () => void (gone = true);
+    void api.rows("facts", { selector }).then((rows) => void (isStale || setFacts(rows.length)));
+    return () => void (isStale = true);
   }, [api, key]);
   return facts;
 }

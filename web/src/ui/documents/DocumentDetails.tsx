@@ -1,5 +1,3 @@
-/** What there is to know of a document, in one line. */
-
 import { Text } from "@mantine/core";
 import { placeOf } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
@@ -7,12 +5,13 @@ import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
 import { ago, bytes, date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-const PLACES = {
+const LOCATIONS = {
   here: "documents.onlyHere",
   "not yet there": "documents.waiting",
   both: "documents.onServer",
 } as const;
 
+/** Pages, size, dates and location of a document, in one line. */
 export function DocumentDetails({
   document,
   sync,
@@ -21,16 +20,16 @@ export function DocumentDetails({
   sync: SyncSummary | undefined;
 }) {
   const { pageCount, size, createdAt, lastAccessedAt } = document;
-  const facts = [
+  const details = [
     pageCount !== undefined && t("documents.pages", { n: pageCount }),
     bytes(size),
     t("documents.added", { date: date(createdAt) }),
     lastAccessedAt > createdAt && t("documents.used", { when: ago(lastAccessedAt) }),
-    sync && t(PLACES[placeOf(document, sync)]),
+    sync && t(LOCATIONS[placeOf(document, sync)]),
   ];
   return (
     <Text size="sm" c="dimmed">
-      {facts.filter(Boolean).join(" · ")}
+      {details.filter(Boolean).join(" · ")}
     </Text>
   );
 }

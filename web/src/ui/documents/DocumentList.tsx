@@ -1,5 +1,3 @@
-/** All documents: how much room they take, which there are, and what can be done with them. */
-
 import { Button, Container, FileButton, Group, Stack, Text, Title } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useMemo, useState } from "react";
@@ -18,6 +16,7 @@ import { useLibrary, type Library } from "./useLibrary.ts";
 import { useSelection } from "./useSelection.ts";
 import { t } from "../../locale/t.ts";
 
+/** The page with all documents. */
 export function DocumentList() {
   const { api } = useAccountApi();
   const library = useLibrary();
@@ -42,13 +41,13 @@ export function DocumentList() {
             <GettingStarted add={add} />
           </div>
         )}
-        {library && library.documents.length > 0 && <Listed library={library} />}
+        {library && library.documents.length > 0 && <FilledList library={library} />}
       </Stack>
     </Container>
   );
 }
 
-function Listed({ library: { documents, progress, titles } }: { library: Library }) {
+function FilledList({ library: { documents, progress, titles } }: { library: Library }) {
   const sync = useSync();
   const selection = useSelection(documents);
   const [query, setQuery] = useState("");
@@ -59,18 +58,18 @@ function Listed({ library: { documents, progress, titles } }: { library: Library
     [documents, query, order],
   );
 
-  /** Puts what would be missed least on top and selects it; a person looks before anything goes. */
-  function choose() {
+  /** Select the least used documents and list them first, for the user to check before deleting them. */
+  function selectLeastUsed() {
     setQuery("");
     setOrder({ by: "missed", backwards: false });
-    const there = documents.filter(({ syncError }) => !syncError); // what is only here takes no room there
-    selection.set(suggested(there, SUGGESTED).map(({ id }) => id));
+    const onServer = documents.filter(({ syncError }) => !syncError); // others do not count toward the limit
+    selection.set(suggested(onServer, SUGGESTED).map(({ id }) => id));
     scrollTo({ top: 0 });
   }
 
   return (
     <>
-      <QuotaMeter documents={documents} onChoose={choose} />
+      <QuotaMeter documents={documents} onChoose={selectLeastUsed} />
       <DocumentListControls query={query} onQuery={setQuery} order={order} onOrder={setOrder} />
       <SelectionBar shown={shown} selection={selection} onDelete={setDeleting} />
       {shown.length === 0 && <Text c="dimmed">{t("documents.noneFound")}</Text>}
@@ -85,7 +84,7 @@ function Listed({ library: { documents, progress, titles } }: { library: Library
             selected={selection.has(document.id)}
             onSelect={selection.toggle}
             onDelete={setDeleting}
-            onChoose={choose}
+            onChoose={selectLeastUsed}
           />
         ))}
       </PlainList>

@@ -1,5 +1,3 @@
-/** Search within the list, and its order. */
-
 import { ActionIcon, Group, NativeSelect, TextInput } from "@mantine/core";
 import { IconArrowsSort, IconSearch } from "@tabler/icons-react";
 import { ORDERS, type Order } from "../../core/documents/documentList.ts";
@@ -12,6 +10,7 @@ interface DocumentListControlsProps {
   onOrder: (order: { by: Order; backwards: boolean }) => void;
 }
 
+/** Search in the list, and its order. */
 export function DocumentListControls({ query, onQuery, order, onOrder }: DocumentListControlsProps) {
   return (
     <Group gap="xs" align="end">

@@ -1,5 +1,3 @@
-/** One document: what it is, who uses it, and its text page by page. `?passage=<block>/<chunk>` marks a passage. */
-
 import { Anchor, Button, Container, Group, Stack, Text, Title } from "@mantine/core";
 import { useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
@@ -17,6 +15,7 @@ import { useLibrary, type Library } from "./useLibrary.ts";
 import { t } from "../../locale/t.ts";
 import { rejectionMessage } from "../rejectionMessage.ts";
 
+/** The page of a document: details, chats and text. `?passage=<block>/<chunk>` highlights a passage. */
 export function DocumentPage({ id }: { id: string }) {
   const library = useLibrary();
   const document = library?.documents.find((row) => row.id === id);
@@ -28,16 +27,16 @@ export function DocumentPage({ id }: { id: string }) {
         </Anchor>
         {!library && <DocumentListSkeleton />}
         {library && !document && <Text>{t("reader.gone")}</Text>}
-        {library && document && <Opened document={document} library={library} />}
+        {library && document && <LoadedDocument document={document} library={library} />}
       </Stack>
     </Container>
   );
 }
 
-function Opened({ document, library }: { document: DocumentDoc; library: Library }) {
+function LoadedDocument({ document, library }: { document: DocumentDoc; library: Library }) {
   const sync = useSync();
   const passage = passageIn(useSearch());
-  const [, go] = useLocation();
+  const [, navigate] = useLocation();
   const [deleting, setDeleting] = useState(false);
   const state = stateOf(document, library.progress[document.id]);
   return (
@@ -64,7 +63,7 @@ function Opened({ document, library }: { document: DocumentDoc; library: Library
         documents={library.documents}
         ids={deleting ? [document.id] : []}
         onClose={() => setDeleting(false)}
-        onDeleted={() => go("/documents", { replace: true })}
+        onDeleted={() => navigate("/documents", { replace: true })}
       />
     </>
   );

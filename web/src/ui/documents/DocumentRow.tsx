@@ -1,5 +1,3 @@
-/** One document of the list. */
-
 import { ActionIcon, Alert, Anchor, Box, Button, Checkbox, Group, Text } from "@mantine/core";
 import { IconTrash } from "@tabler/icons-react";
 import { memo } from "react";
@@ -27,6 +25,7 @@ interface DocumentRowProps {
   onChoose: () => void;
 }
 
+/** A document in the list. */
 export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
   const { document, progress, titles, sync, selected, onSelect, onDelete, onChoose } = props;
   const { id, filename } = document;
@@ -61,7 +60,7 @@ export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
             {state.detail || t("documents.prepareFailed")}
           </Text>
         )}
-        {state.kind === "refused" && <Refused document={document} state={state} onChoose={onChoose} />}
+        {state.kind === "refused" && <Rejection document={document} state={state} onChoose={onChoose} />}
       </Box>
       <ActionIcon
         size={44}
@@ -76,27 +75,26 @@ export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
   );
 });
 
-interface RefusedProps {
+interface RejectionProps {
   document: DocumentDoc;
   state: { code: string; message: string };
   onChoose: () => void;
 }
 
-/** The server's reason, and what one can do. */
-function Refused({ document, state, onChoose }: RefusedProps) {
+/** Why the server did not accept the document, and what the user can do. */
+function Rejection({ document, state, onChoose }: RejectionProps) {
   const { api } = useAccountApi();
   const { id, filename, syncError } = document;
-  const [isKept, keep] = useDismissed(`documents/${id}`, syncError?.at);
-  const asks = needsRoom(state) && !isKept;
+  const [isDismissed, dismiss] = useDismissed(`documents/${id}`, syncError?.at);
   return (
     <Alert variant="default" mt="xs" p="sm">
-      {!isKept && (
+      {!isDismissed && (
         <Text size="sm" mb="xs">
           {rejectionMessage(state)}
         </Text>
       )}
       <Group gap="xs">
-        {asks && (
+        {needsRoom(state) && !isDismissed && (
           <>
             <Button size="sm" variant="default" onClick={onChoose}>
               {t("documents.chooseDelete")}
@@ -105,7 +103,7 @@ function Refused({ document, state, onChoose }: RefusedProps) {
               size="sm"
               variant="default"
               aria-label={t("common.actionOn", { action: t("documents.keepHere"), name: filename })}
-              onClick={keep}
+              onClick={dismiss}
             >
               {t("documents.keepHere")}
             </Button>

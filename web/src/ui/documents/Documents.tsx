@@ -1,8 +1,7 @@
-/** `/documents` is the list, `/documents/:id` one of them. */
-
 import { DocumentList } from "./DocumentList.tsx";
 import { DocumentPage } from "./DocumentPage.tsx";
 
+/** The pages `/documents` and `/documents/:id`. */
 export default function Documents({ params: { id } }: { params: { id?: string } }) {
   return id ? <DocumentPage key={id} id={id} /> : <DocumentList />;
 }

@@ -1,5 +1,3 @@
-/** Files that are dropped anywhere, and what becomes of those that are on their way. */
-
 import { Center, Portal, Text } from "@mantine/core";
 import { useRoute } from "wouter";
 import { useAccountApi, useUploads, useAnswerDrafts } from "../../client/backendClient.tsx";
@@ -8,15 +6,16 @@ import { UploadTray } from "./UploadTray.tsx";
 import { useFileDrop } from "./useFileDrop.ts";
 import { t } from "../../locale/t.ts";
 
+/** Take files that are dropped anywhere on the page, and show the progress of all uploads. */
 export default function DropZone() {
   const { api } = useAccountApi();
   const tasks = useUploads() ?? [];
-  const isAnswering = Object.keys(useAnswerDrafts() ?? {}).length > 0; // known here before there is a tray
+  const isAnswering = Object.keys(useAnswerDrafts() ?? {}).length > 0; // here, because the tray is not always mounted
   const [inSession, session] = useRoute<{ id: string }>("/s/:id");
-  const over = useFileDrop((files) => void api.addFiles(files, inSession ? session.id : null));
+  const isDragging = useFileDrop((files) => void api.addFiles(files, inSession ? session.id : null));
   return (
     <>
-      {over && (
+      {isDragging && (
         <Portal>
           <Center className={classes.drop}>
             <Text size="xl" fw={600}>

@@ -1,12 +1,10 @@
-/** The first visit, wherever it begins: what one can do here, and something to try it with. */
-
 import { Button, List, Stack, Text } from "@mantine/core";
-
 import sampleDocument from "../../locale/sampleDocument.md?raw";
 import { t } from "../../locale/t.ts";
 
 const STEPS = ["add", "ask", "offline"] as const;
 
+/** First steps for a new user, and a sample document. */
 export default function GettingStarted({ add }: { add: (files: File[]) => void }) {
   const addSample = () =>
     add([new File([sampleDocument], t("documents.sampleName"), { type: "text/markdown" })]);

@@ -1,5 +1,3 @@
-/** Text with a passage marked in it, which comes into view. */
-
 import { Text } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import type { Marked } from "../../core/documents/documentPages.ts";
@@ -7,11 +5,12 @@ import { readableOf } from "../../core/text/stripMarkdown.ts";
 import classes from "./documents.module.css";
 import { t } from "../../locale/t.ts";
 
+/** A text with a highlighted passage, which is scrolled into view. */
 export function HighlightedText({ filename, text }: { filename: string; text: Marked }) {
   const [before, passage, after] = readableOf(filename, text.before, text.passage, text.after);
   const mark = useRef<HTMLElement>(null);
   useEffect(() => {
-    mark.current?.scrollIntoView({ block: "center" }); // newer browsers return a promise, which is no clean-up
+    mark.current?.scrollIntoView({ block: "center" }); // braces, because newer browsers return a promise
   }, [passage]);
   return (
     <Text component="div" className={classes.text} dir="auto">

@@ -1,5 +1,3 @@
-/** How much room there is: documents of the most, bytes of the tier. From 90 on, what to delete. */
-
 import { Alert, Badge, Button, Group, Progress, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { counted } from "../../core/documents/documentList.ts";
@@ -11,6 +9,7 @@ import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { ago, bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
+/** Documents that are suggested for deletion. */
 export const SUGGESTED = 5;
 
 interface QuotaMeterProps {
@@ -18,13 +17,14 @@ interface QuotaMeterProps {
   onChoose: () => void;
 }
 
+/** The use of the account's limits. Near the limit of documents, it suggests which to delete. */
 export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
   const { account } = useAccountApi();
-  const live = useSync()?.kind === "live";
+  const isLive = useSync()?.kind === "live";
   const { held, onlyHere } = counted(documents);
-  const usage = useUsage(`${held} ${live}`);
+  const usage = useUsage(`${held} ${isLive}`);
   const { limits, tier } = account;
-  const said = [
+  const amounts = [
     t("documents.countOfLimit", { n: held, limit: limits.documents }),
     usage && t("documents.bytes", { used: bytes(usage.bytes), limit: bytes(limits.storageBytes) }),
   ].filter(Boolean);
@@ -32,8 +32,8 @@ export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
     <Stack gap="xs" component="section" aria-label={t("documents.storage")}>
       <Group justify="space-between" gap="xs">
         <Text size="sm">
-          {said.join(" · ")}
-          {usage && !live && (
+          {amounts.join(" · ")}
+          {usage && !isLive && (
             <Text span c="dimmed">
               {` (${t("documents.bytesAsOf", { when: ago(usage.at) })})`}
             </Text>
@@ -55,25 +55,25 @@ export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
         </Text>
       )}
       {held >= WARN_FROM && (
-        <Warning documents={documents} left={limits.documents - held} onChoose={onChoose} />
+        <Warning documents={documents} remaining={limits.documents - held} onChoose={onChoose} />
       )}
     </Stack>
   );
 }
 
-function Warning({ documents, left, onChoose }: QuotaMeterProps & { left: number }) {
+function Warning({ documents, remaining, onChoose }: QuotaMeterProps & { remaining: number }) {
   const unused = suggested(
     documents.filter(({ syncError }) => !syncError),
     SUGGESTED,
   );
-  const latest = unused
+  const lastUse = unused
     .map(({ lastAccessedAt }) => lastAccessedAt)
     .sort()
     .at(-1);
   return (
     <Alert variant="default" p="sm">
       <Text size="sm">
-        {t("documents.room", { n: Math.max(0, left) })} {latest && unusedSince(unused.length, latest)}
+        {t("documents.room", { n: Math.max(0, remaining) })} {lastUse && unusedSince(unused.length, lastUse)}
       </Text>
       <Text size="sm" c="dimmed" lineClamp={2}>
         {unused.map(({ filename }) => filename).join(", ")}
@@ -85,14 +85,14 @@ function Warning({ documents, left, onChoose }: QuotaMeterProps & { left: number
   );
 }
 
-/** As the server counts; asked again when `key` changes. */
+/** Return the usage as the server counts it. It is requested again when `key` changes. */
 function useUsage(key: string): Usage | null {
   const { api } = useAccountApi();
   const [usage, setUsage] = useState<Usage | null>(null);
   useEffect(() => {
-    let gone = false;
-    void api.usage().then((answer) => void (gone || setUsage(answer)));
-    return () => void (gone = true);
+    let isStale = false;
+    void api.usage().then((usage) => void (isStale || setUsage(usage)));
+    return () => void (isStale = true);
   }, [api, key]);
   return usage;
 }

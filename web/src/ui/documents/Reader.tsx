@@ -1,5 +1,3 @@
-/** The text of a document. What is out of view is not laid out. */
-
 import { Box, Group, NativeSelect, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { memo, useMemo } from "react";
 import { marked, pageNumbers, stretches, type Stretch } from "../../core/documents/documentPages.ts";
@@ -11,41 +9,50 @@ import { t } from "../../locale/t.ts";
 
 interface ReaderProps {
   document: Pick<DocumentDoc, "id" | "filename">;
+  /** Index of the chunk to highlight. */
   passage: number | null;
 }
 
+/** The text of a document, page by page. */
 export function Reader({ document: { id, filename }, passage }: ReaderProps) {
   const chunks = useChunks(id);
-  const parts = useMemo(() => stretches(chunks ?? []), [chunks]);
+  const sections = useMemo(() => stretches(chunks ?? []), [chunks]);
   const pages = useMemo(() => pageNumbers(chunks ?? []), [chunks]);
   if (!chunks) return <Skeleton h="60dvh" aria-label={t("reader.loading")} role="status" />;
   if (chunks.length === 0) return <Text c="dimmed">{t("reader.textComing")}</Text>;
   return (
     <Stack gap="md" component="section" aria-label={t("reader.text")}>
-      {pages.length > 1 && <Jump pages={pages} />}
+      {pages.length > 1 && <PageSelect pages={pages} />}
       {passage !== null && !chunks.some(({ index }) => index === passage) && (
         <Text c="dimmed">{t("reader.passageGone")}</Text>
       )}
       <Box maw="var(--reading-width)">
-        {parts.map((stretch) => {
-          const here = stretch.pieces.some(({ index }) => index === passage);
-          return <Part key={stretch.key} {...{ filename, stretch }} passage={here ? passage : null} />;
+        {sections.map((section) => {
+          const hasPassage = section.pieces.some(({ index }) => index === passage);
+          return (
+            <Section
+              key={section.key}
+              filename={filename}
+              section={section}
+              passage={hasPassage ? passage : null}
+            />
+          );
         })}
       </Box>
     </Stack>
   );
 }
 
-interface PartProps {
+interface SectionProps {
   filename: string;
-  stretch: Stretch;
+  section: Stretch;
   passage: number | null;
 }
 
-const Part = memo(function Part({ filename, stretch, passage }: PartProps) {
-  const { begins, pieces } = stretch;
+const Section = memo(function Section({ filename, section, passage }: SectionProps) {
+  const { begins, pieces } = section;
   return (
-    <Box className={classes.stretch} pb="md" {...(begins === undefined ? {} : { id: idOf(begins) })}>
+    <Box className={classes.section} pb="md" {...(begins === undefined ? {} : { id: anchorOf(begins) })}>
       {begins !== undefined && (
         <Title order={3} size="sm" c="dimmed" py="sm">
           {t("reader.page", { n: begins })}
@@ -56,7 +63,7 @@ const Part = memo(function Part({ filename, stretch, passage }: PartProps) {
   );
 });
 
-function Jump({ pages }: { pages: readonly number[] }) {
+function PageSelect({ pages }: { pages: readonly number[] }) {
   return (
     <Group className={classes.toolbar} gap="xs" py="xs">
       <NativeSelect
@@ -64,11 +71,11 @@ function Jump({ pages }: { pages: readonly number[] }) {
         aria-label={t("reader.pageSelect")}
         data={pages.map((page) => ({ value: String(page), label: t("reader.page", { n: page }) }))}
         onChange={(event) => {
-          document.getElementById(idOf(Number(event.currentTarget.value)))?.scrollIntoView();
+          document.getElementById(anchorOf(Number(event.currentTarget.value)))?.scrollIntoView();
         }}
       />
     </Group>
   );
 }
 
-const idOf = (page: number) => `page-${page}`;
+const anchorOf = (page: number) => `page-${page}`;

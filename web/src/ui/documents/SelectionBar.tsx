@@ -1,5 +1,3 @@
-/** How many are listed or selected, and what can be done with those. */
-
 import { Button, Group, Text } from "@mantine/core";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import type { Selection } from "./useSelection.ts";
@@ -11,6 +9,7 @@ interface SelectionBarProps {
   onDelete: (ids: string[]) => void;
 }
 
+/** The number of listed or selected documents, and the actions on them. */
 export function SelectionBar({ shown, selection, onDelete }: SelectionBarProps) {
   const { ids } = selection;
   return (

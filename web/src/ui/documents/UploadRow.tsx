@@ -1,5 +1,3 @@
-/** One file on its way. */
-
 import { Anchor, Box, Button, CloseButton, Group, Progress, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { isOver, isUnfinished, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
@@ -7,10 +5,11 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 import { stageLabel } from "./uploadText.ts";
 
+/** The progress of a file that is being added. */
 export function UploadRow({ task }: { task: Task }) {
   const { api } = useAccountApi();
   const { id, name, stage, done, of, documentId } = task;
-  const said = stageLabel(task);
+  const label = stageLabel(task);
   return (
     <Box component="li" py={4}>
       <Group wrap="nowrap" gap="xs" justify="space-between" mih={44}>
@@ -32,14 +31,14 @@ export function UploadRow({ task }: { task: Task }) {
             </Text>
           )}
           <Text size="xs" c={stage === "failed" ? "red" : "dimmed"}>
-            {said}
+            {label}
           </Text>
         </Box>
         {(isUnfinished(task) || isWorthAnotherTry(task)) && (
           <Button
             size="sm"
             variant="default"
-            aria-label={t("common.actionOn", { action: t("common.retry"), name: name })}
+            aria-label={t("common.actionOn", { action: t("common.retry"), name })}
             onClick={() => void api.retryUpload(id)}
           >
             {t("common.retry")}
@@ -54,7 +53,7 @@ export function UploadRow({ task }: { task: Task }) {
         )}
       </Group>
       {!isOver(task) && of > 0 && (
-        <Progress size="xs" value={(100 * done) / of} aria-label={`${name}: ${said}`} />
+        <Progress size="xs" value={(100 * done) / of} aria-label={`${name}: ${label}`} />
       )}
     </Box>
   );

@@ -1,8 +1,3 @@
-/**
- * Each file that was added, and how far it is. Once there is nothing to be told but that, or an answer comes,
- * it folds: answers stand below. When both are so it goes.
- */
-
 import { Box, Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
 import { useEffect, useRef, useState, type FocusEvent, type ReactNode } from "react";
@@ -13,24 +8,27 @@ import { UploadRow } from "./UploadRow.tsx";
 import { t } from "../../locale/t.ts";
 import { uploadSummary } from "./uploadText.ts";
 
+/**
+ * The files that were added, and their progress. The list collapses when all files are done or when an answer starts,
+ * because it would cover the answer. If both are the case, the tray closes.
+ */
 export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnswering: boolean }) {
   const { api } = useAccountApi();
-  const [wanted, setWanted] = useState<boolean>();
-  const [folded, setFolded] = useState(0); // so many were here when an answer came: another unfolds it
-  const had = useRef(tasks.length);
-  had.current = tasks.length;
-  const wasAnswering = useRef(isAnswering); // what is added to an answer under way is not folded unseen
+  const [userChoice, setUserChoice] = useState<boolean>();
+  const [collapsedAt, setCollapsedAt] = useState(0); // number of files when an answer started; another file expands it
+  const taskCount = useRef(tasks.length);
+  taskCount.current = tasks.length;
+  const wasAnswering = useRef(isAnswering); // files that are added during an answer are shown
   useEffect(() => {
-    if (isAnswering && !wasAnswering.current) setFolded(had.current);
+    if (isAnswering && !wasAnswering.current) setCollapsedAt(taskCount.current);
     wasAnswering.current = isAnswering;
   }, [isAnswering]);
-  // Nothing but that they were added, and the question is next: folded, too, it would lie over the answer.
-  const isTold = isAnswering && !wanted && tasks.every(isPlain);
+  const canClose = isAnswering && !userChoice && tasks.every(isAdded);
   useEffect(() => {
-    if (isTold) void api.clearFinishedUploads();
-  }, [api, isTold]);
-  const [isIn, setIsIn] = useState(false); // folded under whoever is in it, it would take their focus away
-  const open = wanted ?? (isIn || (folded !== tasks.length && !tasks.every(isPlain)));
+    if (canClose) void api.clearFinishedUploads();
+  }, [api, canClose]);
+  const [hasFocus, setHasFocus] = useState(false); // collapsing the list would take the focus away
+  const open = userChoice ?? (hasFocus || (collapsedAt !== tasks.length && !tasks.every(isAdded)));
   return (
     <Paper
       className={classes.tray}
@@ -55,7 +53,7 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
             w={44}
             aria-label={open ? t("uploads.hide") : t("uploads.show")}
             aria-expanded={open}
-            onClick={() => setWanted(!open)}
+            onClick={() => setUserChoice(!open)}
           >
             {open ? <IconChevronDown size={18} /> : <IconChevronUp size={18} />}
           </UnstyledButton>
@@ -64,24 +62,24 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
       {open && (
         <Box
           className={classes.tasks}
-          onFocus={() => setIsIn(true)}
-          onBlur={(event) => setIsIn(isStill(event))}
+          onFocus={() => setHasFocus(true)}
+          onBlur={(event) => setHasFocus(keepsFocus(event))}
         >
-          <Listed tasks={tasks.filter(isComing)}>
-            <Many
+          <TaskList tasks={tasks.filter(isComing)}>
+            <BulkAction
               tasks={tasks.filter(({ stage }) => stage === "waiting")}
               label={(n) => t("uploads.cancelWaiting", { n })}
               onClick={() => api.cancelWaitingUploads()}
             />
-          </Listed>
-          <Listed title={t("uploads.failedTitle")} tasks={tasks.filter(isFailed)}>
-            <Many
+          </TaskList>
+          <TaskList title={t("uploads.failedTitle")} tasks={tasks.filter(isFailed)}>
+            <BulkAction
               tasks={tasks.filter(canTryAgain)}
               label={() => t("common.retryAll")}
               onClick={() => api.retryAllUploads()}
             />
-          </Listed>
-          <Listed tasks={tasks.filter((task) => !isComing(task) && !isFailed(task))} />
+          </TaskList>
+          <TaskList tasks={tasks.filter((task) => !isComing(task) && !isFailed(task))} />
         </Box>
       )}
       <Text size="xs" c="dimmed" mt="xs">
@@ -91,14 +89,14 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
   );
 }
 
-interface ListedProps {
+interface TaskListProps {
   title?: string;
   tasks: readonly Task[];
-  /** What can be done with many of them. */
+  /** Actions on all tasks. */
   children?: ReactNode;
 }
 
-function Listed({ title, tasks, children }: ListedProps) {
+function TaskList({ title, tasks, children }: TaskListProps) {
   if (tasks.length === 0) return null;
   return (
     <section aria-label={title}>
@@ -119,14 +117,14 @@ function Listed({ title, tasks, children }: ListedProps) {
   );
 }
 
-interface ManyProps {
+interface BulkActionProps {
   tasks: readonly Task[];
   label(n: number): string;
   onClick(): unknown;
 }
 
-/** One alone has its own button. */
-function Many({ tasks, label, onClick }: ManyProps) {
+/** A button for several tasks. A single task has its own. */
+function BulkAction({ tasks, label, onClick }: BulkActionProps) {
   if (tasks.length < 2) return null;
   return (
     <Button variant="default" size="sm" ms="auto" onClick={() => void onClick()}>
@@ -135,8 +133,8 @@ function Many({ tasks, label, onClick }: ManyProps) {
   );
 }
 
-/** Who goes to another window comes back to what had the focus. */
-function isStill({ currentTarget, relatedTarget }: FocusEvent): boolean {
+/** Return whether the focus stays in the list. A switch to another window does not count as leaving it. */
+function keepsFocus({ currentTarget, relatedTarget }: FocusEvent): boolean {
   return currentTarget.contains((relatedTarget as Node | null) ?? document.activeElement);
 }
 
@@ -144,6 +142,6 @@ function isFailed({ stage }: Task): boolean {
   return stage === "failed";
 }
 
-function isPlain({ stage, existing }: Task): boolean {
+function isAdded({ stage, existing }: Task): boolean {
   return stage === "done" && !existing;
 }

@@ -1,5 +1,3 @@
-/** Which conversations use a document: lent and taken back by hand. */
-
 import { ActionIcon, Anchor, Button, Group, NativeSelect, Paper, Stack, Text, Title } from "@mantine/core";
 import { IconX } from "@tabler/icons-react";
 import { useState } from "react";
@@ -13,6 +11,7 @@ interface UsedInEditorProps {
   titles: ReadonlyMap<string, string>;
 }
 
+/** Add a document to chats and remove it from them. */
 export function UsedInEditor({ document: { id, activeSessions }, titles }: UsedInEditorProps) {
   const { api } = useAccountApi();
   return (
@@ -48,24 +47,25 @@ export function UsedInEditor({ document: { id, activeSessions }, titles }: UsedI
           );
         })}
       </Group>
-      <Lend documentId={id} borrowed={activeSessions} titles={titles} />
+      <AddToChat documentId={id} sessionIds={activeSessions} titles={titles} />
     </Stack>
   );
 }
 
-interface LendProps {
+interface AddToChatProps {
   documentId: string;
-  borrowed: readonly string[];
+  /** The chats that use the document already. */
+  sessionIds: readonly string[];
   titles: ReadonlyMap<string, string>;
 }
 
-function Lend({ documentId, borrowed, titles }: LendProps) {
+function AddToChat({ documentId, sessionIds, titles }: AddToChatProps) {
   const { api } = useAccountApi();
   const [chosen, setChosen] = useState("");
-  const others = [...titles].filter(([id]) => !borrowed.includes(id));
+  const others = [...titles].filter(([id]) => !sessionIds.includes(id));
   if (others.length === 0) return null;
 
-  async function lend() {
+  async function add() {
     setChosen("");
     await api.borrow(documentId, chosen);
   }
@@ -82,7 +82,7 @@ function Lend({ documentId, borrowed, titles }: LendProps) {
         value={chosen}
         onChange={(event) => setChosen(event.currentTarget.value)}
       />
-      <Button size="md" variant="light" disabled={!chosen} onClick={() => void lend()}>
+      <Button size="md" variant="light" disabled={!chosen} onClick={() => void add()}>
         {t("reader.addToChat")}
       </Button>
     </Group>

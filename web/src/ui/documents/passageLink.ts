@@ -1,14 +1,13 @@
-/** The address of a passage: its document, and in the query `passage=<block>/<chunk>`. */
-
 import type { Citation } from "../../core/chat/citation.ts";
 
+/** Return the address of a passage: `/documents/<id>?passage=<block>/<chunk>`. */
 export function passageLink({ documentId, block, chunkIndex }: Citation): string {
   const passage = block === undefined || chunkIndex === undefined ? "" : `?passage=${block}/${chunkIndex}`;
   return `/documents/${documentId}${passage}`;
 }
 
-/** The chunk that a query names, by its index in the document; null if it names none. */
+/** Return the index of the chunk in the query of an address, or null if it has none. */
 export function passageIn(query: string): number | null {
-  const named = /^\d+\/(\d+)$/u.exec(new URLSearchParams(query).get("passage") ?? "");
-  return named ? Number(named[1]) : null;
+  const match = /^\d+\/(\d+)$/u.exec(new URLSearchParams(query).get("passage") ?? "");
+  return match ? Number(match[1]) : null;
 }

@@ -1,15 +1,13 @@
-/** Describe uploads: each file, and all of them in one line. */
-
 import { bytes } from "../../locale/format.ts";
 import { t, type TextKey } from "../../locale/t.ts";
 import { beginning } from "../../lib/truncate.ts";
 import { isComing, type Task } from "../../core/documents/uploadTask.ts";
 import type { Code } from "../../parsers/result.ts";
 
-/** Characters of a message that another program wrote about an error. */
+/** Characters of a technical error message that are shown. */
 const DETAILS_MAX = 200;
 
-/** Why a file cannot be read. */
+/** Texts that say why a file cannot be read. */
 export const UNREADABLE: Record<Exclude<Code, "NEEDS_SERVER">, TextKey> = {
   UNSUPPORTED_TYPE: "uploads.error.unsupportedType",
   NO_TEXT: "uploads.error.noText",
@@ -22,9 +20,9 @@ export const UNREADABLE: Record<Exclude<Code, "NEEDS_SERVER">, TextKey> = {
   EMPTY: "uploads.error.empty",
 };
 
-/** Return the state of all uploads in one line, the most urgent first. */
+/** Return the state of all uploads in one line, the most important first. */
 export function uploadSummary(tasks: readonly Task[]): string {
-  const count = (fits: (task: Task) => boolean) => tasks.filter(fits).length;
+  const count = (condition: (task: Task) => boolean) => tasks.filter(condition).length;
   const waiting = count(({ stage }) => stage === "needs-server");
   const active = count(isComing);
   const ended = count(({ stage }) => stage === "done" || stage === "failed"); // canceled files do not count

@@ -1,34 +1,34 @@
 import { useEffect, useEffectEvent, useState } from "react";
 
-/** Takes files that are dropped anywhere in the window. True while some are held above it. */
+/** Call `onFiles` with files that are dropped anywhere in the window. Return whether files are dragged over it. */
 export function useFileDrop(onFiles: (files: File[]) => void): boolean {
-  const [over, setOver] = useState(false);
-  const dropped = useEffectEvent(onFiles);
+  const [isDragging, setDragging] = useState(false);
+  const onDrop = useEffectEvent(onFiles);
   useEffect(() => {
-    const stop = new AbortController();
-    const { signal } = stop;
-    let depth = 0; // each element that is entered is also left
+    const controller = new AbortController();
+    let depth = 0; // every element fires dragenter and dragleave
     const listen = (
       type: "dragenter" | "dragleave" | "dragover" | "drop",
-      act: (data: DataTransfer) => void,
+      handle: (data: DataTransfer) => void,
     ) =>
       window.addEventListener(
         type,
         (event) => {
-          if (!event.dataTransfer?.types.includes("Files")) return; // a text that is moved about
+          if (!event.dataTransfer?.types.includes("Files")) return; // dragged text
           event.preventDefault(); // the browser would open the file instead
-          act(event.dataTransfer);
+          handle(event.dataTransfer);
         },
-        { signal },
+        { signal: controller.signal },
       );
-    listen("dragenter", () => setOver(++depth > 0));
-    listen("dragleave", () => setOver(--depth > 0));
+    listen("dragenter", () => setDragging(++depth > 0));
+    listen("dragleave", () => setDragging(--depth > 0));
     listen("dragover", (data) => void (data.dropEffect = "copy"));
     listen("drop", ({ files }) => {
-      setOver((depth = 0) > 0);
-      if (files.length > 0) dropped([...files]);
+      depth = 0;
+      setDragging(false);
+      if (files.length > 0) onDrop([...files]);
     });
-    return () => stop.abort();
+    return () => controller.abort();
   }, []);
-  return over;
+  return isDragging;
 }

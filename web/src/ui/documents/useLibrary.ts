@@ -5,13 +5,13 @@ import { useServerEmbedding, useRows, useUploads } from "../../client/backendCli
 
 export interface Library {
   documents: DocumentDoc[];
-  /** By document: how far its embedding is, wherever it happens. */
+  /** The progress of embedding by document id, on this device or the server. */
   progress: Record<string, Progress>;
-  /** By session: its title. */
+  /** Titles of chats by id. */
   titles: Map<string, string>;
 }
 
-/** Everything that the list draws; undefined until it is read. */
+/** Return what the list of documents shows, or undefined until it is loaded. */
 export function useLibrary(): Library | undefined {
   const documents = useRows("documents");
   const sessions = useRows("sessions");
@@ -19,12 +19,12 @@ export function useLibrary(): Library | undefined {
   const tasks = useUploads();
   return useMemo(() => {
     if (!documents || !sessions) return undefined;
-    const here = (tasks ?? []).filter(({ stage, documentId }) => stage === "embedding" && documentId);
+    const local = (tasks ?? []).filter(({ stage, documentId }) => stage === "embedding" && documentId);
     return {
       documents,
       progress: {
         ...onServer,
-        ...Object.fromEntries(here.map(({ documentId, done, of }) => [documentId, { done, of }])),
+        ...Object.fromEntries(local.map(({ documentId, done, of }) => [documentId, { done, of }])),
       },
       titles: new Map(sessions.map(({ id, title }) => [id, title])),
     };

@@ -8,17 +8,16 @@ export interface Selection {
   set(ids: string[]): void;
 }
 
-/** What is selected of the documents that there are: one that is deleted elsewhere leaves it. */
+/** Return the selection among the documents that exist. One that is deleted elsewhere leaves it. */
 export function useSelection(documents: readonly DocumentDoc[]): Selection {
-  const [held, setHeld] = useState<ReadonlySet<string>>(new Set());
-  const ids = documents.flatMap(({ id }) => (held.has(id) ? [id] : []));
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   return {
-    ids,
-    has: (id) => held.has(id),
+    ids: documents.map(({ id }) => id).filter((id) => selected.has(id)),
+    has: (id) => selected.has(id),
     toggle: (id) =>
-      setHeld((before) =>
-        before.has(id) ? new Set([...before].filter((one) => one !== id)) : new Set([...before, id]),
+      setSelected(
+        (before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]),
       ),
-    set: (chosen) => setHeld(new Set(chosen)),
+    set: (ids) => setSelected(new Set(ids)),
   };
 }
