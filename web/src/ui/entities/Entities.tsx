@@ -1,11 +1,10 @@
-/** People, places and things of whichever project is chosen. */
-
 import { NativeSelect, Skeleton, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useProjects } from "../projects/useProjects.ts";
 import { ProjectEntities } from "./ProjectEntities.tsx";
 import { t } from "../../locale/t.ts";
 
+/** The entities of a project that the user chooses. */
 export function Entities() {
   const projects = useProjects();
   const [chosen, setChosen] = useState<string>();

@@ -1,23 +1,22 @@
-/** What is known of a person, place or thing: notes and connections, each of which can be changed. */
-
 import { Badge, Button, CloseButton, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 import type { EntityDoc, RelationshipDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { PlainList } from "../components/PlainList.tsx";
-import { useUndoable } from "../useUndoable.tsx";
+import { useUndoableDelete } from "../useUndoableDelete.tsx";
 import { NotesForm } from "./NotesForm.tsx";
-import type { Known } from "./useEntities.ts";
+import type { EntityNetwork } from "./useEntities.ts";
 import { t } from "../../locale/t.ts";
 
-export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known }) {
+/** An entity with its notes and connections, which can be edited and deleted. */
+export function EntityCard({ entity, network }: { entity: EntityDoc; network: EntityNetwork }) {
   const { api } = useAccountApi();
-  const deleteSoon = useUndoable();
+  const deleteUndoably = useUndoableDelete();
   const [editing, setEditing] = useState(false);
   const { id, name, type, notes } = entity;
   const remove = () =>
-    deleteSoon({
+    deleteUndoably({
       id,
       message: t("entities.deleting", { name }),
       commit: () => api.deleteRow("entities", id),
@@ -37,13 +36,13 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
       ) : (
         <ExpandableText text={notes || t("entities.noNotes")} size="sm" {...(notes ? {} : { c: "dimmed" })} />
       )}
-      <Connections entity={entity} known={known} />
+      <Connections entity={entity} network={network} />
       {!editing && (
         <Group gap={4} justify="end">
           <Button
             size="compact-sm"
             variant="subtle"
-            aria-label={t("common.actionOn", { action: t("entities.edit"), name: name })}
+            aria-label={t("common.actionOn", { action: t("entities.edit"), name })}
             onClick={() => setEditing(true)}
           >
             {t("entities.edit")}
@@ -62,10 +61,10 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
   );
 }
 
-function Connections({ entity: { id, name }, known }: { entity: EntityDoc; known: Known }) {
+function Connections({ entity: { id, name }, network }: { entity: EntityDoc; network: EntityNetwork }) {
   const { api } = useAccountApi();
-  const names = new Map(known.entities.map((one) => [one.id, one.name]));
-  const own = known.relationships.filter(({ fromId, toId }) => fromId === id || toId === id);
+  const names = new Map(network.entities.map(({ id, name }) => [id, name]));
+  const own = network.relationships.filter(({ fromId, toId }) => fromId === id || toId === id);
   const sentence = ({ fromId, label, toId }: RelationshipDoc) =>
     `${names.get(fromId)} ${label} ${names.get(toId)}`;
   if (own.length === 0) return null;

@@ -1,5 +1,3 @@
-/** The connections of people, places and things as a picture; what is known of the chosen one stands below. */
-
 import { Box, Flex, Paper, Stack, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { useMemo, useState, type KeyboardEvent } from "react";
@@ -9,49 +7,50 @@ import { EntityCard } from "./EntityCard.tsx";
 import classes from "./EntityGraph.module.css";
 import { GraphEdge } from "./GraphEdge.tsx";
 import { GraphNode } from "./GraphNode.tsx";
-import type { Known } from "./useEntities.ts";
+import type { EntityNetwork } from "./useEntities.ts";
 import { t } from "../../locale/t.ts";
 
-const DRAWN_MOST = 80;
-/** Many names take more room than few: they would be written over each other. */
-const HEIGHT_OF_NAME = 9;
+const NODES_MAX = 80;
+/** Pixels of the graph's height per name, so that many names do not overlap. */
+const HEIGHT_PER_NODE = 9;
 const STEPS: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-export function EntityGraph({ known }: { known: Known }) {
+/** Entities and their connections as a graph, with the details of the selected entity. */
+export function EntityGraph({ network }: { network: EntityNetwork }) {
   const { ref, width } = useElementSize();
   const [chosen, setChosen] = useState<string>();
   const [focused, setFocused] = useState<string>();
-  const { nodes, edges } = best(known.entities, known.relationships, DRAWN_MOST);
-  const height = Math.round(Math.max(340, Math.min(480, width * 0.7), nodes.length * HEIGHT_OF_NAME));
-  const graph = `${nodes.map(({ id }) => id).join()} ${edges.map(({ id }) => id).join()}`;
-  const places = useMemo(
+  const { nodes, edges } = best(network.entities, network.relationships, NODES_MAX);
+  const height = Math.round(Math.max(340, Math.min(480, width * 0.7), nodes.length * HEIGHT_PER_NODE));
+  const graphKey = `${nodes.map(({ id }) => id).join()} ${edges.map(({ id }) => id).join()}`;
+  const positions = useMemo(
     () =>
       layout(
         nodes.map(({ id }) => id),
         edges.map(({ fromId, toId }) => ({ from: fromId, to: toId })),
         { width, height, margin: { x: Math.min(90, width / 5), y: 36 } },
       ),
-    // `nodes` and `edges` are made anew at every drawing; `graph` says when they are others.
+    // `nodes` and `edges` are new objects at every render. `graphKey` changes when their contents do.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-    [graph, width, height],
+    [graphKey, width, height],
   );
-  const entity = known.entities.find(({ id }) => id === chosen);
-  const reachable = nodes.some(({ id }) => id === focused) ? focused : nodes[0]?.id;
+  const entity = network.entities.find(({ id }) => id === chosen);
+  const tabStop = nodes.some(({ id }) => id === focused) ? focused : nodes[0]?.id;
 
   function onKey(event: KeyboardEvent<SVGElement>) {
     const step = STEPS[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    const at = nodes.findIndex(({ id }) => id === reachable);
-    const next = nodes[(at + step + nodes.length) % nodes.length];
+    const index = nodes.findIndex(({ id }) => id === tabStop);
+    const next = nodes[(index + step + nodes.length) % nodes.length];
     if (next) event.currentTarget.querySelector<SVGElement>(`[data-id="${CSS.escape(next.id)}"]`)?.focus();
   }
 
   return (
     <Stack gap="sm">
-      {nodes.length < known.entities.length && (
+      {nodes.length < network.entities.length && (
         <Text size="sm" c="dimmed">
-          {t("entities.graphPart", { shown: nodes.length, total: known.entities.length })}
+          {t("entities.graphPart", { shown: nodes.length, total: network.entities.length })}
         </Text>
       )}
       <Flex direction={{ base: "column", md: "row" }} gap="sm" align={{ md: "start" }}>
@@ -70,9 +69,9 @@ export function EntityGraph({ known }: { known: Known }) {
                   <GraphEdge
                     key={edge.id}
                     label={edge.label}
-                    from={places.get(edge.fromId)!}
-                    to={places.get(edge.toId)!}
-                    marked={edge.fromId === chosen || edge.toId === chosen}
+                    from={positions.get(edge.fromId)!}
+                    to={positions.get(edge.toId)!}
+                    highlighted={edge.fromId === chosen || edge.toId === chosen}
                   />
                 ))}
                 {nodes.map(({ id, name, type }) => (
@@ -81,10 +80,10 @@ export function EntityGraph({ known }: { known: Known }) {
                     id={id}
                     name={name}
                     type={type}
-                    at={places.get(id)!}
+                    position={positions.get(id)!}
                     edges={edges.filter(({ fromId, toId }) => fromId === id || toId === id).length}
                     chosen={id === chosen}
-                    reachable={id === reachable}
+                    isTabStop={id === tabStop}
                     onFocus={setFocused}
                     onChoose={setChosen}
                   />
@@ -95,7 +94,7 @@ export function EntityGraph({ known }: { known: Known }) {
         </Paper>
         <Box aria-live="polite" w={{ md: 300 }}>
           {entity ? (
-            <EntityCard key={entity.id} entity={entity} known={known} />
+            <EntityCard key={entity.id} entity={entity} network={network} />
           ) : (
             <Text c="dimmed">{t("entities.choose")}</Text>
           )}

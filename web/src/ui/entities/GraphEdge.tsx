@@ -5,16 +5,16 @@ interface Props {
   label: string;
   from: Point;
   to: Point;
-  /** One of its ends is chosen: what it says is written beside it. */
-  marked: boolean;
+  /** Whether one of its ends is selected. Then its label is shown. */
+  highlighted: boolean;
 }
 
-/** A connection of two names. */
-export function GraphEdge({ label, from, to, marked }: Props) {
+/** A connection between two entities. */
+export function GraphEdge({ label, from, to, highlighted }: Props) {
   return (
-    <g aria-hidden data-marked={marked || undefined} className={classes["edge"]}>
+    <g aria-hidden data-highlighted={highlighted || undefined} className={classes["edge"]}>
       <line x1={from.x} y1={from.y} x2={to.x} y2={to.y} />
-      {marked && (
+      {highlighted && (
         <text x={(from.x + to.x) / 2} y={(from.y + to.y) / 2 - 4}>
           {label}
         </text>

@@ -5,12 +5,12 @@ import classes from "./EntityGraph.module.css";
 import { t } from "../../locale/t.ts";
 
 interface Props extends Pick<EntityDoc, "id" | "name" | "type"> {
-  at: Point;
-  /** How many connections it has. */
+  position: Point;
+  /** The number of its connections. */
   edges: number;
   chosen: boolean;
-  /** The one that Tab comes to; the arrow keys go on from there. */
-  reachable: boolean;
+  /** Whether Tab moves the focus to it. The arrow keys move between the nodes. */
+  isTabStop: boolean;
   onFocus(id: string): void;
   onChoose(id: string): void;
 }
@@ -18,9 +18,9 @@ interface Props extends Pick<EntityDoc, "id" | "name" | "type"> {
 const NAME_MAX = 22;
 const RADIUS = 8;
 
-/** One name: the more connections it has, the larger it is. */
+/** An entity. Its size grows with the number of its connections. */
 export function GraphNode(props: Props) {
-  const { id, name, type, at, edges, chosen, reachable, onFocus, onChoose } = props;
+  const { id, name, type, position, edges, chosen, isTabStop, onFocus, onChoose } = props;
   const radius = RADIUS + Math.min(8, edges * 1.5);
   const short = name.length > NAME_MAX ? `${name.slice(0, NAME_MAX - 1)}…` : name;
 
@@ -34,13 +34,13 @@ export function GraphNode(props: Props) {
     <g
       data-type={type}
       className={classes["node"]}
-      transform={`translate(${at.x} ${at.y})`}
+      transform={`translate(${position.x} ${position.y})`}
       onClick={() => onChoose(id)}
     >
       <g
         data-id={id}
         role="button"
-        tabIndex={reachable ? 0 : -1}
+        tabIndex={isTabStop ? 0 : -1}
         aria-label={t("entities.node", { name, type: t(`entities.type.${type}`), n: edges })}
         aria-pressed={chosen}
         onFocus={() => onFocus(id)}
@@ -49,7 +49,7 @@ export function GraphNode(props: Props) {
         <circle r={22} className={classes["target"]} />
         <circle r={radius} className={classes["dot"]} />
       </g>
-      {/* What may be cut short here is whole in the button's own name. */}
+      {/* The label of the button has the full name. */}
       <text y={radius + 15} aria-hidden>
         {short}
       </text>

@@ -1,9 +1,7 @@
-/** What is noted of a person, place or thing, by hand. */
-
 import { Textarea } from "@mantine/core";
 import type { EntityDoc } from "../../core/schema/rows.ts";
 import { Form } from "../components/Form.tsx";
-import { stored } from "../notify.ts";
+import { afterSaving } from "../notify.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
@@ -12,12 +10,13 @@ interface Props {
   onDone: () => void;
 }
 
+/** Edit the notes about an entity. */
 export function NotesForm({ entity: { id, name, notes }, onDone }: Props) {
   const { api } = useAccountApi();
-  const save = (given: string) => void stored(api.memory.editEntityNotes(id, given), onDone);
+  const save = (notes: string) => void afterSaving(api.memory.editEntityNotes(id, notes), onDone);
 
   return (
-    <Form small onSave={(given) => save(given("notes"))} onCancel={onDone}>
+    <Form small onSave={(valueOf) => save(valueOf("notes"))} onCancel={onDone}>
       <Textarea
         name="notes"
         label={t("entities.notes", { name })}

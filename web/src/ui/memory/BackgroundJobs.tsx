@@ -1,19 +1,18 @@
-/** What the assistant's model does behind the answers: whether it does, what waits, what failed. */
-
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import type { Jobs } from "../../backend/memory/jobs.ts";
 import { useSync } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
-import { tell, tellError } from "../notify.ts";
+import { notify, notifyError } from "../notify.ts";
 import { FailedJob } from "./FailedJob.tsx";
 import { useJobs } from "./useJobs.ts";
 import { t } from "../../locale/t.ts";
 
+/** The jobs that the language model runs in the background: how many wait, and which failed. */
 export function BackgroundJobs() {
-  const { jobs, look, retry } = useJobs();
+  const { jobs, refresh, retry } = useJobs();
   const kind = useSync()?.kind;
-  const again = (id?: string) => void retry(id).then(() => tell(t("jobs.retrying")), tellError);
+  const onRetry = (id?: string) => void retry(id).then(() => notify(t("jobs.retrying")), notifyError);
   return (
     <Section title={t("jobs.title")} hint={t("jobs.hint")}>
       {jobs === undefined && <Skeleton h={80} />}
@@ -30,11 +29,11 @@ export function BackgroundJobs() {
               running: jobs.counts.running,
             })}
           </Text>
-          <Failed jobs={jobs.jobs.filter(({ error }) => error)} onRetry={again} />
+          <FailedJobs jobs={jobs.jobs.filter(({ error }) => error)} onRetry={onRetry} />
         </>
       )}
       <Group>
-        <Button variant="default" onClick={() => void look()}>
+        <Button variant="default" onClick={() => void refresh()}>
           {t("common.refresh")}
         </Button>
       </Group>
@@ -50,7 +49,7 @@ function Extraction({ extraction: { available, model, daily, today } }: Pick<Job
   );
 }
 
-function Failed({ jobs, onRetry }: { jobs: Jobs["jobs"]; onRetry: (id?: string) => void }) {
+function FailedJobs({ jobs, onRetry }: { jobs: Jobs["jobs"]; onRetry: (id?: string) => void }) {
   return (
     <Stack gap="xs">
       <Group justify="space-between">

@@ -1,5 +1,3 @@
-/** What a statement said before: each can be used again. */
-
 import { Button, Group, Paper } from "@mantine/core";
 import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { ExpandableText } from "../components/ExpandableText.tsx";
@@ -8,20 +6,21 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 import { StatementSource } from "./StatementSource.tsx";
 import { t } from "../../locale/t.ts";
 
+/** The earlier versions of a memory, each with a button that restores it. */
 export function EarlierVersions({ earlier }: { earlier: readonly MemoryDoc[] }) {
   const { api } = useAccountApi();
   return (
     <PlainList mt="xs">
-      {earlier.map((one) => (
-        <Paper key={one.id} component="li" bg="var(--mantine-color-default-hover)" p="sm">
-          <ExpandableText text={one.text} />
-          <StatementSource memory={one} placed={false} />
+      {earlier.map((version) => (
+        <Paper key={version.id} component="li" bg="var(--mantine-color-default-hover)" p="sm">
+          <ExpandableText text={version.text} />
+          <StatementSource memory={version} showProject={false} />
           <Group justify="end" mt={4}>
             <Button
               size="compact-sm"
               variant="default"
-              aria-label={t("common.actionOn", { action: t("memory.restoreVersion"), name: one.text })}
-              onClick={() => void api.memory.restoreMemoryVersion(one.id)}
+              aria-label={t("common.actionOn", { action: t("memory.restoreVersion"), name: version.text })}
+              onClick={() => void api.memory.restoreMemoryVersion(version.id)}
             >
               {t("memory.restoreVersion")}
             </Button>

@@ -1,26 +1,25 @@
-/** One fact: confirm it, edit it, delete it. */
-
 import { Badge, Button, Group, Paper, Text } from "@mantine/core";
 import type { FactDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { ExpandableText } from "../components/ExpandableText.tsx";
-import { stored } from "../notify.ts";
-import { useUndoable } from "../useUndoable.tsx";
+import { afterSaving } from "../notify.ts";
+import { useUndoableDelete } from "../useUndoableDelete.tsx";
 import { FactForm } from "./FactForm.tsx";
 import { useFactForm } from "./useFactForm.ts";
 import { t } from "../../locale/t.ts";
 
+/** A fact, with buttons to confirm, edit and delete it. */
 export function Fact({ fact, source }: { fact: FactDoc; source: string | undefined }) {
   const { api } = useAccountApi();
-  const deleteSoon = useUndoable();
+  const deleteUndoably = useUndoableDelete();
   const editing = useFactForm(fact.id);
   const { id, key, value, confirmed, confidence, sourceRemoved } = fact;
 
   const save = (key: string, value: string) =>
-    void stored(api.changeFact(id, { key, value, confirmed: true }), editing.close);
+    void afterSaving(api.changeFact(id, { key, value, confirmed: true }), editing.close);
 
   const remove = () =>
-    deleteSoon({
+    deleteUndoably({
       id,
       message: t("memory.deletingFact", { name: key }),
       commit: () => api.deleteRow("facts", id),

@@ -1,5 +1,3 @@
-/** A fact by hand: a new one, or another wording of one. */
-
 import { Paper, Text, Textarea, TextInput } from "@mantine/core";
 import type { FactDoc } from "../../core/schema/rows.ts";
 import { useDraft } from "../drafts.ts";
@@ -13,36 +11,37 @@ interface Props {
   onCancel: () => void;
 }
 
+/** Add or edit a fact. Unsaved text is kept as a draft, with the fact as it was when the user started editing. */
 export function FactForm({ fact, onSave, onCancel }: Props) {
   const current = `${fact?.key ?? ""}: ${fact?.value ?? ""}`;
-  const given = JSON.stringify([fact?.key ?? "", fact?.value ?? "", current]);
-  const [draft, setDraft] = useDraft(draftOf(fact?.id), given);
-  const [key, value, begunFrom] = JSON.parse(draft) as [string, string, string];
-  const write = (key: string, value: string) => setDraft(JSON.stringify([key, value, begunFrom]));
+  const initial = JSON.stringify([fact?.key ?? "", fact?.value ?? "", current]);
+  const [draft, setDraft] = useDraft(draftOf(fact?.id), initial);
+  const [key, value, original] = JSON.parse(draft) as [string, string, string];
+  const edit = (key: string, value: string) => setDraft(JSON.stringify([key, value, original]));
   return (
     <Paper withBorder p="sm" data-draft>
-      <Form onSave={(given) => onSave(given("key"), given("value"))} onCancel={onCancel}>
+      <Form onSave={(valueOf) => onSave(valueOf("key"), valueOf("value"))} onCancel={onCancel}>
         <TextInput
           name="key"
           label={t("memory.factName")}
           description={t("memory.factNameHint")}
           value={key}
-          onChange={(event) => write(event.currentTarget.value, value)}
+          onChange={(event) => edit(event.currentTarget.value, value)}
           maxLength={255}
           pattern=".*\S.*"
-          autoFocus={draft === given} // else nobody has just opened it
+          autoFocus={draft === initial} // a form with a draft opens by itself and must not take the focus
           required
         />
         <Textarea
           name="value"
           label={t("memory.factValue")}
           value={value}
-          onChange={(event) => write(key, event.currentTarget.value)}
+          onChange={(event) => edit(key, event.currentTarget.value)}
           maxLength={10_000}
           autosize
           required
         />
-        {fact && begunFrom !== current && <Text size="sm">{t("memory.factChanged", { fact: current })}</Text>}
+        {fact && original !== current && <Text size="sm">{t("memory.factChanged", { fact: current })}</Text>}
       </Form>
     </Paper>
   );

@@ -1,19 +1,18 @@
-/** Facts: what the assistant takes as given. */
-
 import { Button, Group, Skeleton, Text } from "@mantine/core";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
-import { usePending } from "../pendingDeletes.ts";
+import { usePendingDeletes } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
-import { stored } from "../notify.ts";
+import { afterSaving } from "../notify.ts";
 import { Fact } from "./Fact.tsx";
 import { FactForm } from "./FactForm.tsx";
 import { useFactForm } from "./useFactForm.ts";
 import { t } from "../../locale/t.ts";
 
+/** All facts, and a form to add one. */
 export function Facts() {
   const { api } = useAccountApi();
-  const pending = usePending();
+  const pending = usePendingDeletes();
   const facts = useRows("facts")
     ?.filter(({ id }) => !pending.has(id))
     .sort((a, b) => a.key.localeCompare(b.key));
@@ -21,7 +20,7 @@ export function Facts() {
   const adding = useFactForm();
   const sources = new Map(documents?.map(({ id, filename }) => [id, filename]));
 
-  const add = (key: string, value: string) => void stored(api.addFact(key, value), adding.close);
+  const add = (key: string, value: string) => void afterSaving(api.addFact(key, value), adding.close);
 
   return (
     <Section title={t("memory.facts")} hint={t("memory.factsHint")}>

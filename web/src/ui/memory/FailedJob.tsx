@@ -1,5 +1,3 @@
-/** One job that failed, for now or for good: what it was about, why, and trying it again. */
-
 import { Button, Group, Paper, Stack, Text } from "@mantine/core";
 import { nameOf } from "../../core/schema/rowText.ts";
 import type { Job } from "../../backend/memory/jobs.ts";
@@ -7,17 +5,18 @@ import { nextAttempt } from "./nextAttempt.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
+/** A job that failed, finally or with a retry to come: its subject, its error, and a button to retry it. */
 export function FailedJob({ job, onRetry }: { job: Job; onRetry: () => void }) {
   const { kind, subject, state, attempts, due, error } = job;
   const [collection, id] = subject.split("/") as ["episodes" | "sessions" | "projects", string];
   const row = useRows(collection, { selector: { id } })?.[0];
-  const about = row ? nameOf(collection, row as unknown as Record<string, unknown>) : t("jobs.gone");
+  const subjectName = row ? nameOf(collection, row as unknown as Record<string, unknown>) : t("jobs.gone");
   return (
     <Paper component="li" withBorder p="sm">
       <Group justify="space-between" wrap="nowrap" align="start">
         <Stack gap={2} miw={0}>
           <Text>
-            {t(`jobs.kind.${kind}`)}: <span dir="auto">{about}</span>
+            {t(`jobs.kind.${kind}`)}: <span dir="auto">{subjectName}</span>
           </Text>
           <Text size="sm">{error}</Text>
           <Text size="xs" c="dimmed">
@@ -28,7 +27,7 @@ export function FailedJob({ job, onRetry }: { job: Job; onRetry: () => void }) {
           variant="light"
           size="compact-md"
           flex="none"
-          aria-label={t("common.actionOn", { action: t("common.retry"), name: about })}
+          aria-label={t("common.actionOn", { action: t("common.retry"), name: subjectName })}
           onClick={onRetry}
         >
           {t("common.retry")}

@@ -1,39 +1,44 @@
-/** "Forget everything": typed to be meant, done by the server, told by a receipt. */
-
 import { Alert, Button, Group, Modal, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useAccountApi, useSync } from "../../client/backendClient.tsx";
-import { leaveTo } from "../leaveAccount.ts";
+import { openInAllTabs } from "../leaveAccount.ts";
 import { Section } from "../components/Section.tsx";
-import { forget, keptReceipt, putAway, useForgetProgress, type Done } from "./forgetProgress.ts";
+import {
+  dismissReceipt,
+  forget,
+  storedReceipt,
+  useForgetProgress,
+  type ForgetResult,
+} from "./forgetProgress.ts";
 import { bytes, dateTime } from "../../locale/format.ts";
 import type { ErasureReceipt } from "../../backend/account/forgetEverything.ts";
 import { t } from "../../locale/t.ts";
 
+/** "Forget everything": the user types a phrase to confirm, the server erases, and a receipt is shown. */
 export function ForgetEverything() {
   const { api, account } = useAccountApi();
   const { userId } = account;
   const kind = useSync()?.kind;
-  const answers = kind === "live";
+  const isOnline = kind === "live";
   const [typed, setTyped] = useState("");
-  const [kept, setKept] = useState(() => keptReceipt(userId));
-  const { busy, problem, done } = useForgetProgress();
-  const meant = typed.trim().toLowerCase() === t("memory.forgetPhrase");
+  const [previousResult, setPreviousResult] = useState(() => storedReceipt(userId));
+  const { busy, problem, result } = useForgetProgress();
+  const isConfirmed = typed.trim().toLowerCase() === t("memory.forgetPhrase");
 
-  /** Nothing is left here to go back to: the page begins anew. */
-  function startAfresh() {
-    leaveTo("/");
-    putAway(userId);
+  /** Reload all tabs, because nothing that they show exists any more. */
+  function startOver() {
+    openInAllTabs("/");
+    dismissReceipt(userId);
   }
 
   function close() {
-    putAway(userId);
-    setKept(undefined);
+    dismissReceipt(userId);
+    setPreviousResult(undefined);
   }
 
   return (
     <Section title={t("memory.forget")} hint={t("memory.forgetHint")}>
-      {!answers && (
+      {!isOnline && (
         <Text size="sm">{t(kind === "signed-out" ? "memory.forgetSignedOut" : "memory.forgetOffline")}</Text>
       )}
       {problem && (
@@ -52,7 +57,7 @@ export function ForgetEverything() {
         />
         <Button
           color="red"
-          disabled={!meant || !answers}
+          disabled={!isConfirmed || !isOnline}
           loading={busy}
           onClick={() => void forget(api, userId)}
         >
@@ -62,8 +67,10 @@ export function ForgetEverything() {
       <Text size="sm" role="status">
         {busy && t("memory.forgetting")}
       </Text>
-      {done && <Told {...done} button={t("memory.startOver")} onClose={startAfresh} />}
-      {!done && kept && <Told {...kept} button={t("common.close")} onClose={close} />}
+      {result && <ReceiptDialog {...result} button={t("memory.startOver")} onClose={startOver} />}
+      {!result && previousResult && (
+        <ReceiptDialog {...previousResult} button={t("common.close")} onClose={close} />
+      )}
     </Section>
   );
 }
@@ -72,12 +79,12 @@ function receiptText({ rows, files, bytes: size, at, leftovers }: ErasureReceipt
   return t("memory.receipt", { rows, files, size: bytes(size), when: dateTime(at), leftovers });
 }
 
-interface Props extends Done {
+interface ReceiptDialogProps extends ForgetResult {
   button: string;
   onClose(): void;
 }
 
-function Told({ receipt, here, button, onClose }: Props) {
+function ReceiptDialog({ receipt, here: deviceState, button, onClose }: ReceiptDialogProps) {
   return (
     <Modal
       attributes={{ header: { role: "none" } }}
@@ -88,7 +95,7 @@ function Told({ receipt, here, button, onClose }: Props) {
       centered
     >
       <Text>
-        {receiptText(receipt)} {t(`memory.device.${here}`)}
+        {receiptText(receipt)} {t(`memory.device.${deviceState}`)}
       </Text>
       <Button mt="md" onClick={onClose} data-autofocus>
         {button}

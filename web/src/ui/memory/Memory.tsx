@@ -1,5 +1,3 @@
-/** What is remembered: facts and statements, whom and what they speak of, what was said when; and forgetting all of it. */
-
 import { Container, Divider, Stack, Title } from "@mantine/core";
 import { Entities } from "../entities/Entities.tsx";
 import { SubNav } from "../components/SubNav.tsx";
@@ -10,7 +8,7 @@ import { Statements } from "./Statements.tsx";
 import { Timeline } from "./Timeline.tsx";
 import { t } from "../../locale/t.ts";
 
-const PARTS = [
+const NAVIGATION = [
   { to: "/memory", label: "memory.nav.remembered" },
   { to: "/memory/entities", label: "memory.nav.entities" },
   { to: "/memory/timeline", label: "memory.nav.timeline" },
@@ -22,16 +20,17 @@ const PAGES = new Map([
   ["background", BackgroundJobs],
 ]);
 
+/** The pages below `/memory`. */
 export default function Memory({ params: { part = "" } }: { params: { part?: string } }) {
-  const Page = PAGES.get(part) ?? Remembered;
+  const Page = PAGES.get(part) ?? FactsAndMemories;
   return (
     <Container size={Page === Entities ? "md" : "sm"} py="lg">
-      <Stack gap={Page === Remembered ? 40 : "lg"}>
+      <Stack gap={Page === FactsAndMemories ? 40 : "lg"}>
         <Stack gap="sm">
           <Title order={2}>{t("memory.title")}</Title>
           <SubNav
             label={t("memory.nav.label")}
-            parts={PARTS.map(({ to, label }) => ({ to, label: t(label) }))}
+            pages={NAVIGATION.map(({ to, label }) => ({ to, label: t(label) }))}
           />
         </Stack>
         <Page />
@@ -40,7 +39,7 @@ export default function Memory({ params: { part = "" } }: { params: { part?: str
   );
 }
 
-function Remembered() {
+function FactsAndMemories() {
   return (
     <>
       <Facts />

@@ -1,5 +1,3 @@
-/** One remembered statement: where it is from, how it fades, what was said before it, and what can be done with it. */
-
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { IconPinFilled } from "@tabler/icons-react";
 import { useState } from "react";
@@ -7,8 +5,8 @@ import { fading } from "../../core/memory/recency.ts";
 import type { Remembered } from "../../core/memory/memoryHistory.ts";
 import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { ExpandableText } from "../components/ExpandableText.tsx";
-import { useUndoable } from "../useUndoable.tsx";
-import { stored } from "../notify.ts";
+import { useUndoableDelete } from "../useUndoableDelete.tsx";
+import { afterSaving } from "../notify.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { EarlierVersions } from "./EarlierVersions.tsx";
 import { StatementSource } from "./StatementSource.tsx";
@@ -19,34 +17,34 @@ import { t } from "../../locale/t.ts";
 interface Props {
   remembered: Remembered;
   now: number;
-  /** Whether its project is named. */
-  placed: boolean;
+  showProject: boolean;
 }
 
-export function Statement({ remembered: { current, earlier }, now, placed }: Props) {
+/** A memory with its source, age, earlier versions and actions. */
+export function Statement({ remembered: { current, earlier }, now, showProject }: Props) {
   const { api } = useAccountApi();
   const [editing, setEditing] = useState(false);
   const [opened, setOpened] = useState(false);
   const { id, text, projectId = null } = current;
 
-  const done = () => setEditing(false);
+  const closeForm = () => setEditing(false);
   function save(changed: string) {
-    if (changed === text) return done();
-    void stored(api.memory.editMemory(id, changed), done);
+    if (changed === text) return closeForm();
+    void afterSaving(api.memory.editMemory(id, changed), closeForm);
   }
 
   if (editing) {
     return (
       <li>
-        <StatementForm text={text} where={projectId} onSave={save} onCancel={done} />
+        <StatementForm text={text} where={projectId} onSave={save} onCancel={closeForm} />
       </li>
     );
   }
   return (
     <Paper component="li" withBorder p="sm" data-memory={id}>
       <ExpandableText text={text} />
-      <StatementSource memory={current} placed={placed} />
-      <Fading memory={current} now={now} />
+      <StatementSource memory={current} showProject={showProject} />
+      <Age memory={current} now={now} />
       <Group gap={4} justify="space-between" mt={4}>
         {earlier.length > 0 && (
           <Button
@@ -66,7 +64,7 @@ export function Statement({ remembered: { current, earlier }, now, placed }: Pro
   );
 }
 
-function Fading({ memory, now }: { memory: MemoryDoc; now: number }) {
+function Age({ memory, now }: { memory: MemoryDoc; now: number }) {
   const state = fading(memory, now);
   if (state === "pinned") {
     return (
@@ -85,9 +83,9 @@ function Fading({ memory, now }: { memory: MemoryDoc; now: number }) {
 
 function Actions({ memory: { id, text, pinned }, onEdit }: { memory: MemoryDoc; onEdit: () => void }) {
   const { api } = useAccountApi();
-  const deleteSoon = useUndoable();
+  const deleteUndoably = useUndoableDelete();
   const remove = () =>
-    deleteSoon({ id, message: t("memory.deletingMemory"), commit: () => api.memory.deleteMemory(id) });
+    deleteUndoably({ id, message: t("memory.deletingMemory"), commit: () => api.memory.deleteMemory(id) });
   const actions: [string, () => unknown][] = [
     [pinned ? t("common.unpin") : t("common.pin"), () => api.memory.pinMemory(id, !pinned)],
     [t("common.edit"), onEdit],

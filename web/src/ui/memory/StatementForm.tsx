@@ -1,5 +1,3 @@
-/** A statement by hand: a new one, or other words for one. */
-
 import { Paper, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { Form } from "../components/Form.tsx";
@@ -10,22 +8,23 @@ import { t } from "../../locale/t.ts";
 interface Props {
   text?: string;
   where: MemoryPlace;
-  /** Whether its place is asked for. */
-  choose?: boolean;
+  /** Whether the user can choose the project. */
+  canChooseProject?: boolean;
   onSave: (text: string, where: MemoryPlace) => void;
   onCancel: () => void;
 }
 
-export function StatementForm({ text, where, choose = false, onSave, onCancel }: Props) {
+/** Add or edit a memory. */
+export function StatementForm({ text, where, canChooseProject = false, onSave, onCancel }: Props) {
   const [chosen, setChosen] = useState(where);
 
-  function save(given: string) {
-    if (given) onSave(given, chosen);
+  function save(text: string) {
+    if (text) onSave(text, chosen);
   }
 
   return (
     <Paper withBorder p="sm">
-      <Form onSave={(given) => save(given("text"))} onCancel={onCancel}>
+      <Form onSave={(valueOf) => save(valueOf("text"))} onCancel={onCancel}>
         <Textarea
           name="text"
           label={t("memory.memory")}
@@ -36,7 +35,9 @@ export function StatementForm({ text, where, choose = false, onSave, onCancel }:
           autoFocus
           required
         />
-        {choose && <ScopeSelect label={t("memory.appliesTo")} value={chosen} onChange={setChosen} />}
+        {canChooseProject && (
+          <ScopeSelect label={t("memory.appliesTo")} value={chosen} onChange={setChosen} />
+        )}
       </Form>
     </Paper>
   );

@@ -1,5 +1,3 @@
-/** Where a statement is from: by whom, when, in which conversation, and who sees it. */
-
 import { Anchor, Text } from "@mantine/core";
 import { Link } from "wouter";
 import type { MemoryDoc } from "../../core/schema/rows.ts";
@@ -7,7 +5,8 @@ import { useRows } from "../../client/backendClient.tsx";
 import { date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-export function StatementSource({ memory, placed }: { memory: MemoryDoc; placed: boolean }) {
+/** Who noted a memory, when, from which chats, and in which project it applies. */
+export function StatementSource({ memory, showProject }: { memory: MemoryDoc; showProject: boolean }) {
   const { source, createdAt, sessionIds, projectId } = memory;
   const byAssistant = source === "extracted";
   const sessions = useRows("sessions", { selector: { id: { $in: sessionIds } } });
@@ -15,16 +14,16 @@ export function StatementSource({ memory, placed }: { memory: MemoryDoc; placed:
   return (
     <Text size="sm" c="dimmed">
       {t(byAssistant ? "memory.byAssistant" : "memory.byYou", { date: date(createdAt) })}
-      {sessions?.map(({ id, title }, at) => (
+      {sessions?.map(({ id, title }, index) => (
         <span key={id}>
-          {at === 0 ? `, ${t("memory.inChat")} ` : ", "}
+          {index === 0 ? `, ${t("memory.inChat")} ` : ", "}
           <Anchor component={Link} href={`/s/${id}`} dir="auto" inherit underline="always">
             {title}
           </Anchor>
         </span>
       ))}
       {byAssistant && sessions?.length === 0 && `, ${t("memory.chatDeleted")}`}
-      {placed &&
+      {showProject &&
         ` · ${projectId ? t("memory.inProject", { name: project?.name ?? "…" }) : t("memory.inNoProject")}`}
     </Text>
   );

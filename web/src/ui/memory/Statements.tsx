@@ -1,5 +1,3 @@
-/** Remembered statements of all places, by place and by words. */
-
 import { Group, TextInput } from "@mantine/core";
 import { useState } from "react";
 import type { MemoryPlace } from "../../backend/memory/timeline.ts";
@@ -7,6 +5,7 @@ import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { StatementList } from "./StatementList.tsx";
 import { t } from "../../locale/t.ts";
 
+/** All memories, which can be searched and filtered by project. */
 export function Statements() {
   const [query, setQuery] = useState("");
   const [where, setWhere] = useState<MemoryPlace>("*");

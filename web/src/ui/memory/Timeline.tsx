@@ -1,5 +1,3 @@
-/** What was said in all conversations: by day, or what fits the words. */
-
 import { Button, Group, Skeleton, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
@@ -17,12 +15,13 @@ import { t } from "../../locale/t.ts";
 const PAGE = 50;
 const TYPING_MS = 250;
 
+/** The messages of all chats by day, or those that match a search. */
 export function Timeline() {
   const [query, setQuery] = useState("");
   const [where, setWhere] = useState<MemoryPlace>("*");
-  const [most, setMost] = useState(PAGE);
-  const [asked] = useDebouncedValue(query.trim(), TYPING_MS);
-  const found = useTimeline(asked, where, most);
+  const [limit, setLimit] = useState(PAGE);
+  const [search] = useDebouncedValue(query.trim(), TYPING_MS);
+  const timeline = useTimeline(search, where, limit);
   return (
     <Section title={t("timeline.title")} hint={t("timeline.hint")}>
       <Group grow align="end" gap="xs" preventGrowOverflow={false}>
@@ -35,18 +34,18 @@ export function Timeline() {
         <ScopeSelect label={t("memory.where")} value={where} onChange={setWhere} everywhere />
       </Group>
       <Text size="sm" c="dimmed" role="status">
-        {found && asked && found.turns.length > 0 && (
+        {timeline && search && timeline.turns.length > 0 && (
           <>
-            {t("timeline.found", { n: found.turns.length })}{" "}
-            {found.by === "server" ? t("timeline.byServer") : t("timeline.byDevice")}
+            {t("timeline.found", { n: timeline.turns.length })}{" "}
+            {timeline.by === "server" ? t("timeline.byServer") : t("timeline.byDevice")}
           </>
         )}
-        {found?.turns.length === 0 && (asked ? t("timeline.noneFound") : t("timeline.none"))}
+        {timeline?.turns.length === 0 && (search ? t("timeline.noneFound") : t("timeline.none"))}
       </Text>
-      {!found && <Skeleton h={120} />}
-      {found && (asked ? <Turns turns={found.turns} dated /> : <Days turns={found.turns} />)}
-      {found?.more && (
-        <Button variant="subtle" onClick={() => setMost(most + PAGE)}>
+      {!timeline && <Skeleton h={120} />}
+      {timeline && (search ? <Turns turns={timeline.turns} showDate /> : <Days turns={timeline.turns} />)}
+      {timeline?.more && (
+        <Button variant="subtle" onClick={() => setLimit(limit + PAGE)}>
           {t("common.showMore")}
         </Button>
       )}
@@ -65,7 +64,7 @@ function Days({ turns }: { turns: readonly TimelineTurn[] }) {
   ));
 }
 
-function Turns({ turns, dated = false }: { turns: readonly TimelineTurn[]; dated?: boolean }) {
+function Turns({ turns, showDate = false }: { turns: readonly TimelineTurn[]; showDate?: boolean }) {
   const titles = new Map(useRows("sessions")?.map(({ id, title }) => [id, title]));
   return (
     <PlainList>
@@ -74,7 +73,7 @@ function Turns({ turns, dated = false }: { turns: readonly TimelineTurn[]; dated
           key={turn.id}
           turn={turn}
           title={titles.get(turn.sessionId) ?? t("timeline.untitled")}
-          dated={dated}
+          showDate={showDate}
         />
       ))}
     </PlainList>

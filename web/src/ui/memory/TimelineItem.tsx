@@ -1,5 +1,3 @@
-/** One turn of the timeline; it opens in its conversation. */
-
 import { Anchor, Paper, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { beginning } from "../../lib/truncate.ts";
@@ -7,22 +5,23 @@ import { readable } from "../../core/text/stripMarkdown.ts";
 import type { TimelineTurn } from "../../backend/memory/timeline.ts";
 import { date, time } from "../../locale/format.ts";
 
-/** More than three lines hold. */
+/** Characters of an answer, more than fit into three lines. */
 const SHOWN = 1_000;
-/** A number that names a source, which is not shown here. */
-const CITED = /(?<!\s)\s*\[\d{1,3}\]/gu;
+/** The number of a source, which is not shown here. */
+const CITATION = /(?<!\s)\s*\[\d{1,3}\]/gu;
 
 interface Props {
   turn: TimelineTurn;
-  /** Of its conversation. */
+  /** The title of the chat. */
   title: string;
-  /** Whether its day is named. */
-  dated: boolean;
+  /** Show the date instead of the time. */
+  showDate: boolean;
 }
 
-export function TimelineItem({ turn: { id, sessionId, question, text, createdAt }, title, dated }: Props) {
-  const at = time(createdAt);
-  const plain = readable(beginning(text, SHOWN)).replace(CITED, "");
+/** A turn in the timeline, with a link to it in its chat. */
+export function TimelineItem({ turn, title, showDate }: Props) {
+  const { id, sessionId, question, text, createdAt } = turn;
+  const plain = readable(beginning(text, SHOWN)).replace(CITATION, "");
   return (
     <Paper component="li" withBorder p="sm">
       <Anchor
@@ -38,7 +37,7 @@ export function TimelineItem({ turn: { id, sessionId, question, text, createdAt 
         {plain}
       </Text>
       <Text size="xs" c="dimmed" mt={4}>
-        <span dir="auto">{title}</span> · {dated ? date(createdAt) : at}
+        <span dir="auto">{title}</span> · {showDate ? date(createdAt) : time(createdAt)}
       </Text>
     </Paper>
   );

@@ -1,6 +1,6 @@
 /**
- * "Forget everything" while it goes on, whatever page is shown. What came of it is kept on this device until it has been
- * read: the account itself may be gone from here by then.
+ * The progress of "Forget everything", on whatever page. The receipt is stored on this device until the user has read it,
+ * apart from the account, which may be removed from the device by then.
  */
 
 import { useSyncExternalStore } from "react";
@@ -8,26 +8,26 @@ import { isCoded } from "../../core/errors.ts";
 import type { ErasureReceipt } from "../../backend/account/forgetEverything.ts";
 import type { RemoteAccountApi } from "../../client/backendClient.tsx";
 import { receiptKey } from "../drafts.ts";
-import { leaveTo, setForgetting, setForgotten, wipe } from "../leaveAccount.ts";
-import { said } from "../errorMessage.ts";
-import { Shared } from "../sharedState.ts";
+import { openInAllTabs, setForgetting, setForgotten, wipe } from "../leaveAccount.ts";
+import { errorMessage } from "../errorMessage.ts";
+import { SharedState } from "../sharedState.ts";
 
-export interface Done {
+export interface ForgetResult {
   receipt: ErasureReceipt;
-  /** What is to be said of this device. */
+  /** The state of this device. Stored under this name. */
   here: "isClean" | "isNotClean" | "isOpenElsewhere";
 }
 
-interface Forgetting {
+interface ForgetProgress {
   busy: boolean;
   problem?: string;
-  done?: Done;
+  result?: ForgetResult;
 }
 
-const state = new Shared<Forgetting>({ busy: false });
+const state = new SharedState<ForgetProgress>({ busy: false });
 
-export function useForgetProgress(): Forgetting {
-  return useSyncExternalStore(listen, () => state.value);
+export function useForgetProgress(): ForgetProgress {
+  return useSyncExternalStore(subscribe, () => state.value);
 }
 
 export async function forget(api: RemoteAccountApi, userId: string): Promise<void> {
@@ -36,50 +36,50 @@ export async function forget(api: RemoteAccountApi, userId: string): Promise<voi
   try {
     const receipt = await api.forgetEverything();
     setForgotten();
-    // Whatever holds the device up: the server has erased, and this is told once.
-    const here = await wipe(api, "/sign-in").then(() => "isClean" as const, unclean);
-    const done = { receipt, here };
-    keep(userId, done);
-    state.set({ busy: false, done });
-    if (!state.isShown) leaveTo("/memory"); // nothing is left of the page that is shown instead
+    // The server has erased the data and sends its receipt only once, so an error on this device must not hide it.
+    const here = await wipe(api, "/sign-in").then(() => "isClean" as const, deviceStateAfter);
+    const result = { receipt, here };
+    storeReceipt(userId, result);
+    state.set({ busy: false, result });
+    if (!state.hasListeners) openInAllTabs("/memory"); // the open page shows data that is gone
   } catch (error) {
-    state.set({ busy: false, problem: said(error) });
-    if (!state.isShown) setForgetting(null);
+    state.set({ busy: false, problem: errorMessage(error) });
+    if (!state.hasListeners) setForgetting(null);
   }
 }
 
-/** A browser that keeps nothing for us shows it once. */
-function keep(userId: string, done: Done): void {
+/** Store a result. If the browser refuses to store it, it is shown only once. */
+function storeReceipt(userId: string, result: ForgetResult): void {
   try {
-    localStorage.setItem(receiptKey(userId), JSON.stringify(done));
+    localStorage.setItem(receiptKey(userId), JSON.stringify(result));
   } catch (error) {
     console.error(error);
   }
 }
 
-/** The last receipt that nobody has put away. */
-export function keptReceipt(userId: string): Done | undefined {
-  const kept = localStorage.getItem(receiptKey(userId));
-  return kept === null ? undefined : (JSON.parse(kept) as Done);
+/** Return the last result if the user has not dismissed it. */
+export function storedReceipt(userId: string): ForgetResult | undefined {
+  const stored = localStorage.getItem(receiptKey(userId));
+  return stored === null ? undefined : (JSON.parse(stored) as ForgetResult);
 }
 
-export function putAway(userId: string): void {
+export function dismissReceipt(userId: string): void {
   localStorage.removeItem(receiptKey(userId));
 }
 
-/** Closing the other tab helps only where one is open. */
-function unclean(error: unknown): Done["here"] {
+/** Return the state of the device after an error. */
+function deviceStateAfter(error: unknown): ForgetResult["here"] {
   console.error(error);
   return isCoded(error, "OPEN_ELSEWHERE") ? "isOpenElsewhere" : "isNotClean";
 }
 
-/** Who goes elsewhere has read what went wrong, and finds all of it anew. */
-function listen(listener: () => void): () => void {
-  const stop = state.subscribe(listener);
+/** Subscribe to the state. When the user leaves the page, reset an error, and reload the app after a receipt. */
+function subscribe(listener: () => void): () => void {
+  const unsubscribe = state.subscribe(listener);
   return () => {
-    stop();
+    unsubscribe();
     if (state.value.busy) return;
-    if (state.value.done) return location.reload();
+    if (state.value.result) return location.reload();
     state.set({ busy: false });
     setForgetting(null);
   };

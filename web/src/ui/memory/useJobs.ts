@@ -2,24 +2,24 @@ import { useCallback, useEffect, useState } from "react";
 import type { Jobs } from "../../backend/memory/jobs.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 
-const EVERY_MS = 5_000;
+const POLL_MS = 5_000;
 
-/** What the server does in the background, looked at anew while the page is open; null: it does not answer. */
+/** Poll the background jobs of the server. They are null if it does not respond. */
 export function useJobs() {
   const { api } = useAccountApi();
   const [jobs, setJobs] = useState<Jobs | null>();
-  const look = useCallback(() => api.memory.listJobs().then(setJobs, () => setJobs(null)), [api]);
+  const refresh = useCallback(() => api.memory.listJobs().then(setJobs, () => setJobs(null)), [api]);
   useEffect(() => {
-    void look();
-    const timer = setInterval(() => void look(), EVERY_MS);
+    void refresh();
+    const timer = setInterval(() => void refresh(), POLL_MS);
     return () => clearInterval(timer);
-  }, [look]);
+  }, [refresh]);
 
-  /** One that failed, or all of them. */
+  /** Retry a failed job, or all of them. */
   async function retry(id?: string): Promise<void> {
     await api.memory.retryJobs(id);
-    await look();
+    await refresh();
   }
 
-  return { jobs, look, retry };
+  return { jobs, refresh, retry };
 }
