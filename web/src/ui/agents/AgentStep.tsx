@@ -1,5 +1,3 @@
-/** One thing an agent did: its kind and what it was about; it opens to the whole text. */
-
 import { Button, Collapse, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconEyeOff, IconPinFilled } from "@tabler/icons-react";
 import { useId, useState } from "react";
@@ -12,34 +10,41 @@ import { t } from "../../locale/t.ts";
 
 interface Props {
   step: Observation;
-  /** Whether its day is named. */
-  dated: boolean;
+  showDate: boolean;
   onPin: () => void;
   onDelete: () => void;
 }
 
-/** From so many characters on a head may be cut off where the screen is narrow. */
+/** Longer titles may be truncated on a narrow screen. */
 const LONG = 60;
-/** What is told in sentences; the rest is code, or names of files. */
+/** Kinds with text in sentences. The others are code or file names. */
 const PROSE: readonly Observation["kind"][] = ["prompt", "decision", "session"];
 
-export function AgentStep({ step, dated, onPin, onDelete }: Props) {
+/** A step of an agent. It expands to its full text. */
+export function AgentStep({ step, showDate, onPin, onDelete }: Props) {
   const [opened, setOpened] = useState(false);
   const textId = useId();
-  const head = headOf(step) || t("agents.noDetails");
+  const title = headOf(step) || t("agents.noDetails");
   const font = PROSE.includes(step.kind) ? {} : { ff: "monospace" };
-  const title = (
-    <Text span {...font} size="sm" dir="auto" className={classes["head"]!} data-whole={opened || undefined}>
-      {head}
+  const titleText = (
+    <Text
+      span
+      {...font}
+      size="sm"
+      dir="auto"
+      className={classes["title"]!}
+      data-expanded={opened || undefined}
+    >
+      {title}
     </Text>
   );
   return (
     <Paper component="li" withBorder p="sm" data-step={step.id}>
       <Group justify="space-between" gap="xs">
-        <About step={step} dated={dated} />
-        <Actions head={head} pinned={step.pinned} onPin={onPin} onDelete={onDelete} />
+        <Details step={step} showDate={showDate} />
+        <Actions title={title} pinned={step.pinned} onPin={onPin} onDelete={onDelete} />
       </Group>
-      {hasMore(step) || head.length > LONG ? (
+      {hasMore(step) || title.length > LONG ? (
         <UnstyledButton
           className={classes["opener"]!}
           aria-expanded={opened}
@@ -47,10 +52,10 @@ export function AgentStep({ step, dated, onPin, onDelete }: Props) {
           onClick={() => setOpened(!opened)}
         >
           <Chevron />
-          {title}
+          {titleText}
         </UnstyledButton>
       ) : (
-        <div className={classes["line"]!}>{title}</div>
+        <div className={classes["line"]!}>{titleText}</div>
       )}
       <Collapse expanded={opened} id={textId}>
         {hasMore(step) && (
@@ -64,25 +69,25 @@ export function AgentStep({ step, dated, onPin, onDelete }: Props) {
 }
 
 interface ActionsProps extends Pick<Props, "onPin" | "onDelete"> {
-  head: string;
+  title: string;
   pinned: boolean;
 }
 
-function Actions({ head, pinned, onPin, onDelete }: ActionsProps) {
+function Actions({ title, pinned, onPin, onDelete }: ActionsProps) {
   return (
     <Group gap={4} ms="auto" me={-8} wrap="nowrap">
-      <Action verb={pinned ? t("common.unpin") : t("common.pin")} head={head} onClick={onPin} />
-      <Action verb={t("common.delete")} head={head} onClick={onDelete} />
+      <Action verb={pinned ? t("common.unpin") : t("common.pin")} title={title} onClick={onPin} />
+      <Action verb={t("common.delete")} title={title} onClick={onDelete} />
     </Group>
   );
 }
 
-function Action({ verb, head, onClick }: { verb: string; head: string; onClick: () => void }) {
+function Action({ verb, title, onClick }: { verb: string; title: string; onClick: () => void }) {
   return (
     <Button
       size="compact-sm"
       variant="subtle"
-      aria-label={t("common.actionOn", { action: verb, name: head })}
+      aria-label={t("common.actionOn", { action: verb, name: title })}
       onClick={onClick}
     >
       {verb}
@@ -90,11 +95,11 @@ function Action({ verb, head, onClick }: { verb: string; head: string; onClick: 
   );
 }
 
-function About({ step, dated }: Pick<Props, "step" | "dated">) {
+function Details({ step, showDate }: Pick<Props, "step" | "showDate">) {
   const { kind, createdAt, updatedAt, tool, count, redactions, pinned } = step;
   const at = time(createdAt);
-  const said = [
-    dated ? `${date(createdAt)}, ${at}` : at,
+  const details = [
+    showDate ? `${date(createdAt)}, ${at}` : at,
     tool,
     count > 1 && t("agents.times", { n: count }),
     count > 1 && updatedAt !== createdAt && t("agents.last", { when: dateTime(updatedAt) }),
@@ -103,15 +108,15 @@ function About({ step, dated }: Pick<Props, "step" | "dated">) {
     <Group gap="xs" miw={0} flex="1 1 12rem">
       <KindIcon kind={kind} />
       <Text span size="sm" c="dimmed">
-        {said.filter(Boolean).join(" · ")}
+        {details.filter(Boolean).join(" · ")}
       </Text>
-      {redactions > 0 && <Mark icon={IconEyeOff} text={t("agents.hidden", { n: redactions })} />}
-      {pinned && <Mark icon={IconPinFilled} text={t("agents.pinned")} />}
+      {redactions > 0 && <Note icon={IconEyeOff} text={t("agents.hidden", { n: redactions })} />}
+      {pinned && <Note icon={IconPinFilled} text={t("agents.pinned")} />}
     </Group>
   );
 }
 
-function Mark({ icon: Icon, text }: { icon: typeof IconEyeOff; text: string }) {
+function Note({ icon: Icon, text }: { icon: typeof IconEyeOff; text: string }) {
   return (
     <Group component="span" gap={4} wrap="nowrap">
       <Icon size={14} aria-hidden />

@@ -1,5 +1,3 @@
-/** What of all that agents did is shown. */
-
 import { Checkbox, Group, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { KINDS, type Wanted } from "../../core/agents/observations.ts";
 import type { AgentSession } from "../../backend/memory/observations.ts";
@@ -7,22 +5,20 @@ import { dateTime } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 interface Props {
-  wanted: Wanted;
+  filters: Wanted;
   sessions: readonly AgentSession[];
   onChange: (change: Partial<Wanted>) => void;
 }
 
-export function AgentStepFilters({
-  wanted: { words: query, kind, agentSession, pinned },
-  sessions,
-  onChange,
-}: Props) {
+/** Search and filter the steps of agents. */
+export function AgentStepFilters({ filters, sessions, onChange }: Props) {
+  const { words, kind, agentSession, pinned } = filters;
   return (
     <Stack component="fieldset" gap="xs" m={0} p={0} bd="none" miw={0} aria-label={t("agents.filters")}>
       <TextInput
         type="search"
         label={t("agents.search")}
-        value={query}
+        value={words}
         onChange={(event) => onChange({ words: event.currentTarget.value })}
       />
       <Group gap="xs" align="end">

@@ -1,5 +1,3 @@
-/** What agents did, by day; what was found by words is one list, the best first. */
-
 import { Stack, Title } from "@mantine/core";
 import { grouped } from "../../lib/groupBy.ts";
 import type { Observation } from "../../core/agents/observations.ts";
@@ -15,31 +13,32 @@ interface Props {
   onDelete: (step: Observation) => void;
 }
 
-export function AgentStepList({ steps, byDay, ...verbs }: Props) {
-  if (!byDay) return <List steps={steps} dated {...verbs} />;
+/** Steps of agents by day. Search results are one list, the best match first. */
+export function AgentStepList({ steps, byDay, ...actions }: Props) {
+  if (!byDay) return <List steps={steps} showDate {...actions} />;
   return [...grouped(steps, ({ createdAt }) => date(createdAt))].map(([day, steps]) => (
     <Stack key={day} gap="xs">
       <Title order={4} size="h6" c="dimmed">
         {day}
       </Title>
-      <List steps={steps} dated={false} label={day} {...verbs} />
+      <List steps={steps} showDate={false} label={day} {...actions} />
     </Stack>
   ));
 }
 
 interface ListProps extends Omit<Props, "byDay"> {
-  dated: boolean;
+  showDate: boolean;
   label?: string;
 }
 
-function List({ steps, dated, label = t("agents.title"), onPin, onDelete }: ListProps) {
+function List({ steps, showDate, label = t("agents.title"), onPin, onDelete }: ListProps) {
   return (
     <PlainList aria-label={label}>
       {steps.map((step) => (
         <AgentStep
           key={step.id}
           step={step}
-          dated={dated}
+          showDate={showDate}
           onPin={() => onPin(step)}
           onDelete={() => onDelete(step)}
         />

@@ -1,87 +1,86 @@
-/** What agents did in a project. The server is asked for it: it is not on the device. */
-
 import { Alert, Button, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useRef, useState } from "react";
 import { EVERYTHING, type Observation, type Wanted } from "../../core/agents/observations.ts";
-import { isUnreachable, said } from "../errorMessage.ts";
+import { isUnreachable, errorMessage } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
-import { tell, tellError } from "../notify.ts";
+import { notify, notifyError } from "../notify.ts";
 import classes from "./agents.module.css";
 import { DeleteStepDialog } from "./DeleteStepDialog.tsx";
 import { AgentStepFilters } from "./AgentStepFilters.tsx";
 import { AgentStepList } from "./AgentStepList.tsx";
 import { useAgentActivity } from "./useAgentActivity.ts";
-import { useSteps, type Asked } from "./useSteps.ts";
+import { useSteps, type StepsResult } from "./useSteps.ts";
 import { t } from "../../locale/t.ts";
 
 const TYPING_MS = 250;
 
+/** The activity of agents in a project. It is on the server only. */
 export default function AgentSteps({ projectId }: { projectId: string }) {
-  const [wanted, setWanted] = useState<Wanted>(EVERYTHING);
-  const [typed] = useDebouncedValue(wanted.words.trim(), TYPING_MS);
-  const { asked, look, more, pin, remove } = useSteps(projectId, { ...wanted, words: typed });
-  const work = useAgentActivity(projectId, asked?.kind);
+  const [filters, setFilters] = useState<Wanted>(EVERYTHING);
+  const [words] = useDebouncedValue(filters.words.trim(), TYPING_MS);
+  const { result, refresh, loadMore, togglePin, remove } = useSteps(projectId, { ...filters, words });
+  const activity = useAgentActivity(projectId, result?.kind);
   const [deleting, setDeleting] = useState<Observation>();
   const status = useRef<HTMLParagraphElement>(null);
-  const isWhole = Object.values({ ...wanted, words: typed }).every((one) => !one);
+  const isUnfiltered = Object.values({ ...filters, words }).every((value) => !value);
 
-  const pinOrNot = (step: Observation) =>
-    void pin(step).then(
-      ({ pinned }) => tell(pinned ? t("agents.pinnedNow") : t("agents.unpinnedNow")),
-      tellError,
+  const onPin = (step: Observation) =>
+    void togglePin(step).then(
+      ({ pinned }) => notify(pinned ? t("agents.pinnedNow") : t("agents.unpinnedNow")),
+      notifyError,
     );
 
   function confirmDeletion(step: Observation) {
     setDeleting(undefined);
     void remove(step).then(() => {
-      tell(t("agents.deleted"));
-      status.current?.focus(); // what had the focus is gone
-    }, tellError);
+      notify(t("agents.deleted"));
+      status.current?.focus(); // the button that had the focus is gone
+    }, notifyError);
   }
 
   return (
     <Section title={t("agents.title")} hint={t("agents.hint")}>
-      {work?.notice && (
+      {activity?.notice && (
         <Alert color="orange" variant="light" title={t("agents.namesake")}>
-          {work.notice}
+          {activity.notice}
         </Alert>
       )}
-      {asked?.kind !== "failed" && !(isWhole && isEmpty(asked)) && (
+      {result?.kind !== "failed" && !(isUnfiltered && isEmpty(result)) && (
         <AgentStepFilters
-          wanted={wanted}
-          sessions={work?.sessions ?? []}
-          onChange={(change) => setWanted({ ...wanted, ...change })}
+          filters={filters}
+          sessions={activity?.sessions ?? []}
+          onChange={(change) => setFilters({ ...filters, ...change })}
         />
       )}
       <Group justify="space-between" gap="xs">
         <Text ref={status} size="sm" c="dimmed" role="status" tabIndex={-1} className={classes["status"]!}>
-          <Summary asked={asked} isWhole={isWhole} />
+          <Summary result={result} isUnfiltered={isUnfiltered} />
         </Text>
-        {asked?.kind === "shown" && (
-          <Button size="compact-sm" variant="default" onClick={look}>
+        {result?.kind === "loaded" && (
+          <Button size="compact-sm" variant="default" onClick={refresh}>
             {t("common.refresh")}
           </Button>
         )}
       </Group>
-      {!asked && <Skeleton h={120} />}
-      {asked?.kind === "failed" && (
+      {!result && <Skeleton h={120} />}
+      {result?.kind === "failed" && (
         <Group>
-          <Button variant="default" onClick={look}>
+          <Button variant="default" onClick={refresh}>
             {t("common.retry")}
           </Button>
         </Group>
       )}
-      {asked?.kind === "shown" && (
+      {result?.kind === "loaded" && (
         <Stack gap="md">
           <AgentStepList
-            steps={asked.page.observations}
-            byDay={!asked.searched}
-            onPin={pinOrNot}
+            steps={result.page.observations}
+            byDay={!result.isSearch}
+            onPin={onPin}
             onDelete={setDeleting}
           />
-          {asked.page.next && (
-            <Button variant="subtle" onClick={() => void more().catch(tellError)}>
+          {result.page.next && (
+            <Button variant="subtle" onClick={() => void loadMore().catch(notifyError)}>
               {t("common.showMore")}
             </Button>
           )}
@@ -92,23 +91,24 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
   );
 }
 
-function isEmpty(asked: Asked | undefined): boolean {
-  return asked?.kind === "shown" && asked.page.observations.length === 0;
+function isEmpty(result: StepsResult | undefined): boolean {
+  return result?.kind === "loaded" && result.page.observations.length === 0;
 }
 
 interface SummaryProps {
-  asked: Asked | undefined;
-  isWhole: boolean;
+  result: StepsResult | undefined;
+  isUnfiltered: boolean;
 }
 
-function Summary({ asked, isWhole }: SummaryProps) {
-  if (!asked) return t("agents.loading");
-  if (asked.kind === "failed") {
-    return isUnreachable(asked.error) ? t("agents.offline") : `${t("agents.failed")} ${said(asked.error)}`;
+function Summary({ result, isUnfiltered }: SummaryProps) {
+  if (!result) return t("agents.loading");
+  if (result.kind === "failed") {
+    const { error } = result;
+    return isUnreachable(error) ? t("agents.offline") : `${t("agents.failed")} ${errorMessage(error)}`;
   }
-  const { observations, next } = asked.page;
-  if (observations.length === 0) return isWhole ? t("agents.none") : t("agents.noneFound");
-  return asked.searched
+  const { observations, next } = result.page;
+  if (observations.length === 0) return isUnfiltered ? t("agents.none") : t("agents.noneFound");
+  return result.isSearch
     ? t("agents.found", { n: observations.length })
     : t(next === null ? "agents.steps" : "agents.newest", { n: observations.length });
 }

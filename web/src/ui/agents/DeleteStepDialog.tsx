@@ -1,17 +1,16 @@
-/** Asks before something that an agent did is deleted: there is no way back. */
-
 import { Text } from "@mantine/core";
 import { headOf, type Observation } from "../../core/agents/observations.ts";
 import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
 import { t } from "../../locale/t.ts";
 
 interface Props {
-  /** Undefined: nothing is asked. */
+  /** The dialog is closed if it is undefined. */
   step: Observation | undefined;
   onConfirm: (step: Observation) => void;
   onClose: () => void;
 }
 
+/** Ask before a step of an agent is deleted, which cannot be undone. */
 export function DeleteStepDialog({ step, onConfirm, onClose }: Props) {
   return (
     <ConfirmDialog

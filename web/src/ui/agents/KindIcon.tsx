@@ -1,5 +1,3 @@
-/** What kind of step it was, as a sign and as a word. */
-
 import { Group, Text } from "@mantine/core";
 import {
   IconAlertTriangle,
@@ -27,6 +25,7 @@ const ICONS = {
   session: IconPlayerPlay,
 } satisfies Record<ObservationKind, unknown>;
 
+/** The kind of a step, as an icon with its name. */
 export function KindIcon({ kind }: { kind: ObservationKind }) {
   const Icon = ICONS[kind];
   return (

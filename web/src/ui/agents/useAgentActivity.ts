@@ -3,41 +3,43 @@ import type { AgentProject, AgentActivity } from "../../backend/memory/observati
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useRetry } from "./useRetry.ts";
 
-/** The projects in which agents have worked, by their ids; null: the server does not answer. */
+/** Return the projects with agent activity by id, or null if the server does not respond. */
 export function useAgentProjects(): ReadonlyMap<string, AgentProject> | null | undefined {
   const { api } = useAccountApi();
-  const [looks, setLooks] = useState(0);
-  const [found, setFound] = useState<ReadonlyMap<string, AgentProject> | null>();
+  const [attempt, setAttempt] = useState(0);
+  const [projects, setProjects] = useState<ReadonlyMap<string, AgentProject> | null>();
   useEffect(() => {
-    let late = false;
+    let isStale = false;
     void api.memory.listAgentProjects().then(
-      (all) => late || setFound(new Map(worked(all).map((one) => [one.project.id, one]))),
-      () => late || setFound(null),
+      (all) => {
+        const active = all.filter(({ observations }) => observations > 0);
+        if (!isStale) setProjects(new Map(active.map((project) => [project.project.id, project])));
+      },
+      () => isStale || setProjects(null),
     );
-    return () => void (late = true);
-  }, [api, looks]);
+    return () => void (isStale = true);
+  }, [api, attempt]);
   useRetry(
-    found === null,
-    useCallback(() => setLooks((looks) => looks + 1), []),
+    projects === null,
+    useCallback(() => setAttempt((attempt) => attempt + 1), []),
   );
-  return found;
+  return projects;
 }
 
-function worked(all: readonly AgentProject[]): AgentProject[] {
-  return all.filter(({ observations }) => observations > 0);
-}
-
-/** The sessions of agents in a project, and what is to be known of its folders; undefined while the server is silent. */
-export function useAgentActivity(projectId: string, looks: unknown): AgentActivity | undefined {
+/**
+ * Return the sessions of agents in a project and the notice about its folders, or undefined if the server does not
+ * respond. They are requested again when `refreshKey` changes.
+ */
+export function useAgentActivity(projectId: string, refreshKey: unknown): AgentActivity | undefined {
   const { api } = useAccountApi();
-  const [work, setWork] = useState<AgentActivity>();
+  const [activity, setActivity] = useState<AgentActivity>();
   useEffect(() => {
-    let late = false;
+    let isStale = false;
     void api.memory.agentActivity(projectId).then(
-      (found) => late || setWork(found),
-      () => {}, // told by the list, which asks as well
+      (activity) => isStale || setActivity(activity),
+      () => {}, // the list of steps shows the error
     );
-    return () => void (late = true);
-  }, [api, projectId, looks]);
-  return work;
+    return () => void (isStale = true);
+  }, [api, projectId, refreshKey]);
+  return activity;
 }

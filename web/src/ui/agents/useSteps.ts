@@ -4,59 +4,59 @@ import type { ObservationPage } from "../../backend/memory/observations.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useRetry } from "./useRetry.ts";
 
-/** What the server said last, and whether words were searched for; or the error in place of it. */
-export type Asked =
-  { kind: "shown"; page: ObservationPage; searched: boolean } | { kind: "failed"; error: unknown };
+/** The steps that the server returned, or its error. */
+export type StepsResult =
+  { kind: "loaded"; page: ObservationPage; isSearch: boolean } | { kind: "failed"; error: unknown };
 
-/** What agents did in a project, and what can be done with it. Undefined until the server has answered or not. */
-export function useSteps(projectId: string, wanted: Wanted) {
+/** Load the steps of agents in a project. The result is undefined until the first request has ended. */
+export function useSteps(projectId: string, filters: Wanted) {
   const { api } = useAccountApi();
-  const [asked, setAsked] = useState<Asked>();
-  const [looks, setLooks] = useState(0);
-  const { words, kind, agentSession, pinned } = wanted;
+  const [result, setResult] = useState<StepsResult>();
+  const [attempt, setAttempt] = useState(0);
+  const { words, kind, agentSession, pinned } = filters;
 
   useEffect(() => {
-    let late = false;
-    const wanted = { words, kind, agentSession, pinned };
-    void api.memory.listObservations(projectId, wanted, null).then(
-      (page) => late || setAsked({ kind: "shown", page, searched: words !== "" }),
-      (error: unknown) => late || setAsked({ kind: "failed", error }),
+    let isStale = false;
+    const filters = { words, kind, agentSession, pinned };
+    void api.memory.listObservations(projectId, filters, null).then(
+      (page) => isStale || setResult({ kind: "loaded", page, isSearch: words !== "" }),
+      (error: unknown) => isStale || setResult({ kind: "failed", error }),
     );
-    return () => void (late = true);
-  }, [api, projectId, words, kind, agentSession, pinned, looks]);
-  const look = useCallback(() => setLooks((looks) => looks + 1), []);
-  useRetry(asked?.kind === "failed", look);
+    return () => void (isStale = true);
+  }, [api, projectId, words, kind, agentSession, pinned, attempt]);
+  const refresh = useCallback(() => setAttempt((attempt) => attempt + 1), []);
+  useRetry(result?.kind === "failed", refresh);
 
-  const change = useCallback((changed: (steps: Observation[]) => Observation[]) => {
-    setAsked((asked) =>
-      asked?.kind === "shown"
-        ? { ...asked, page: { ...asked.page, observations: changed(asked.page.observations) } }
-        : asked,
-    );
-  }, []);
-
-  async function more(): Promise<void> {
-    if (asked?.kind !== "shown") return;
-    const before = asked.page;
-    const { observations, next } = await api.memory.listObservations(projectId, wanted, before.next);
-    // Unless something else was asked for meanwhile: these would not fit it.
-    setAsked((now) =>
-      now?.kind === "shown" && now.page.next === before.next
-        ? { ...now, page: { observations: continued(now.page.observations, observations), next } }
-        : now,
+  function updateSteps(update: (steps: Observation[]) => Observation[]): void {
+    setResult((result) =>
+      result?.kind === "loaded"
+        ? { ...result, page: { ...result.page, observations: update(result.page.observations) } }
+        : result,
     );
   }
 
-  async function pin(step: Observation): Promise<Observation> {
-    const pinned = await api.memory.pinObservation(step, !step.pinned);
-    change((steps) => steps.map((one) => (one.id === pinned.id ? pinned : one)));
-    return pinned;
+  async function loadMore(): Promise<void> {
+    if (result?.kind !== "loaded") return;
+    const cursor = result.page.next;
+    const { observations, next } = await api.memory.listObservations(projectId, filters, cursor);
+    // Drop the page if the filters have changed in the meantime.
+    setResult((current) =>
+      current?.kind === "loaded" && current.page.next === cursor
+        ? { ...current, page: { observations: continued(current.page.observations, observations), next } }
+        : current,
+    );
+  }
+
+  async function togglePin(step: Observation): Promise<Observation> {
+    const changed = await api.memory.pinObservation(step, !step.pinned);
+    updateSteps((steps) => steps.map((step) => (step.id === changed.id ? changed : step)));
+    return changed;
   }
 
   async function remove(step: Observation): Promise<void> {
     await api.memory.deleteObservation(step);
-    change((steps) => steps.filter(({ id }) => id !== step.id));
+    updateSteps((steps) => steps.filter(({ id }) => id !== step.id));
   }
 
-  return { asked, look, more, pin, remove };
+  return { result, refresh, loadMore, togglePin, remove };
 }

@@ -1,5 +1,3 @@
-/** Finds conversations, documents, projects, what is remembered, and commands, by a few letters. */
-
 import { createSpotlight, Spotlight } from "@mantine/spotlight";
 import "@mantine/spotlight/styles.css";
 import {
@@ -21,7 +19,7 @@ import { useCommands } from "./useCommands.ts";
 import { t } from "../../locale/t.ts";
 
 const [store, spotlight] = createSpotlight();
-const DETAIL_MOST = 200; // a fact may be as long as a book
+const DETAIL_MAX = 200; // characters, because a fact may be very long
 const GROUPS = [
   {
     kind: "session",
@@ -45,14 +43,20 @@ const GROUPS = [
   { kind: "memory", label: "commands.memories", icon: <IconBrain size={18} />, to: () => "/memory" },
 ] as const;
 
-export default function CommandPalette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
-  const [, go] = useLocation();
+interface Props {
+  onClose: () => void;
+  onShortcuts: () => void;
+}
+
+/** Search chats, documents, projects, facts, memories and commands. */
+export default function CommandPalette({ onClose, onShortcuts }: Props) {
+  const [, navigate] = useLocation();
   useCloseRequest(true, spotlight.close);
   const [query, setQuery] = useState("");
   const hits = useHits(query);
-  const commands = useCommands(onKeys).filter(({ label }) => matcher(query)(label));
+  const commands = useCommands(onShortcuts).filter(({ label }) => matcher(query)(label));
   useEffect(() => spotlight.open(), []);
-  useEffect(markFirst, [hits]);
+  useEffect(selectFirst, [hits]);
   return (
     <Spotlight.Root
       store={store}
@@ -70,17 +74,17 @@ export default function CommandPalette({ onClose, onKeys }: { onClose: () => voi
       />
       <Spotlight.ActionsList>
         {GROUPS.map(({ kind, label, icon, to }) => {
-          const found = hits.filter((hit) => hit.kind === kind);
+          const matches = hits.filter((hit) => hit.kind === kind);
           return (
-            found.length > 0 && (
+            matches.length > 0 && (
               <Spotlight.ActionsGroup key={kind} label={t(label)}>
-                {found.map(({ id, title, detail }) => (
+                {matches.map(({ id, title, detail }) => (
                   <Spotlight.Action
                     key={id}
                     label={title}
-                    description={beginning(detail, DETAIL_MOST)}
+                    description={beginning(detail, DETAIL_MAX)}
                     leftSection={icon}
-                    onClick={() => go(to(id))}
+                    onClick={() => navigate(to(id))}
                   />
                 ))}
               </Spotlight.ActionsGroup>
@@ -105,22 +109,22 @@ export default function CommandPalette({ onClose, onKeys }: { onClose: () => voi
   );
 }
 
-/** Enter takes the first. The library marks it when the words change, and what is found for them comes later. */
-function markFirst(): void {
+/** Select the first result for Enter. The library does it when the query changes, but results arrive later. */
+function selectFirst(): void {
   const { listId } = store.getState();
   const actions = listId ? [...document.querySelectorAll(`#${listId} [data-action]`)] : [];
-  actions.forEach((action, at) => action.toggleAttribute("data-selected", at === 0));
+  actions.forEach((action, index) => action.toggleAttribute("data-selected", index === 0));
   store.updateState((state) => ({ ...state, selected: 0 }));
 }
 
-/** What this device has for the words so far; an answer that comes late is dropped. */
+/** Return the matches on this device. Results for an earlier query are dropped. */
 function useHits(query: string): QuickSearchHit[] {
   const { api } = useAccountApi();
   const [hits, setHits] = useState<QuickSearchHit[]>([]);
   useEffect(() => {
-    let late = false;
-    void api.quickSearch(query).then((found) => late || setHits(found));
-    return () => void (late = true);
+    let isStale = false;
+    void api.quickSearch(query).then((hits) => isStale || setHits(hits));
+    return () => void (isStale = true);
   }, [api, query]);
   return hits;
 }

@@ -1,5 +1,3 @@
-/** All keys, on one sheet. */
-
 import { Kbd, Modal, Table } from "@mantine/core";
 import { MOD } from "../shortcuts.ts";
 import { t } from "../../locale/t.ts";
@@ -17,6 +15,7 @@ const SHORTCUTS = [
   ["?", "shortcuts.show"],
 ] as const;
 
+/** A table of all keyboard shortcuts. */
 export default function ShortcutHelp({ onClose }: { onClose: () => void }) {
   return (
     <Modal

@@ -8,19 +8,19 @@ interface Command {
   run: () => void;
 }
 
-/** What can be done from everywhere. */
-export function useCommands(onKeys: () => void): Command[] {
+/** Return the commands of the command palette. */
+export function useCommands(onShortcuts: () => void): Command[] {
   const { api } = useAccountApi();
-  const [, go] = useLocation();
+  const [, navigate] = useLocation();
   const { toggleColorScheme } = useMantineColorScheme();
   return [
-    { label: t("sidebar.newChat"), run: () => go("/") },
-    { label: t("sidebar.documents"), run: () => go("/documents") },
-    { label: t("sidebar.projects"), run: () => go("/projects") },
-    { label: t("sidebar.memory"), run: () => go("/memory") },
-    { label: t("sidebar.settings"), run: () => go("/settings") },
+    { label: t("sidebar.newChat"), run: () => navigate("/") },
+    { label: t("sidebar.documents"), run: () => navigate("/documents") },
+    { label: t("sidebar.projects"), run: () => navigate("/projects") },
+    { label: t("sidebar.memory"), run: () => navigate("/memory") },
+    { label: t("sidebar.settings"), run: () => navigate("/settings") },
     { label: t("sync.now"), run: () => void api.syncNow() },
     { label: t("commands.theme"), run: toggleColorScheme },
-    { label: t("shortcuts.title"), run: onKeys },
+    { label: t("shortcuts.title"), run: onShortcuts },
   ];
 }

@@ -1,31 +1,30 @@
-/** Asks before a project goes: what goes with it, what stays, and whether its conversations do. */
-
 import { Radio, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
 import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
-import { useUndoable } from "../useUndoable.tsx";
+import { useUndoableDelete } from "../useUndoableDelete.tsx";
 import { t } from "../../locale/t.ts";
 
+/** Ask before a project is deleted, and whether its chats are deleted with it. */
 export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClose: () => void }) {
   const { api } = useAccountApi();
-  const deleteSoon = useUndoable();
+  const deleteUndoably = useUndoableDelete();
   const { id, name } = project;
   const query = { selector: { projectId: id } };
-  const [sessions, statements, names] = [
+  const [sessions, memories, names] = [
     useRows("sessions", query)?.length ?? 0,
     useRows("memories", query)?.length ?? 0,
     useRows("entities", query)?.length ?? 0,
   ];
   const [choice, setChoice] = useState("keep");
-  const withSessions = choice === "drop";
+  const withSessions = choice === "delete";
 
   function confirm() {
     onClose();
     const message = t("projects.deleting", { name });
     const commit = () => api.deleteProject(id, withSessions);
-    deleteSoon({ id, message, address: location.pathname, away: "/projects", commit });
+    deleteUndoably({ id, message, path: location.pathname, redirect: "/projects", commit });
   }
 
   return (
@@ -37,7 +36,7 @@ export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClo
       onConfirm={confirm}
       onClose={onClose}
     >
-      <Text size="sm">{t("projects.delete.effect", { memories: statements, names })}</Text>
+      <Text size="sm">{t("projects.delete.effect", { memories, names })}</Text>
       {sessions === 0 ? (
         <Text size="sm">{t("projects.delete.othersStay")}</Text>
       ) : (
@@ -49,7 +48,7 @@ export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClo
               description={t("projects.delete.keepChatsHint")}
             />
             <Radio
-              value="drop"
+              value="delete"
               label={t("projects.delete.deleteChats", { n: sessions })}
               description={t("projects.delete.deleteChatsHint")}
             />

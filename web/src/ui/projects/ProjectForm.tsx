@@ -1,5 +1,3 @@
-/** A project by hand: a new one, or another name for one. */
-
 import { Paper, Textarea, TextInput } from "@mantine/core";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
 import { Form } from "../components/Form.tsx";
@@ -11,13 +9,14 @@ interface Props {
   onCancel: () => void;
 }
 
+/** Add or edit a project. */
 export function ProjectForm({ project, onSave, onCancel }: Props) {
   return (
     <Paper withBorder p="md">
       <Form
-        onSave={(given) => onSave(given("name"), given("description"))}
+        onSave={(valueOf) => onSave(valueOf("name"), valueOf("description"))}
         onCancel={onCancel}
-        {...(project ? {} : { save: t("projects.create") })}
+        {...(project ? {} : { saveLabel: t("projects.create") })}
       >
         <TextInput
           name="name"

@@ -1,27 +1,25 @@
-/** What a project is called and is about, and what can be done with it. */
-
 import { Button, Group, Stack, Text, Title } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link } from "wouter";
 import { newId } from "../../core/schema/uuid7.ts";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
-import { stored } from "../notify.ts";
+import { afterSaving } from "../notify.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { DeleteProject } from "./DeleteProject.tsx";
 import { ProjectForm } from "./ProjectForm.tsx";
 import { t } from "../../locale/t.ts";
 
-/** `brief`: its name alone. */
+/** The name, description and actions of a project. `brief`: only the name. */
 export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: boolean }) {
   const { api } = useAccountApi();
-  const [doing, setDoing] = useState<"nothing" | "editing" | "deleting">("nothing");
-  const [begun] = useState(newId); // a conversation has an address before it is a row
+  const [mode, setMode] = useState<"viewing" | "editing" | "deleting">("viewing");
+  const [newSessionId] = useState(newId); // a chat has an address before its row is created
   const { id, name, description } = project;
-  const done = () => setDoing("nothing");
+  const close = () => setMode("viewing");
 
   const save = (name: string, description: string) =>
-    void stored(api.memory.changeProject(id, { name, description }), done);
+    void afterSaving(api.memory.changeProject(id, { name, description }), close);
 
   const title = (
     <Title order={2} dir="auto">
@@ -29,7 +27,7 @@ export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: 
     </Title>
   );
   if (brief) return title;
-  if (doing === "editing") return <ProjectForm project={project} onSave={save} onCancel={done} />;
+  if (mode === "editing") return <ProjectForm project={project} onSave={save} onCancel={close} />;
   return (
     <Stack gap="xs">
       {title}
@@ -41,7 +39,7 @@ export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: 
       <Group gap="xs">
         <Button
           component={Link}
-          href={`/s/${begun}?project=${encodeURIComponent(id)}`}
+          href={`/s/${newSessionId}?project=${encodeURIComponent(id)}`}
           leftSection={<IconPlus size={16} />}
           mih={44}
         >
@@ -51,7 +49,7 @@ export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: 
           variant="default"
           mih={44}
           aria-label={t("projects.editName", { name })}
-          onClick={() => setDoing("editing")}
+          onClick={() => setMode("editing")}
         >
           {t("common.edit")}
         </Button>
@@ -60,12 +58,12 @@ export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: 
           color="red"
           mih={44}
           aria-label={t("common.deleteName", { name })}
-          onClick={() => setDoing("deleting")}
+          onClick={() => setMode("deleting")}
         >
           {t("common.delete")}
         </Button>
       </Group>
-      {doing === "deleting" && <DeleteProject project={project} onClose={done} />}
+      {mode === "deleting" && <DeleteProject project={project} onClose={close} />}
     </Stack>
   );
 }

@@ -1,10 +1,9 @@
-/** Above a conversation: the project that it is in. */
-
 import { Anchor, Group } from "@mantine/core";
 import { IconFolder } from "@tabler/icons-react";
 import { Link } from "wouter";
 import { useRows } from "../../client/backendClient.tsx";
 
+/** A link to the project of a chat. */
 export default function ProjectLink({ id }: { id: string }) {
   const project = useRows("projects", { selector: { id } })?.[0];
   if (!project) return null;

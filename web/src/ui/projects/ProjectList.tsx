@@ -1,5 +1,3 @@
-/** All projects, and a new one. */
-
 import {
   Anchor,
   Box,
@@ -20,23 +18,23 @@ import { grouped } from "../../lib/groupBy.ts";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
 import type { AgentProject } from "../../backend/memory/observations.ts";
 import { useAgentProjects } from "../agents/useAgentActivity.ts";
-import { useRows } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
-import { tellError } from "../notify.ts";
-import { useAccountApi } from "../../client/backendClient.tsx";
+import { notifyError } from "../notify.ts";
 import { useNow } from "../useNow.ts";
 import { ProjectForm } from "./ProjectForm.tsx";
 import { useProjects } from "./useProjects.ts";
 import { ago } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
+/** The page with all projects. */
 export function ProjectList() {
   const { api } = useAccountApi();
-  const [, go] = useLocation();
+  const [, navigate] = useLocation();
   const [adding, setAdding] = useState(false);
 
   const add = (name: string, description: string) =>
-    void api.memory.addProject(name, description).then((id) => go(`/projects/${id}`), tellError);
+    void api.memory.addProject(name, description).then((id) => navigate(`/projects/${id}`), notifyError);
 
   return (
     <Container size="sm" py="lg">
@@ -55,22 +53,22 @@ export function ProjectList() {
           </Text>
         </Box>
         {adding && <ProjectForm onSave={add} onCancel={() => setAdding(false)} />}
-        <Rows />
+        <FilteredProjects />
       </Stack>
     </Container>
   );
 }
 
-function Rows() {
+function FilteredProjects() {
   const all = useProjects();
-  const worked = useAgentProjects();
+  const agentProjects = useAgentProjects();
   const [onlyAgents, setOnlyAgents] = useState(false);
   if (!all) return <Skeleton h={96} />;
   if (all.length === 0) return <Text c="dimmed">{t("projects.none")}</Text>;
-  const filtered = onlyAgents && worked ? all.filter(({ id }) => worked.has(id)) : all;
+  const filtered = onlyAgents && agentProjects ? all.filter(({ id }) => agentProjects.has(id)) : all;
   return (
     <Stack gap="sm">
-      {worked && worked.size > 0 && (
+      {agentProjects && agentProjects.size > 0 && (
         <Checkbox
           label={t("agents.onlyProjects")}
           py={12}
@@ -78,22 +76,22 @@ function Rows() {
           onChange={(event) => setOnlyAgents(event.currentTarget.checked)}
         />
       )}
-      {worked === null && (
+      {agentProjects === null && (
         <Text size="sm" c="dimmed" role="status">
           {t("agents.projectsOffline")}
         </Text>
       )}
-      <List projects={filtered} worked={worked} />
+      <List projects={filtered} agentProjects={agentProjects} />
     </Stack>
   );
 }
 
 interface ListProps {
   projects: readonly ProjectDoc[];
-  worked: ReturnType<typeof useAgentProjects>;
+  agentProjects: ReturnType<typeof useAgentProjects>;
 }
 
-function List({ projects, worked }: ListProps) {
+function List({ projects, agentProjects }: ListProps) {
   const now = useNow();
   const sessions = grouped(useRows("sessions") ?? [], ({ projectId }) => projectId);
   const memories = grouped(useRows("memories") ?? [], ({ projectId }) => projectId);
@@ -115,14 +113,14 @@ function List({ projects, worked }: ListProps) {
               memories: memories.get(id)?.length ?? 0,
             })}
           </Text>
-          <ByAgents project={worked?.get(id)} now={now} />
+          <AgentActivityLink project={agentProjects?.get(id)} now={now} />
         </Paper>
       ))}
     </PlainList>
   );
 }
 
-function ByAgents({ project, now }: { project: AgentProject | undefined; now: number }) {
+function AgentActivityLink({ project, now }: { project: AgentProject | undefined; now: number }) {
   if (!project?.lastAt) return null;
   const { id, name } = project.project;
   const text = t("agents.inProject", { n: project.observations, when: ago(project.lastAt, now) });

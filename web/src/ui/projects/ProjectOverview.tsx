@@ -1,11 +1,8 @@
-/** What a project came to so far, written by the assistant on demand. */
-
 import { Alert, Button, Group, Loader, Paper, Stack, Text } from "@mantine/core";
 import { Answer } from "../conversation/Answer.tsx";
-import { useRows } from "../../client/backendClient.tsx";
-import { said } from "../errorMessage.ts";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
+import { errorMessage } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
-import { useAccountApi } from "../../client/backendClient.tsx";
 import { useNow } from "../useNow.ts";
 import { useProjectOverview } from "./useProjectOverview.ts";
 import { ago, dateTime } from "../../locale/format.ts";
@@ -13,6 +10,7 @@ import { t } from "../../locale/t.ts";
 
 const NO_CITATIONS: never[] = [];
 
+/** The summary of a project. The assistant writes it when the user asks. */
 export function ProjectOverview({ projectId }: { projectId: string }) {
   const { api } = useAccountApi();
   const state = useProjectOverview(projectId);
@@ -34,11 +32,11 @@ export function ProjectOverview({ projectId }: { projectId: string }) {
       )}
       <div aria-live="polite">
         {state?.kind === "writing" && (
-          <Writing since={state.since} onStop={() => void api.memory.stopOverview(projectId)} />
+          <AnswerDraft since={state.since} onStop={() => void api.memory.stopOverview(projectId)} />
         )}
         {state?.kind === "failed" && (
           <Alert color="orange" variant="light" title={t("projects.overview.failed")}>
-            {said(state)}
+            {errorMessage(state)}
           </Alert>
         )}
       </div>
@@ -53,7 +51,7 @@ export function ProjectOverview({ projectId }: { projectId: string }) {
   );
 }
 
-function Writing({ since, onStop }: { since: string; onStop: () => void }) {
+function AnswerDraft({ since, onStop }: { since: string; onStop: () => void }) {
   const now = useNow();
   return (
     <Paper withBorder p="md">

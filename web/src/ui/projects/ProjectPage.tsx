@@ -1,5 +1,3 @@
-/** One project: what it is about, its conversations, what is remembered in it, whom and what they speak of, what agents did. */
-
 import { Anchor, Container, Skeleton, Stack, Text } from "@mantine/core";
 import { Suspense } from "react";
 import { Link } from "wouter";
@@ -10,15 +8,16 @@ import { SubNav } from "../components/SubNav.tsx";
 import { ProjectOverview } from "./ProjectOverview.tsx";
 import { ProjectHeader } from "./ProjectHeader.tsx";
 import { ProjectSessions } from "./ProjectSessions.tsx";
-import { part } from "../lazyComponent.ts";
+import { lazyComponent } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
 
-const AgentSteps = part(() => import("../agents/AgentSteps.tsx"));
+const AgentSteps = lazyComponent(() => import("../agents/AgentSteps.tsx"));
 
+/** The pages of a project. `part` names the page, without it the overview. */
 export function ProjectPage({ id, part }: { id: string; part: string | undefined }) {
-  const found = useRows("projects", { selector: { id } });
-  const project = found?.[0];
-  const parts = [
+  const rows = useRows("projects", { selector: { id } });
+  const project = rows?.[0];
+  const pages = [
     { to: `/projects/${id}`, label: t("projects.overview") },
     { to: `/projects/${id}/remembered`, label: t("projects.memories") },
     { to: `/projects/${id}/entities`, label: t("projects.entities") },
@@ -30,12 +29,12 @@ export function ProjectPage({ id, part }: { id: string; part: string | undefined
         <Anchor component={Link} href="/projects" size="sm" py="xs" style={{ alignSelf: "start" }}>
           {t("projects.back")}
         </Anchor>
-        {!found && <Skeleton h={96} />}
-        {found && !project && <Text>{t("projects.gone")}</Text>}
+        {!rows && <Skeleton h={96} />}
+        {rows && !project && <Text>{t("projects.gone")}</Text>}
         {project && (
           <>
             <ProjectHeader project={project} brief={part !== undefined} />
-            <SubNav label={t("projects.nav")} parts={parts} />
+            <SubNav label={t("projects.nav")} pages={pages} />
             {part === undefined && <ProjectOverview projectId={id} />}
             {part === undefined && <ProjectSessions project={project} />}
             {part === "remembered" && <StatementList projectId={id} />}

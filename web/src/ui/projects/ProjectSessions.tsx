@@ -1,24 +1,22 @@
-/** The conversations of a project; one can be brought in, and taken out again. */
-
 import { Anchor, Button, Group, Paper, Select, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { latestFirst } from "../../core/chat/sortByLastUse.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
-import { useRows } from "../../client/backendClient.tsx";
-import { usePending } from "../pendingDeletes.ts";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
+import { usePendingDeletes } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
-import { useAccountApi } from "../../client/backendClient.tsx";
 import { date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-const OFFERED = 50;
+const OPTIONS_MAX = 50;
 
+/** The chats of a project. Chats can be moved in and removed. */
 export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
   const { api } = useAccountApi();
-  const pending = usePending();
-  const found = useRows("sessions");
-  const all = found && latestFirst(found).filter((one) => !pending.has(one.id));
+  const pending = usePendingDeletes();
+  const rows = useRows("sessions");
+  const all = rows && latestFirst(rows).filter(({ id }) => !pending.has(id));
   const inside = all?.filter(({ projectId }) => projectId === id);
   const outside = all?.filter(({ projectId }) => projectId !== id) ?? [];
   const move = (sessionId: string, to: string | null) => void api.memory.moveSession(sessionId, to);
@@ -27,7 +25,7 @@ export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
       {inside?.length === 0 && <Text c="dimmed">{t("projects.noChats")}</Text>}
       <PlainList aria-label={t("projects.chats")}>
         {inside?.map((session) => (
-          <Row key={session.id} session={session} onOut={() => move(session.id, null)} />
+          <SessionItem key={session.id} session={session} onRemove={() => move(session.id, null)} />
         ))}
       </PlainList>
       {outside.length > 0 && (
@@ -36,7 +34,7 @@ export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
           placeholder={t("projects.moveInChoose")}
           searchable
           value={null}
-          limit={OFFERED}
+          limit={OPTIONS_MAX}
           nothingFoundMessage={t("projects.moveInNone")}
           data={outside.map(({ id, title }) => ({ value: id, label: title }))}
           onChange={(chosen) => chosen && move(chosen, id)}
@@ -46,7 +44,8 @@ export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
   );
 }
 
-function Row({ session: { id, title, updatedAt }, onOut }: { session: SessionDoc; onOut: () => void }) {
+function SessionItem({ session, onRemove }: { session: SessionDoc; onRemove: () => void }) {
+  const { id, title, updatedAt } = session;
   return (
     <Paper component="li" withBorder px="sm" py={6}>
       <Group justify="space-between" wrap="nowrap">
@@ -63,7 +62,7 @@ function Row({ session: { id, title, updatedAt }, onOut }: { session: SessionDoc
           size="compact-md"
           flex="none"
           aria-label={t("common.actionOn", { action: t("projects.remove"), name: title })}
-          onClick={onOut}
+          onClick={onRemove}
         >
           {t("projects.remove")}
         </Button>

@@ -1,5 +1,3 @@
-/** Projects: all of them, or one with its parts. */
-
 import { ProjectList } from "./ProjectList.tsx";
 import { ProjectPage } from "./ProjectPage.tsx";
 
@@ -7,6 +5,7 @@ interface Props {
   params: { id?: string; part?: string };
 }
 
+/** The pages below `/projects`. */
 export default function Projects({ params: { id, part } }: Props) {
   return id ? <ProjectPage key={id} id={id} part={part} /> : <ProjectList />;
 }

@@ -1,7 +1,7 @@
 import type { OverviewState } from "../../backend/memory/projectOverviews.ts";
 import { useAccountApi, useSubscription } from "../../client/backendClient.tsx";
 
-/** How far the overview of a project is that is being written, or why it was not. */
+/** Return the state of the overview of a project while it is being written, or the error. */
 export function useProjectOverview(projectId: string): OverviewState | undefined {
   const { api } = useAccountApi();
   const all = useSubscription<Record<string, OverviewState>>(
