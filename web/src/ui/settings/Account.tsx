@@ -1,5 +1,3 @@
-/** Whose account this is, what it may hold and what it holds. */
-
 import { Badge, Button, Group, Progress, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useEffect, useState } from "react";
@@ -10,10 +8,11 @@ import { SignOut } from "./SignOut.tsx";
 import { bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
+/** The account: email, tier, usage and signing out. */
 export function Account() {
   const { account } = useAccountApi();
   const profile = useProfile();
-  const [leaving, { open, close }] = useDisclosure();
+  const [isSigningOut, { open, close }] = useDisclosure();
   const { limits } = profile ?? account;
   const usage = profile?.usage;
   return (
@@ -26,15 +25,15 @@ export function Account() {
         <>
           <Meter
             label={t("settings.documents")}
-            held={usage.documents}
-            most={limits.documents}
-            said={t("settings.documentsUsed", { n: usage.documents, limit: limits.documents })}
+            used={usage.documents}
+            limit={limits.documents}
+            text={t("settings.documentsUsed", { n: usage.documents, limit: limits.documents })}
           />
           <Meter
             label={t("settings.serverStorage")}
-            held={usage.bytes}
-            most={limits.storageBytes}
-            said={t("common.progress", { done: bytes(usage.bytes), total: bytes(limits.storageBytes) })}
+            used={usage.bytes}
+            limit={limits.storageBytes}
+            text={t("common.progress", { done: bytes(usage.bytes), total: bytes(limits.storageBytes) })}
           />
         </>
       ) : (
@@ -51,43 +50,42 @@ export function Account() {
           {t("settings.signOut")}
         </Button>
       </Group>
-      {leaving && <SignOut onClose={close} />}
+      {isSigningOut && <SignOut onClose={close} />}
     </Section>
   );
 }
 
 interface MeterProps {
   label: string;
-  held: number;
-  most: number;
-  said: string;
+  used: number;
+  limit: number;
+  text: string;
 }
 
-function Meter({ label, held, most, said }: MeterProps) {
+function Meter({ label, used, limit, text }: MeterProps) {
   return (
     <div>
       <Group justify="space-between">
         <Text size="sm">{label}</Text>
-        <Text size="sm">{said}</Text>
+        <Text size="sm">{text}</Text>
       </Group>
-      <Progress value={Math.min(100, (held / most) * 100)} aria-label={`${label}: ${said}`} />
+      <Progress value={Math.min(100, (used / limit) * 100)} aria-label={`${label}: ${text}`} />
     </div>
   );
 }
 
-/** As the server knows the account, asked again when it is back or has all of what waited; undefined until it answers. */
+/** Return the account as the server has it, or undefined until it responds. It is refreshed when the sync state changes. */
 function useProfile(): Profile | undefined {
   const { api } = useAccountApi();
   const { kind, waiting } = useSync() ?? {};
   const [profile, setProfile] = useState<Profile>();
   useEffect(() => {
-    let isHere = true;
-    // Offline: what the device knows is shown.
+    let isStale = false;
     api.profile().then(
-      (found) => isHere && setProfile(found),
-      () => {},
+      (profile) => isStale || setProfile(profile),
+      () => {}, // offline: the page shows what the device knows
     );
-    return () => void (isHere = false);
+    return () => void (isStale = true);
   }, [api, kind, waiting === 0]);
   return profile;
 }

@@ -1,31 +1,30 @@
-/** The accounts that have rows on this device, each in a database of its own. */
-
 import { Alert, Badge, Button, Group, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { DeviceAccount } from "../../storage/deviceDatabase.ts";
 import { signInApi, useAccountApi } from "../../client/backendClient.tsx";
-import { forgetDrafts } from "../drafts.ts";
+import { deleteDrafts } from "../drafts.ts";
 import { PlainList } from "../components/PlainList.tsx";
-import { said } from "../errorMessage.ts";
+import { errorMessage } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
 import { t } from "../../locale/t.ts";
 
+/** The accounts with data on this device, each in its own database. */
 export function DeviceAccounts() {
   const { account } = useAccountApi();
   const [accounts, setAccounts] = useState<DeviceAccount[]>([]);
-  const look = () => void signInApi.deviceAccounts().then(setAccounts);
-  useEffect(look, []);
+  const refresh = () => void signInApi.deviceAccounts().then(setAccounts);
+  useEffect(refresh, []);
   return (
     <Section title={t("settings.accounts")} hint={t("settings.accountsHint")}>
       <PlainList gap="sm">
-        {accounts.map((kept) =>
-          kept.userId === account.userId ? (
-            <Group key={kept.userId} component="li" justify="space-between">
-              <Text>{kept.email}</Text>
+        {accounts.map(({ userId, email }) =>
+          userId === account.userId ? (
+            <Group key={userId} component="li" justify="space-between">
+              <Text>{email}</Text>
               <Badge variant="light">{t("settings.inUse")}</Badge>
             </Group>
           ) : (
-            <Kept key={kept.userId} kept={kept} onRemoved={look} />
+            <OtherAccount key={userId} userId={userId} email={email} onRemoved={refresh} />
           ),
         )}
       </PlainList>
@@ -33,8 +32,14 @@ export function DeviceAccounts() {
   );
 }
 
-function Kept({ kept: { email, userId }, onRemoved }: { kept: DeviceAccount; onRemoved: () => void }) {
-  const [asking, setAsking] = useState(false);
+interface OtherAccountProps {
+  userId: string;
+  email: string;
+  onRemoved: () => void;
+}
+
+function OtherAccount({ userId, email, onRemoved }: OtherAccountProps) {
+  const [isConfirming, setConfirming] = useState(false);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
 
@@ -43,10 +48,10 @@ function Kept({ kept: { email, userId }, onRemoved }: { kept: DeviceAccount; onR
     setProblem(undefined);
     try {
       await signInApi.removeDeviceAccount(userId);
-      forgetDrafts(userId);
+      deleteDrafts(userId);
       onRemoved();
     } catch (error) {
-      setProblem(said(error));
+      setProblem(errorMessage(error));
       setBusy(false);
     }
   }
@@ -60,19 +65,19 @@ function Kept({ kept: { email, userId }, onRemoved }: { kept: DeviceAccount; onR
           variant="subtle"
           color="red"
           aria-label={t("settings.removeName", { email })}
-          onClick={() => setAsking(true)}
+          onClick={() => setConfirming(true)}
         >
           {t("settings.remove")}
         </Button>
       </Group>
-      {asking && (
+      {isConfirming && (
         <Alert color="red" mt="xs" role="alert">
           <Text size="sm">{problem ?? t("settings.removeConfirm", { email })}</Text>
           <Group gap="xs" mt="xs">
             <Button size="compact-md" color="red" loading={busy} onClick={() => void remove()}>
               {t("settings.remove")}
             </Button>
-            <Button size="compact-md" variant="default" onClick={() => setAsking(false)} autoFocus>
+            <Button size="compact-md" variant="default" onClick={() => setConfirming(false)} autoFocus>
               {t("common.cancel")}
             </Button>
           </Group>

@@ -1,10 +1,8 @@
-/** Everything out in one file, and in again. */
-
 import { Button, FileButton, Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import type { ExportCode } from "../../core/errors.ts";
-import { said } from "../errorMessage.ts";
+import { errorMessage } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
 import { t, type TextKey } from "../../locale/t.ts";
 
@@ -17,24 +15,25 @@ const IMPORT_ERRORS: Record<ExportCode, TextKey> = {
   NOT_AN_EXPORT: "settings.importError.notAnExport",
 };
 
+/** Export all data to a ZIP file, and import such a file. */
 export function ExportImport() {
   const { api } = useAccountApi();
-  const [busy, setBusy] = useState<"out" | "in">();
-  const [told, setTold] = useState<string>();
+  const [busy, setBusy] = useState<"export" | "import">();
+  const [status, setStatus] = useState<string>();
 
-  async function work(which: "out" | "in", doing: () => Promise<string | undefined>) {
-    setBusy(which);
-    setTold(t("settings.working"));
-    setTold(await doing().catch((error: Error) => importError(error)));
+  async function run(task: "export" | "import", work: () => Promise<string | undefined>) {
+    setBusy(task);
+    setStatus(t("settings.working"));
+    setStatus(await work().catch((error: Error) => importError(error)));
     setBusy(undefined);
   }
 
-  async function takeOut() {
+  async function exportAll() {
     download(await api.exportAccount(), `vademecum-export-${new Date().toISOString().slice(0, 10)}.zip`);
     return undefined;
   }
 
-  async function bringIn(zip: Blob) {
+  async function importZip(zip: Blob) {
     const { added, existing, leftOut } = await api.importAccount(zip);
     return t("settings.imported", { added, existing, leftOut });
   }
@@ -42,15 +41,15 @@ export function ExportImport() {
   return (
     <Section title={t("settings.exportTitle")} hint={t("settings.exportHint")}>
       <Group>
-        <Button variant="default" loading={busy === "out"} onClick={() => void work("out", takeOut)}>
+        <Button variant="default" loading={busy === "export"} onClick={() => void run("export", exportAll)}>
           {t("settings.export")}
         </Button>
         <FileButton
           accept=".zip,application/zip"
-          onChange={(file) => file && void work("in", () => bringIn(file))}
+          onChange={(file) => file && void run("import", () => importZip(file))}
         >
           {(props) => (
-            <Button {...props} variant="default" loading={busy === "in"}>
+            <Button {...props} variant="default" loading={busy === "import"}>
               {t("settings.import")}
             </Button>
           )}
@@ -60,7 +59,7 @@ export function ExportImport() {
         {t("settings.importHint")}
       </Text>
       <Text size="sm" role="status">
-        {told}
+        {status}
       </Text>
     </Section>
   );
@@ -76,5 +75,5 @@ function download(content: Blob, name: string): void {
 
 function importError(error: Error): string {
   const key = IMPORT_ERRORS[error.message as ExportCode] as TextKey | undefined;
-  return key ? t(key) : said(error);
+  return key ? t(key) : errorMessage(error);
 }

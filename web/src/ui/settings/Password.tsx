@@ -1,31 +1,30 @@
-/** Sets or changes the password. */
-
 import { Alert, Button, Group, PasswordInput } from "@mantine/core";
 import { useState, type FormEvent } from "react";
 import { useAccountApi } from "../../client/backendClient.tsx";
-import { said } from "../errorMessage.ts";
+import { errorMessage } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
 import { t } from "../../locale/t.ts";
 
-const LEAST = 10;
+const LENGTH_MIN = 10;
 
+/** Set or change the password. */
 export function Password() {
   const { api, account } = useAccountApi();
-  const [told, setTold] = useState<{ good: boolean; text: string }>();
+  const [result, setResult] = useState<{ isError: boolean; text: string }>();
   const [busy, setBusy] = useState(false);
 
   async function change(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();
     const form = event.currentTarget;
-    const given = new FormData(form);
+    const values = new FormData(form);
     setBusy(true);
-    setTold(undefined);
+    setResult(undefined);
     try {
-      await api.changePassword(String(given.get("current")), String(given.get("new")));
+      await api.changePassword(String(values.get("current")), String(values.get("new")));
       form.reset();
-      setTold({ good: true, text: t("settings.passwordChanged") });
+      setResult({ isError: false, text: t("settings.passwordChanged") });
     } catch (error) {
-      setTold({ good: false, text: said(error) });
+      setResult({ isError: true, text: errorMessage(error) });
     }
     setBusy(false);
   }
@@ -47,7 +46,7 @@ export function Password() {
             description={t("settings.newPasswordHint")}
             name="new"
             autoComplete="new-password"
-            minLength={LEAST}
+            minLength={LENGTH_MIN}
             miw="min(100%, 12.5rem)"
             required
           />
@@ -56,7 +55,9 @@ export function Password() {
           {t("settings.setPassword")}
         </Button>
       </form>
-      <div role="status">{told && <Alert color={told.good ? "teal" : "red"}>{told.text}</Alert>}</div>
+      <div role="status">
+        {result && <Alert color={result.isError ? "red" : "teal"}>{result.text}</Alert>}
+      </div>
     </Section>
   );
 }

@@ -1,5 +1,3 @@
-/** The account, and what this device keeps of it. */
-
 import { Container, Stack, Title } from "@mantine/core";
 import { About } from "./About.tsx";
 import { Account } from "./Account.tsx";

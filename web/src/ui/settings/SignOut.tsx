@@ -1,5 +1,3 @@
-/** Signing out asks what becomes of this device, and names what would be lost. */
-
 import { Alert, Button, Group, Modal, Radio, Stack } from "@mantine/core";
 import { useState } from "react";
 import {
@@ -9,49 +7,50 @@ import {
   useRejectedRows,
   useSync,
 } from "../../client/backendClient.tsx";
-import { leaveTo, wipe } from "../leaveAccount.ts";
-import { said } from "../errorMessage.ts";
+import { openInAllTabs, wipe } from "../leaveAccount.ts";
+import { errorMessage } from "../errorMessage.ts";
 import { list } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-const AFTERWARDS = "/sign-in";
+const SIGN_IN_PATH = "/sign-in";
 
+/** Ask whether to keep the data on this device, warn about data that would be lost, and sign out. */
 export function SignOut({ onClose }: { onClose: () => void }) {
   const { api } = useAccountApi();
   const [sync, refused, files, lost] = [useSync(), useRejectedRows(), useWaitingFiles(), useConflictLosers()];
-  const isKnown = sync && sync.kind !== "starting" && refused && files && lost;
+  const isLossKnown = sync && sync.kind !== "starting" && refused && files && lost;
   const loss = unsyncedData(
     (sync?.waiting ?? 0) + (refused?.length ?? 0),
     files?.length ?? 0,
     lost?.length ?? 0,
   );
-  const [then, setThen] = useState("keep");
+  const [choice, setChoice] = useState("keep");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
-  const [isOut, setOut] = useState(false);
-  const wiping = then === "wipe";
+  const [isSignedOut, setSignedOut] = useState(false);
+  const isWiping = choice === "wipe";
 
   async function signOut() {
     setBusy(true);
     setProblem(undefined);
     try {
-      await api.signOut(); // while the server does not answer, nothing changes, here or in another tab
-      setOut(true);
-      if (wiping) {
-        await wipe(api, AFTERWARDS);
+      await api.signOut(); // without the server this throws and changes nothing, in no tab
+      setSignedOut(true);
+      if (isWiping) {
+        await wipe(api, SIGN_IN_PATH);
       } else {
         await api.close();
       }
-      leaveTo(AFTERWARDS);
+      openInAllTabs(SIGN_IN_PATH);
     } catch (error) {
-      setProblem(said(error));
+      setProblem(errorMessage(error));
       setBusy(false);
     }
   }
 
-  /** Whoever is signed out has nothing to go back to: what was open here is closed. */
-  const leave = isOut ? () => leaveTo(AFTERWARDS) : onClose;
-  const cancel = busy ? () => {} : leave; // who leaves while it wipes ends the wiping
+  // After the user is signed out, the account is closed, and there is no page to return to.
+  const close = isSignedOut ? () => openInAllTabs(SIGN_IN_PATH) : onClose;
+  const cancel = busy ? () => {} : close; // leaving the page would interrupt the deletion
   return (
     <Modal
       opened
@@ -61,7 +60,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
       closeButtonProps={{ "aria-label": t("common.cancel"), disabled: busy }}
     >
       <Stack>
-        <Radio.Group value={then} onChange={setThen} aria-label={t("settings.signOutTitle")}>
+        <Radio.Group value={choice} onChange={setChoice} aria-label={t("settings.signOutTitle")}>
           <Stack gap="sm">
             <Radio
               value="keep"
@@ -75,8 +74,8 @@ export function SignOut({ onClose }: { onClose: () => void }) {
             />
           </Stack>
         </Radio.Group>
-        {wiping && (loss || !isKnown) && (
-          <Alert color="orange">{[loss, isKnown ? "" : t("settings.unsynced.unknown")].join(" ")}</Alert>
+        {isWiping && (loss || !isLossKnown) && (
+          <Alert color="orange">{[loss, isLossKnown ? "" : t("settings.unsynced.unknown")].join(" ")}</Alert>
         )}
         {problem && (
           <Alert color="red" role="alert">
@@ -87,7 +86,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
           <Button variant="default" disabled={busy} onClick={cancel}>
             {t("common.cancel")}
           </Button>
-          <Button {...(wiping ? { color: "red" } : {})} loading={busy} onClick={() => void signOut()}>
+          <Button {...(isWiping ? { color: "red" } : {})} loading={busy} onClick={() => void signOut()}>
             {t("settings.signOut")}
           </Button>
         </Group>

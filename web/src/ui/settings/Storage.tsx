@@ -1,29 +1,28 @@
-/** What the browser gives this app, and whether it has promised to keep it. */
-
 import { Button, Group, Progress, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { Section } from "../components/Section.tsx";
-import { askToKeep, useStorage } from "../browserStorage.ts";
+import { requestPersistence, useStorageEstimate } from "../browserStorage.ts";
 import { bytes, date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
+/** The storage that this app uses, and whether the browser may delete it. */
 export function Storage() {
-  const [storage, look] = useStorage();
+  const [storage, refresh] = useStorageEstimate();
   const [refused, setRefused] = useState(false);
   const leftover = useLeftover();
   if (!storage) return null;
-  const { persistent, used, most } = storage;
+  const { persistent, used, limit } = storage;
 
-  async function ask() {
-    setRefused(!(await askToKeep()));
-    look();
+  async function persist() {
+    setRefused(!(await requestPersistence()));
+    refresh();
   }
 
   return (
     <Section title={t("settings.storage")}>
-      <Text size="sm">{t("settings.storageUsed", { used: bytes(used), limit: bytes(most) })}</Text>
-      <Progress value={most ? (used / most) * 100 : 0} aria-label={t("settings.storage")} />
+      <Text size="sm">{t("settings.storageUsed", { used: bytes(used), limit: bytes(limit) })}</Text>
+      <Progress value={limit ? (used / limit) * 100 : 0} aria-label={t("settings.storage")} />
       <Text size="sm" role="status">
         {persistent
           ? t("settings.storageKept")
@@ -38,7 +37,7 @@ export function Storage() {
       )}
       {!persistent && (
         <Group>
-          <Button variant="default" onClick={() => void ask()}>
+          <Button variant="default" onClick={() => void persist()}>
             {t("settings.persist")}
           </Button>
         </Group>

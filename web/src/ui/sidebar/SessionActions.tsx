@@ -1,22 +1,20 @@
-/** What can be done with one conversation of the list; loaded when it is first wanted. */
-
 import { Button, Group, NativeSelect } from "@mantine/core";
 import type { SessionDoc } from "../../core/schema/rows.ts";
-import { useRows } from "../../client/backendClient.tsx";
-import { useAccountApi } from "../../client/backendClient.tsx";
+import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { RenameSession } from "./RenameSession.tsx";
 import { t } from "../../locale/t.ts";
 
 interface Props {
   session: SessionDoc;
-  doing: "choosing" | "renaming";
+  mode: "menu" | "renaming";
   onRename(): void;
   onDelete(): void;
   onDone(): void;
 }
 
-export default function SessionActions({ session, doing, onRename, onDelete, onDone }: Props) {
-  if (doing === "renaming") return <RenameSession session={session} onDone={onDone} />;
+/** The actions on a chat in the sidebar. */
+export default function SessionActions({ session, mode, onRename, onDelete, onDone }: Props) {
+  if (mode === "renaming") return <RenameSession session={session} onDone={onDone} />;
   return (
     <Group gap="xs" px="sm" pb="xs" onKeyDown={({ key }) => key === "Escape" && onDone()}>
       <Button size="compact-sm" variant="light" onClick={onRename} autoFocus>

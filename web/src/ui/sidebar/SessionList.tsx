@@ -1,29 +1,29 @@
-/** The conversations that are in no project, newest first, a page at a time; those of all are found by their title. */
-
 import { Box, Button, CloseButton, Text, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
 import { latestFirst } from "../../core/chat/sortByLastUse.ts";
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useRows } from "../../client/backendClient.tsx";
-import { usePending } from "../pendingDeletes.ts";
+import { usePendingDeletes } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { SessionRow } from "./SessionRow.tsx";
 import { t } from "../../locale/t.ts";
 
 const PAGE = 100;
-const POOL = { projectId: { $exists: false } };
-const SEARCH_FROM = 8; // fewer are seen at once
+const WITHOUT_PROJECT = { projectId: { $exists: false } };
+/** Fewer chats are visible at once and need no search. */
+const SEARCH_MIN = 8;
 
+/** The chats without a project, the latest first. A search finds the chats of projects, too. */
 export function SessionList() {
   const [query, setQuery] = useState("");
-  const [most, setMost] = useState(PAGE);
-  const sessions = useLatest(useRows("sessions", wanted(query, most)));
-  const pending = usePending();
+  const [limit, setLimit] = useState(PAGE);
+  const sessions = useLatest(useRows("sessions", sessionQuery(query, limit)));
+  const pending = usePendingDeletes();
   if (!sessions) return <Box flex={1} />;
-  const searching = query.trim() !== "";
+  const isSearch = query.trim() !== "";
   return (
     <>
-      {(searching || sessions.length >= SEARCH_FROM) && (
+      {(isSearch || sessions.length >= SEARCH_MIN) && (
         <TextInput
           size="xs"
           type="search"
@@ -32,7 +32,7 @@ export function SessionList() {
           value={query}
           onChange={(event) => setQuery(event.currentTarget.value)}
           rightSection={
-            searching && (
+            isSearch && (
               <CloseButton size="sm" aria-label={t("sidebar.clearSearch")} onClick={() => setQuery("")} />
             )
           }
@@ -41,7 +41,7 @@ export function SessionList() {
       <Box flex={1} mih="7rem" style={{ overflowY: "auto" }}>
         {sessions.length === 0 && (
           <Text size="sm" c="dimmed" px="sm">
-            {searching ? t("sidebar.noChatsFound") : t("sidebar.noChats")}
+            {isSearch ? t("sidebar.noChatsFound") : t("sidebar.noChats")}
           </Text>
         )}
         <PlainList gap={0} aria-label={t("sidebar.chats")}>
@@ -51,8 +51,8 @@ export function SessionList() {
               <SessionRow key={session.id} session={session} />
             ))}
         </PlainList>
-        {sessions.length === most && (
-          <Button variant="subtle" fullWidth onClick={() => setMost(most + PAGE)}>
+        {sessions.length === limit && (
+          <Button variant="subtle" fullWidth onClick={() => setLimit(limit + PAGE)}>
             {t("common.showMore")}
           </Button>
         )}
@@ -61,13 +61,13 @@ export function SessionList() {
   );
 }
 
-function wanted(query: string, limit: number): object {
-  const escaped = query.trim().replace(/[.*+?^${}()|[\]\\]/gu, String.raw`\$&`);
-  const selector = escaped ? { title: { $regex: escaped, $options: "i" } } : POOL;
+function sessionQuery(search: string, limit: number): object {
+  const escaped = search.trim().replace(/[.*+?^${}()|[\]\\]/gu, String.raw`\$&`);
+  const selector = escaped ? { title: { $regex: escaped, $options: "i" } } : WITHOUT_PROJECT;
   return { selector, sort: [{ updatedAt: "desc" }], limit };
 }
 
-/** What was there last, until the next answer comes: a list that vanishes at each letter is hard to read. */
+/** Return the previous rows until the next result arrives, so that the list does not flicker while the user types. */
 function useLatest(sessions: SessionDoc[] | undefined): SessionDoc[] | undefined {
   const latest = useRef(sessions);
   if (sessions) latest.current = sessions;

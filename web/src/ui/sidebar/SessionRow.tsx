@@ -1,5 +1,3 @@
-/** One conversation in the list: go there, rename it, move it, delete it. */
-
 import { ActionIcon, Group, NavLink } from "@mantine/core";
 import { IconDots } from "@tabler/icons-react";
 import { Suspense, useState, type KeyboardEvent } from "react";
@@ -7,31 +5,32 @@ import { Link, useRoute } from "wouter";
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import classes from "./SessionRow.module.css";
 import { useDeleteSession } from "./useDeleteSession.ts";
-import { part } from "../lazyComponent.ts";
+import { lazyComponent } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
 
-const SessionActions = part(() => import("./SessionActions.tsx"));
+const SessionActions = lazyComponent(() => import("./SessionActions.tsx"));
 
+/** A chat in the sidebar, with a menu to rename, move or delete it. */
 export function SessionRow({ session }: { session: SessionDoc }) {
   const { id, title } = session;
-  const [here] = useRoute(`/s/${id}`);
-  const [doing, setDoing] = useState<"nothing" | "choosing" | "renaming">("nothing");
+  const [isOpen] = useRoute(`/s/${id}`);
+  const [mode, setMode] = useState<"link" | "menu" | "renaming">("link");
   const remove = useDeleteSession(session);
 
   function onKey(event: KeyboardEvent) {
-    if (event.key === "F2") setDoing("renaming");
+    if (event.key === "F2") setMode("renaming");
     else if (event.key === "Delete") remove();
-    else if (event.key === "Escape") setDoing("nothing");
+    else if (event.key === "Escape") setMode("link");
   }
 
-  const actions = doing !== "nothing" && (
+  const actions = mode !== "link" && (
     <Suspense>
       <SessionActions
         session={session}
-        doing={doing}
-        onRename={() => setDoing("renaming")}
+        mode={mode}
+        onRename={() => setMode("renaming")}
         onDelete={remove}
-        onDone={() => setDoing("nothing")}
+        onDone={() => setMode("link")}
       />
     </Suspense>
   );
@@ -41,18 +40,18 @@ export function SessionRow({ session }: { session: SessionDoc }) {
         className={classes["row"]!}
         gap={0}
         wrap="nowrap"
-        display={doing === "renaming" ? "none" : "flex"} // it gets the focus back
+        display={mode === "renaming" ? "none" : "flex"} // hidden, because it gets the focus back
       >
         <NavLink
           component={Link}
           href={`/s/${id}`}
           label={title}
-          active={here}
+          active={isOpen}
           color="gray"
-          aria-current={here ? "page" : undefined}
+          aria-current={isOpen ? "page" : undefined}
           onKeyDown={onKey}
           noWrap
-          miw={0} // a long title leaves room for what can be done with it
+          miw={0} // a long title leaves room for the menu button
         />
         <ActionIcon
           className={classes["more"]!}
@@ -60,8 +59,8 @@ export function SessionRow({ session }: { session: SessionDoc }) {
           color="gray"
           size="lg"
           aria-label={t("sidebar.chatActions", { title })}
-          aria-expanded={doing === "choosing"}
-          onClick={() => setDoing(doing === "choosing" ? "nothing" : "choosing")}
+          aria-expanded={mode === "menu"}
+          onClick={() => setMode(mode === "menu" ? "link" : "menu")}
         >
           <IconDots size={16} />
         </ActionIcon>

@@ -1,5 +1,3 @@
-/** The left: where one can go. */
-
 import { Box, Kbd, NavLink, Stack, Text } from "@mantine/core";
 import { IconBrain, IconFiles, IconFolder, IconPlus, IconSearch, IconSettings } from "@tabler/icons-react";
 import { Suspense } from "react";
@@ -9,25 +7,26 @@ import { MOD } from "../shortcuts.ts";
 import classes from "./Sidebar.module.css";
 import { SessionList } from "./SessionList.tsx";
 import { UpdatePrompt } from "../UpdatePrompt.tsx";
-import { part } from "../lazyComponent.ts";
+import { lazyComponent } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
 
-const SidebarProjects = part(() => import("./SidebarProjects.tsx"));
+const SidebarProjects = lazyComponent(() => import("./SidebarProjects.tsx"));
 
-export function Sidebar({ onFind }: { onFind: () => void }) {
+/** The main navigation. */
+export function Sidebar({ onSearch }: { onSearch: () => void }) {
   const { account } = useAccountApi();
-  const documents = useRows("documents", { selector: { syncError: { $exists: false } } }); // those that count
+  const documents = useRows("documents", { selector: { syncError: { $exists: false } } }); // those that count toward the limit
   return (
-    <Stack component="nav" className={classes["places"]!} h="100%" gap={4} aria-label={t("app.menu")}>
+    <Stack component="nav" className={classes["sidebar"]!} h="100%" gap={4} aria-label={t("app.menu")}>
       <NavLink
         component="button"
         label={t("sidebar.search")}
         leftSection={<IconSearch size={18} />}
         rightSection={<Kbd size="xs" visibleFrom="sm" aria-hidden>{`${MOD} K`}</Kbd>}
-        onClick={onFind}
+        onClick={onSearch}
       />
-      <Place to="/" label={t("sidebar.newChat")} icon={<IconPlus size={18} />} />
-      <Place to="/projects" label={t("sidebar.projects")} icon={<IconFolder size={18} />} />
+      <PageLink to="/" label={t("sidebar.newChat")} icon={<IconPlus size={18} />} />
+      <PageLink to="/projects" label={t("sidebar.projects")} icon={<IconFolder size={18} />} />
       <Box mah="35dvh" style={{ overflowY: "auto" }}>
         <Suspense>
           <SidebarProjects />
@@ -38,39 +37,39 @@ export function Sidebar({ onFind }: { onFind: () => void }) {
       </Text>
       <SessionList />
       <UpdatePrompt />
-      <Place
+      <PageLink
         to="/documents"
         label={t("sidebar.documents")}
         icon={<IconFiles size={18} />}
-        aside={
+        detail={
           documents && t("sidebar.documentCount", { n: documents.length, limit: account.limits.documents })
         }
       />
-      <Place to="/memory" label={t("sidebar.memory")} icon={<IconBrain size={18} />} />
-      <Place to="/settings" label={t("sidebar.settings")} icon={<IconSettings size={18} />} />
+      <PageLink to="/memory" label={t("sidebar.memory")} icon={<IconBrain size={18} />} />
+      <PageLink to="/settings" label={t("sidebar.settings")} icon={<IconSettings size={18} />} />
     </Stack>
   );
 }
 
-interface PlaceProps {
+interface PageLinkProps {
   to: string;
   label: string;
   icon: React.ReactNode;
-  aside?: React.ReactNode;
+  detail?: React.ReactNode;
 }
 
-function Place({ to, label, icon, aside }: PlaceProps) {
-  const [here] = useRoute(to);
+function PageLink({ to, label, icon, detail }: PageLinkProps) {
+  const [isCurrent] = useRoute(to);
   return (
     <NavLink
       component={Link}
       href={to}
       label={label}
       leftSection={icon}
-      rightSection={aside && <Text size="xs">{aside}</Text>}
-      active={here}
+      rightSection={detail && <Text size="xs">{detail}</Text>}
+      active={isCurrent}
       color="gray"
-      aria-current={here ? "page" : undefined}
+      aria-current={isCurrent ? "page" : undefined}
       noWrap
     />
   );

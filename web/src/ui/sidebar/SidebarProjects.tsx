@@ -1,5 +1,3 @@
-/** The projects on the left, each with its conversations when it is opened. */
-
 import { ActionIcon, Group, NavLink } from "@mantine/core";
 import { useState } from "react";
 import { Link, useRoute } from "wouter";
@@ -7,27 +5,28 @@ import { latestFirst } from "../../core/chat/sortByLastUse.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
 import { Chevron } from "../components/Chevron.tsx";
 import { useRows } from "../../client/backendClient.tsx";
-import { usePending } from "../pendingDeletes.ts";
+import { usePendingDeletes } from "../pendingDeletes.ts";
 import { SessionRow } from "./SessionRow.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import classes from "../projects/projects.module.css";
 import { useProjects } from "../projects/useProjects.ts";
 import { t } from "../../locale/t.ts";
 
+/** The projects in the sidebar. Each expands to its chats. */
 export default function SidebarProjects() {
   const projects = useProjects();
   if (!projects?.length) return null;
   return (
     <PlainList gap={0} aria-label={t("projects.title")}>
       {projects.map((project) => (
-        <ProjectPlace key={project.id} project={project} />
+        <ProjectItem key={project.id} project={project} />
       ))}
     </PlainList>
   );
 }
 
-function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
-  const [here] = useRoute(`/projects/${id}/:part?`);
+function ProjectItem({ project: { id, name } }: { project: ProjectDoc }) {
+  const [isOpen] = useRoute(`/projects/${id}/:part?`);
   const [opened, setOpened] = useState(false);
   return (
     <li>
@@ -49,9 +48,9 @@ function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
           label={name}
           px={6}
           miw={0}
-          active={here}
+          active={isOpen}
           color="gray"
-          aria-current={here ? "page" : undefined}
+          aria-current={isOpen ? "page" : undefined}
           noWrap
         />
       </Group>
@@ -61,7 +60,7 @@ function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
 }
 
 function Sessions({ projectId }: { projectId: string }) {
-  const pending = usePending();
+  const pending = usePendingDeletes();
   const sessions: SessionDoc[] | undefined = useRows("sessions", { selector: { projectId } });
   return (
     <PlainList gap={0} ps="md">

@@ -1,17 +1,17 @@
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
-import { useUndoable } from "../useUndoable.tsx";
+import { useUndoableDelete } from "../useUndoableDelete.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Deletes a conversation, with a while to think again. */
+/** Return a function that deletes a chat, which the user can undo for some seconds. */
 export function useDeleteSession({ id, title }: Pick<SessionDoc, "id" | "title">): () => void {
   const { api } = useAccountApi();
-  const deleteSoon = useUndoable();
+  const deleteUndoably = useUndoableDelete();
   return () =>
-    deleteSoon({
+    deleteUndoably({
       id,
       message: t("sidebar.chatDeleted", { title }),
-      address: `/s/${id}`,
+      path: `/s/${id}`,
       commit: () => api.deleteSession(id),
     });
 }

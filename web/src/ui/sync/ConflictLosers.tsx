@@ -1,5 +1,3 @@
-/** Words that gave way to another device's change or delete. They are kept until somebody has decided. */
-
 import { Blockquote, Box, Button, CopyButton, Group, Text, Title } from "@mantine/core";
 import { useState } from "react";
 import type { ConflictLoser } from "../../storage/deviceDatabase.ts";
@@ -7,36 +5,39 @@ import type { Collections } from "../../core/schema/rows.ts";
 import { nameOf } from "../../core/schema/rowText.ts";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
-import { said } from "../errorMessage.ts";
+import { errorMessage } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
 
-export function ConflictLosers({ lost }: { lost: ConflictLoser[] }) {
+/** Texts of this device that another device has replaced or deleted, until the user restores or dismisses them. */
+export function ConflictLosers({ losers }: { losers: ConflictLoser[] }) {
   return (
     <Box component="section">
       <Title order={2} size="h6">
         {t("sync.replacedTitle")}
       </Title>
       <PlainList gap="md">
-        {lost.map((one) => (
-          <Lost key={one.id} lost={one} />
+        {losers.map((loser) => (
+          <LoserItem key={loser.id} loser={loser} />
         ))}
       </PlainList>
     </Box>
   );
 }
 
-function Lost({ lost }: { lost: ConflictLoser }) {
+function LoserItem({ loser }: { loser: ConflictLoser }) {
   const { api } = useAccountApi();
   const [problem, setProblem] = useState<string>();
-  const collection = lost.collection as keyof Collections;
-  const text = Object.values(lost.fields).join("\n\n");
-  // A value or a note alone does not say whose it is: its row does, as it is now.
-  const row = useRows(collection, { selector: { id: lost.rowId } })?.[0];
+  const collection = loser.collection as keyof Collections;
+  const text = Object.values(loser.fields).join("\n\n");
+  // The replaced fields may not include the name, which then comes from the current row.
+  const row = useRows(collection, { selector: { id: loser.rowId } })?.[0];
   const name =
-    nameOf(collection, lost.fields) || nameOf(collection, { ...row }) || t(`sync.item.${collection}`);
+    nameOf(collection, loser.fields) || nameOf(collection, { ...row }) || t(`sync.item.${collection}`);
+  const restore = () =>
+    void api.restoreConflictLoser(loser.id).catch((error: unknown) => setProblem(errorMessage(error)));
   return (
     <li>
-      <Text size="sm">{told(lost, name)}</Text>
+      <Text size="sm">{explanation(loser, name)}</Text>
       <Blockquote p="xs" my={4} fz="sm" style={{ whiteSpace: "pre-wrap" }}>
         <Text size="sm" lineClamp={6}>
           {text}
@@ -50,18 +51,12 @@ function Lost({ lost }: { lost: ConflictLoser }) {
             </Button>
           )}
         </CopyButton>
-        {!lost.gone && (
-          <Button
-            size="compact-sm"
-            variant="light"
-            onClick={() =>
-              void api.restoreConflictLoser(lost.id).catch((error: unknown) => setProblem(said(error)))
-            }
-          >
+        {!loser.gone && (
+          <Button size="compact-sm" variant="light" onClick={restore}>
             {t("sync.restore")}
           </Button>
         )}
-        <Button size="compact-sm" variant="subtle" onClick={() => void api.dismissConflictLoser(lost.id)}>
+        <Button size="compact-sm" variant="subtle" onClick={() => void api.dismissConflictLoser(loser.id)}>
           {t("sync.dismiss")}
         </Button>
       </Group>
@@ -74,8 +69,8 @@ function Lost({ lost }: { lost: ConflictLoser }) {
   );
 }
 
-/** Why it is kept here. A question that the server never had was not deleted itself: its conversation was. */
-function told({ gone, collection }: ConflictLoser, name: string): string {
+/** Return why a text is kept. An unsent question was not deleted itself; its chat was. */
+function explanation({ gone, collection }: ConflictLoser, name: string): string {
   if (!gone) return t("sync.replaced", { name });
   return gone === "unsent" && collection === "episodes"
     ? t("sync.replacedQuestion", { name })

@@ -1,5 +1,3 @@
-/** How far the model is that finds by meaning, and what goes on without it. */
-
 import { Box, Button, Progress, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { ModelState } from "../../backend/library/embeddingModel.ts";
@@ -7,8 +5,9 @@ import { useAccountApi, useModel } from "../../client/backendClient.tsx";
 import { bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-const LOOK_MS = 3_000;
+const POLL_MS = 3_000;
 
+/** The state of the search model, and of a change to another model on the server. */
 export function ModelStatus() {
   const { api } = useAccountApi();
   const model = useModel();
@@ -16,12 +15,12 @@ export function ModelStatus() {
   if (!model) return null;
   return (
     <Box>
-      <Text size="sm">{told(model)}</Text>
+      <Text size="sm">{stateText(model)}</Text>
       {model.kind === "loading" && model.total > 0 && (
         <>
           <Progress value={(model.loaded / model.total) * 100} aria-label={t("model.title")} my={4} />
           <Text size="xs" c="dimmed">
-            {speed(model)}
+            {speedText(model)}
           </Text>
         </>
       )}
@@ -39,32 +38,32 @@ export function ModelStatus() {
   );
 }
 
-function told(model: ModelState): string {
+function stateText(model: ModelState): string {
   if (model.kind === "loading")
     return t("model.loading", { loaded: bytes(model.loaded), total: bytes(model.total) });
   return model.kind === "ready" ? t("model.ready", { name: model.id }) : t(`model.${model.kind}`);
 }
 
-function speed({ loaded, since }: Extract<ModelState, { kind: "loading" }>): string {
+function speedText({ loaded, since }: Extract<ModelState, { kind: "loading" }>): string {
   const seconds = (Date.now() - since) / 1000;
   return seconds > 1 ? t("model.speed", { size: bytes(loaded / seconds) }) : bytes(loaded);
 }
 
-/** While the server changes its model: asked again as long as somebody looks. */
+/** Poll the progress of the server's change to another model. */
 function useReembedding(): { done: number; of: number } | null {
   const { api } = useAccountApi();
   const [progress, setProgress] = useState<{ done: number; of: number } | null>(null);
   useEffect(() => {
-    let gone = false;
-    const look = () =>
+    let isStale = false;
+    const poll = () =>
       api.profile().then(
-        ({ reembedding }) => void (gone || setProgress(reembedding)),
-        () => {}, // offline: what was known last stays
+        ({ reembedding }) => void (isStale || setProgress(reembedding)),
+        () => {}, // offline: keep the last progress
       );
-    void look();
-    const timer = setInterval(() => void look(), LOOK_MS);
+    void poll();
+    const timer = setInterval(() => void poll(), POLL_MS);
     return () => {
-      gone = true;
+      isStale = true;
       clearInterval(timer);
     };
   }, [api]);

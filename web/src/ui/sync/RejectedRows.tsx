@@ -1,5 +1,3 @@
-/** What the server did not take: why, and what one can do. */
-
 import { Box, Button, Group, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import { needsRoom } from "../../core/documents/documentList.ts";
@@ -12,7 +10,8 @@ import { rejectionMessage } from "../rejectionMessage.ts";
 
 const SHOWN = 20;
 
-export function RejectedRows({ rows, onGo }: { rows: RejectedRow[]; onGo: () => void }) {
+/** Items that the server did not accept: why, and what the user can do. */
+export function RejectedRows({ rows, onNavigate }: { rows: RejectedRow[]; onNavigate: () => void }) {
   const { api } = useAccountApi();
   return (
     <Box component="section">
@@ -28,24 +27,23 @@ export function RejectedRows({ rows, onGo }: { rows: RejectedRow[]; onGo: () => 
       </Group>
       <PlainList gap="sm">
         {rows.slice(0, SHOWN).map((row) => (
-          <Refused key={`${row.collection}/${row.id}`} row={row} onGo={onGo} />
+          <RejectedItem key={`${row.collection}/${row.id}`} row={row} onNavigate={onNavigate} />
         ))}
       </PlainList>
     </Box>
   );
 }
 
-function Refused({ row, onGo }: { row: RejectedRow; onGo: () => void }) {
+function RejectedItem({ row, onNavigate }: { row: RejectedRow; onNavigate: () => void }) {
   const { api } = useAccountApi();
   const { collection, id } = row;
-  const [isKept, keep] = useDismissed(`${collection}/${id}`, row.at);
-  const asks = needsRoom(row) && !isKept;
+  const [isDismissed, dismiss] = useDismissed(`${collection}/${id}`, row.at);
   return (
     <li>
       <Text size="sm" fw={600}>
         {row.name || t(`sync.item.${collection}`)}
       </Text>
-      {!isKept && <Text size="sm">{rejectionMessage(row)}</Text>}
+      {!isDismissed && <Text size="sm">{rejectionMessage(row)}</Text>}
       <Group gap="xs" mt={4}>
         <Button
           size="compact-sm"
@@ -54,12 +52,18 @@ function Refused({ row, onGo }: { row: RejectedRow; onGo: () => void }) {
         >
           {t("common.retry")}
         </Button>
-        {asks && (
+        {needsRoom(row) && !isDismissed && (
           <>
-            <Button size="compact-sm" variant="subtle" component={Link} href="/documents" onClick={onGo}>
+            <Button
+              size="compact-sm"
+              variant="subtle"
+              component={Link}
+              href="/documents"
+              onClick={onNavigate}
+            >
               {t("documents.chooseDelete")}
             </Button>
-            <Button size="compact-sm" variant="subtle" onClick={keep}>
+            <Button size="compact-sm" variant="subtle" onClick={dismiss}>
               {t("documents.keepHere")}
             </Button>
           </>

@@ -1,11 +1,10 @@
-/** Signs this device in again as the account that it holds. Nothing on it changes. */
-
 import { Anchor, Button, PasswordInput, Stack, Text } from "@mantine/core";
 import { useState, type FormEvent } from "react";
 import { useAccountApi } from "../../client/backendClient.tsx";
-import { said } from "../errorMessage.ts";
+import { errorMessage } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
 
+/** Sign in again with the account of this device. The data on it stays. */
 export function SignInAgain() {
   const { api, account } = useAccountApi();
   const [problem, setProblem] = useState<string>();
@@ -17,7 +16,7 @@ export function SignInAgain() {
     await api
       .signInAgain(String(new FormData(event.currentTarget).get("password")))
       .then(() => setProblem(undefined))
-      .catch((error: unknown) => setProblem(said(error)));
+      .catch((error: unknown) => setProblem(errorMessage(error)));
     setBusy(false);
   }
 

@@ -1,5 +1,3 @@
-/** Behind the line about sync: what waits, what was refused, what was kept, and what one can do about each. */
-
 import { Box, Button, Divider, List, Popover, ScrollArea, Stack, Text, Title } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import type { ConflictLoser } from "../../storage/deviceDatabase.ts";
@@ -24,9 +22,10 @@ interface Props {
   onClose: () => void;
 }
 
+/** The details of the sync status: what waits, what was rejected, what was replaced, and the actions for each. */
 export default function SyncDetails({ sync, refused, lost, said, onClose }: Props) {
   const { api } = useAccountApi();
-  useHotkeys([["Escape", onClose]], []); // also when what had the focus is gone, as a row that went up
+  useHotkeys([["Escape", onClose]], []); // also if the element that had the focus was removed
   return (
     <Popover
       opened
@@ -37,7 +36,7 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
       withRoles={false}
     >
       <Popover.Target>
-        {/* Lies over the line while it is open: a click there closes. */}
+        {/* Covers the status line, so that a click there closes the details. */}
         <Box pos="absolute" inset={0} onClick={onClose} />
       </Popover.Target>
       <Popover.Dropdown w="min(26rem, 94vw)" p={0} role="dialog" aria-label={t("sync.title")}>
@@ -47,8 +46,8 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
             {sync.kind === "signed-out" && <SignInAgain />}
             {sync.kind === "outdated" && <UpdateRequired />}
             <Waiting waitingOf={sync.waitingOf} />
-            {refused.length > 0 && <RejectedRows rows={refused} onGo={onClose} />}
-            {lost.length > 0 && <ConflictLosers lost={lost} />}
+            {refused.length > 0 && <RejectedRows rows={refused} onNavigate={onClose} />}
+            {lost.length > 0 && <ConflictLosers losers={lost} />}
             <Divider />
             <ModelStatus />
             {sync.syncedAt && (

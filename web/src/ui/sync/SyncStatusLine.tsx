@@ -1,20 +1,19 @@
-/** One line of truth about sync, always visible. A tap tells more. */
-
 import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { Suspense, useEffect, useState } from "react";
 import { besides, headline, told, type Said, type Told } from "../../core/sync/syncStatus.ts";
 import { useConflictLosers, useRejectedRows, useSync } from "../../client/backendClient.tsx";
 import classes from "./SyncStatusLine.module.css";
 import { useNow } from "../useNow.ts";
-import { part } from "../lazyComponent.ts";
+import { lazyComponent } from "../lazyComponent.ts";
 import { ago } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-const SyncDetails = part(() => import("./SyncDetails.tsx"));
-/** Who listens need not hear of each change that it is sent, which takes less. */
-const LASTING_MS = 2_000;
+const SyncDetails = lazyComponent(() => import("./SyncDetails.tsx"));
+/** A state that ends sooner, such as sending a change, is not announced to screen readers. */
+const ANNOUNCE_AFTER_MS = 2_000;
 const ATTENTION: Said[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
 
+/** The sync status in one line. A click opens the details. */
 export function SyncStatusLine() {
   const sync = useSync();
   const refused = useRejectedRows() ?? [];
@@ -44,7 +43,7 @@ export function SyncStatusLine() {
           {line}
         </Text>
       </UnstyledButton>
-      <Announced said={said} />
+      <Announcement said={said} />
       {opened && (
         <Suspense>
           <SyncDetails {...{ sync, refused, lost, said }} onClose={() => setOpened(false)} />
@@ -54,15 +53,15 @@ export function SyncStatusLine() {
   );
 }
 
-/** Says nothing other than the line. Ages are left out: who listens need not hear every half minute. */
-function Announced({ said }: { said: Said }) {
+/** The status for screen readers, without times, which would be announced every 30 seconds. */
+function Announcement({ said }: { said: Said }) {
   const [before, setBefore] = useState<Told>({ said, holds: true });
   const now = told(before, said);
   if (now !== before) setBefore(now);
   useEffect(() => {
     const timer = setTimeout(
       () => setBefore((before) => (before.said === said ? before : { said, holds: true })),
-      LASTING_MS,
+      ANNOUNCE_AFTER_MS,
     );
     return () => clearTimeout(timer);
   }, [said]);

@@ -1,27 +1,26 @@
-/** The server wants a newer app: the way to it. */
-
 import { Button, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { changeVersion, lookForVersion, useNewVersion } from "../appUpdate.ts";
+import { applyUpdate, checkForUpdate, useUpdateReady } from "../appUpdate.ts";
 import { t } from "../../locale/t.ts";
 
+/** A button that updates the app, when the server needs a newer version. */
 export function UpdateRequired() {
   const [missing, setMissing] = useState(false);
-  const [wanted, setWanted] = useState(false);
-  const newer = useNewVersion();
+  const [isRequested, setRequested] = useState(false);
+  const isReady = useUpdateReady();
   useEffect(() => {
-    if (wanted && newer) void changeVersion();
-  }, [wanted, newer]);
+    if (isRequested && isReady) void applyUpdate();
+  }, [isRequested, isReady]);
 
-  async function load() {
-    if (!navigator.serviceWorker?.controller) return location.reload(); // nothing but the server has it
-    setWanted(true); // it may have to arrive first
-    setMissing(!(await lookForVersion()));
+  async function update() {
+    if (!navigator.serviceWorker?.controller) return location.reload(); // no service worker serves the old version
+    setRequested(true); // the download may take a while
+    setMissing(!(await checkForUpdate()));
   }
 
   return (
     <>
-      <Button onClick={() => void load()}>{t("app.update")}</Button>
+      <Button onClick={() => void update()}>{t("app.update")}</Button>
       {missing && (
         <Text size="sm" role="alert">
           {t("app.updateMissing")}

@@ -1,8 +1,7 @@
-/** Whether somebody keeps on this device what the server refused; they are asked again when it is refused anew. */
-
 import { useDraft } from "../drafts.ts";
 
-export function useDismissed(row: string, refusedAt: string | undefined): [boolean, () => void] {
-  const [keptAt, setKeptAt] = useDraft(`kept ${row}`);
-  return [keptAt !== "" && keptAt === refusedAt, () => setKeptAt(refusedAt ?? "")];
+/** Return whether the user has dismissed a rejection, and a function that dismisses it. A new rejection is shown again. */
+export function useDismissed(row: string, rejectedAt: string | undefined): [boolean, () => void] {
+  const [dismissedAt, setDismissedAt] = useDraft(`kept ${row}`);
+  return [dismissedAt !== "" && dismissedAt === rejectedAt, () => setDismissedAt(rejectedAt ?? "")];
 }
