@@ -1,4 +1,4 @@
-/** The page. All it knows it asks the worker (see backend/api/accountApi.ts). */
+/** Entry point of the page. Data comes from the worker (see backend/api/accountApi.ts). */
 
 import "@mantine/core/styles.css";
 import { MantineProvider } from "@mantine/core";
@@ -10,16 +10,19 @@ import { ErrorFallback } from "./ui/components/ErrorFallback.tsx";
 import { LoadErrorPrompt } from "./ui/LoadErrorPrompt.tsx";
 import "./ui/style.css";
 import { theme } from "./ui/theme.ts";
-import { hearOffers } from "./ui/appInstall.ts";
-import { keepOnDevice } from "./ui/appUpdate.ts";
-import { part } from "./ui/lazyComponent.ts";
+import { listenForInstallPrompt } from "./ui/appInstall.ts";
+import { registerServiceWorker } from "./ui/appUpdate.ts";
+import { lazyComponent } from "./ui/lazyComponent.ts";
 import { t } from "./locale/t.ts";
 
-const Notices = part(() => import("./ui/components/Notices.tsx"));
+const Notices = lazyComponent(() => import("./ui/components/Notices.tsx"));
 
-hearOffers();
-keepOnDevice();
-import("./ui/restoreFocus.ts").then(({ giveFocusBack }) => giveFocusBack(), console.error);
+listenForInstallPrompt();
+registerServiceWorker();
+import("./ui/restoreFocus.ts").then(
+  ({ installFocusRestoration }) => installFocusRestoration(),
+  console.error,
+);
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
@@ -27,7 +30,7 @@ createRoot(document.getElementById("root")!).render(
       <Suspense>
         <Notices />
       </Suspense>
-      <ErrorBoundary instead={<ErrorFallback what={t("app.failed")} />}>
+      <ErrorBoundary fallback={<ErrorFallback message={t("app.failed")} />}>
         <App />
       </ErrorBoundary>
       <LoadErrorPrompt />

@@ -1,4 +1,4 @@
-/** The signed-in account decides what is shown: the sign-in page, or the app. */
+/** The root component: opens the account, then shows the app, the sign-in page or why neither is possible. */
 
 import { Button, Center, Loader, Stack, Text } from "@mantine/core";
 import { proxy } from "comlink";
@@ -14,51 +14,51 @@ import {
 import { isCoded } from "../core/errors.ts";
 import type { ReportOpening } from "../backend/account/accountLocks.ts";
 import type { StorageLoss } from "../backend/account/storageLoss.ts";
-import { forgetDraft, forgetDrafts } from "./drafts.ts";
+import { deleteDraft, deleteDrafts } from "./drafts.ts";
 import { draftOf } from "./memory/useFactForm.ts";
 import { Shell } from "./Shell.tsx";
 import { useIsForgetting } from "./leaveAccount.ts";
 import { UpdateRequired } from "./sync/UpdateRequired.tsx";
-import { tellUnloaded } from "./loadError.ts";
-import { part } from "./lazyComponent.ts";
+import { reportLoadError } from "./loadError.ts";
+import { lazyComponent } from "./lazyComponent.ts";
 import { t } from "../locale/t.ts";
 
-const SignIn = part(() => import("./SignIn.tsx"));
+const SignIn = lazyComponent(() => import("./SignIn.tsx"));
 
 declare global {
   interface Window {
-    /** For the console, and for tests: everything that the page can ask. */
+    /** The API of the worker, for the console and for tests. */
     vademecum: RemoteAccountApi;
   }
 }
 
-type Entered =
+type AppState =
   | { kind: "opening" }
-  | { kind: "waits" } // for a tab of another version
-  | { kind: "outdated" } // a newer version has changed what is on the device
-  | { kind: "nobody" }
+  | { kind: "waits" } // for a tab with another version of the app
+  | { kind: "outdated" } // a newer version has changed the format of the stored data
+  | { kind: "nobody" } // show the sign-in page
   | { kind: "failedToOpen" }
-  | { kind: "noSpace" } // to finish an interrupted rewrite
-  | { kind: "notCarriedOver" } // to the form that this version gives rows
-  | { kind: StorageLoss } // of what was on the device, while the app was open
+  | { kind: "noSpace" } // to finish an interrupted rewrite of the database
+  | { kind: "notCarriedOver" } // the stored data could not be migrated
+  | { kind: StorageLoss } // the browser closed or deleted the database while the app was open
   | ({ kind: "open" } & OpenAccount);
 
 export function App() {
-  const [entered, setEntered] = useState<Entered>({ kind: "opening" });
+  const [state, setState] = useState<AppState>({ kind: "opening" });
   useEffect(() => {
-    const tell: ReportOpening = (kind) =>
-      setEntered((entered) => (entered.kind === "opening" || entered.kind === "waits" ? { kind } : entered));
-    Promise.race([enter(tell), workerFailure]).then(setEntered, (error: unknown) => {
-      if (isCoded(error, "NEWER_FORM")) return setEntered({ kind: "outdated" });
+    const onProgress: ReportOpening = (kind) =>
+      setState((state) => (state.kind === "opening" || state.kind === "waits" ? { kind } : state));
+    Promise.race([openAccount(onProgress), workerFailure]).then(setState, (error: unknown) => {
+      if (isCoded(error, "NEWER_FORM")) return setState({ kind: "outdated" });
       console.error(error);
-      if (isCoded(error, "FULL")) return setEntered({ kind: "noSpace" });
-      setEntered({ kind: isCoded(error, "NOT_CARRIED_OVER") ? "notCarriedOver" : "failedToOpen" });
+      if (isCoded(error, "FULL")) return setState({ kind: "noSpace" });
+      setState({ kind: isCoded(error, "NOT_CARRIED_OVER") ? "notCarriedOver" : "failedToOpen" });
     });
   }, []);
-  const api = entered.kind === "open" ? entered.api : undefined;
-  useEffect(() => void api?.watchStorageLoss(proxy((kind) => setEntered({ kind }))), [api]);
-  if (entered.kind === "open") return <Opened {...entered} />;
-  if (entered.kind === "nobody") {
+  const api = state.kind === "open" ? state.api : undefined;
+  useEffect(() => void api?.watchStorageLoss(proxy((kind) => setState({ kind }))), [api]);
+  if (state.kind === "open") return <OpenedAccount {...state} />;
+  if (state.kind === "nobody") {
     return (
       <Suspense>
         <SignIn />
@@ -67,14 +67,14 @@ export function App() {
   }
   return (
     <Center h="100dvh" component="main">
-      {entered.kind !== "opening" ? (
+      {state.kind !== "opening" ? (
         <Stack align="center" p="md">
           <Text component="h1" fz="h4" fw={700} m={0}>
             {t("app.name")}
           </Text>
-          <Text role="alert">{t(`app.start.${entered.kind}`)}</Text>
-          {entered.kind === "outdated" && <UpdateRequired />}
-          {entered.kind !== "outdated" && entered.kind !== "waits" && (
+          <Text role="alert">{t(`app.start.${state.kind}`)}</Text>
+          {state.kind === "outdated" && <UpdateRequired />}
+          {state.kind !== "outdated" && state.kind !== "waits" && (
             <Button onClick={() => location.reload()}>{t("app.reload")}</Button>
           )}
         </Stack>
@@ -88,31 +88,31 @@ export function App() {
   );
 }
 
-/** What was open when everything is forgotten elsewhere is of what is gone: all begins anew. */
-function Opened(entered: OpenAccount) {
-  const account = useAccount(entered);
+/** Remount the app when another tab or device has forgotten everything: what is open shows deleted data. */
+function OpenedAccount(opened: OpenAccount) {
+  const account = useAccount(opened);
   const { userId, forgottenAt } = account;
-  const anew = useRef(forgottenAt);
-  if (!useIsForgetting()) anew.current = forgottenAt;
+  const shellKey = useRef(forgottenAt);
+  if (!useIsForgetting()) shellKey.current = forgottenAt;
   useEffect(() => {
-    if (forgottenAt) forgetDrafts(userId, forgottenAt);
+    if (forgottenAt) deleteDrafts(userId, forgottenAt);
   }, [userId, forgottenAt]);
   return (
-    <AccountProvider value={{ api: entered.api, account }}>
-      <Shell key={anew.current} />
+    <AccountProvider value={{ api: opened.api, account }}>
+      <Shell key={shellKey.current} />
     </AccountProvider>
   );
 }
 
-async function enter(tell: ReportOpening): Promise<Entered> {
-  if (location.pathname === "/sign-in") return { kind: "nobody" }; // whoever is here wants to be somebody else
-  const api = await signInApi.openAccount(proxy(tell));
+async function openAccount(onProgress: ReportOpening): Promise<AppState> {
+  if (location.pathname === "/sign-in") return { kind: "nobody" }; // also to switch to another account
+  const api = await signInApi.openAccount(proxy(onProgress));
   if (!api) return { kind: "nobody" };
   window.vademecum = api;
   const account = await api.account();
   void api.watchDeleted(
-    proxy((id) => [id, draftOf(id)].forEach((draft) => forgetDraft(account.userId, draft))),
+    proxy((id) => [id, draftOf(id)].forEach((draft) => deleteDraft(account.userId, draft))),
   );
-  void api.watchLoadErrors(proxy(() => tellUnloaded()));
+  void api.watchLoadErrors(proxy(() => reportLoadError()));
   return { kind: "open", api, account };
 }

@@ -1,35 +1,34 @@
-/** A part of the app could not be loaded: everything is loaded anew when somebody says so, who may be writing. */
-
 import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { Banner } from "./components/Banner.tsx";
-import { dismissUnloaded, loadAgain, useLoadError } from "./loadError.ts";
+import { dismissLoadError, reloadIfAvailable, useLoadError } from "./loadError.ts";
 import { t } from "../locale/t.ts";
 
+/** Offer to reload the page when a part of it could not be loaded. It does not reload by itself: the user may be writing. */
 export function LoadErrorPrompt() {
-  const lacks = useLoadError();
-  return <div role="alert">{lacks && <Prompt />}</div>;
+  const hasError = useLoadError();
+  return <div role="alert">{hasError && <Prompt />}</div>;
 }
 
 function Prompt() {
-  const [answers, setAnswers] = useState(true);
+  const [isUnreachable, setUnreachable] = useState(false);
   const [busy, setBusy] = useState(false);
 
-  async function load() {
+  async function reload() {
     setBusy(true);
-    setAnswers(await loadAgain());
+    setUnreachable(!(await reloadIfAvailable()));
     setBusy(false);
   }
 
   return (
     <Banner>
       <Text size="sm">{t("app.loadFailed")}</Text>
-      {!answers && <Text size="sm">{t("app.unreachable")}</Text>}
+      {isUnreachable && <Text size="sm">{t("app.unreachable")}</Text>}
       <Group gap="xs" mt="xs">
-        <Button size="xs" loading={busy} onClick={() => void load()}>
+        <Button size="xs" loading={busy} onClick={() => void reload()}>
           {t("app.reload")}
         </Button>
-        <Button size="xs" variant="default" onClick={dismissUnloaded}>
+        <Button size="xs" variant="default" onClick={dismissLoadError}>
           {t("app.later")}
         </Button>
       </Group>

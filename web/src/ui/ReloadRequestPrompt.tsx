@@ -1,15 +1,14 @@
-/** A tab with another version of the app waits for this one, in which something might get lost: whoever writes says when. */
-
 import { Button, Text } from "@mantine/core";
 import { useReloadRequest } from "./reloadRequest.ts";
 import { Banner } from "./components/Banner.tsx";
 import { t } from "../locale/t.ts";
 
+/** Ask the user to reload when another tab waits for it and this one has unsaved text. */
 export function ReloadRequestPrompt() {
-  return <div role="status">{useReloadRequest() && <Asked />}</div>;
+  return <div role="status">{useReloadRequest() && <Prompt />}</div>;
 }
 
-function Asked() {
+function Prompt() {
   return (
     <Banner>
       <Text size="sm">{t("app.reloadRequested")}</Text>

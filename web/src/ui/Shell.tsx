@@ -1,4 +1,4 @@
-/** The room: places on the left, what is open in the middle. On a phone the left is a drawer. */
+/** The frame of the app: the sidebar on the left, which is a drawer on a phone, and the open page. */
 
 import { AppShell, Burger, Group, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
@@ -10,38 +10,38 @@ import { ReloadRequestPrompt } from "./ReloadRequestPrompt.tsx";
 import { ErrorBoundary } from "./components/ErrorBoundary.tsx";
 import { Sidebar } from "./sidebar/Sidebar.tsx";
 import classes from "./Shell.module.css";
-import { useKeptStorage } from "./browserStorage.ts";
+import { usePersistentStorage } from "./browserStorage.ts";
 import { useCloseRequest } from "./useCloseRequest.ts";
 import { SyncStatusLine } from "./sync/SyncStatusLine.tsx";
 import { newId } from "../core/schema/uuid7.ts";
 import { useAccountApi } from "../client/backendClient.tsx";
 import { ErrorFallback } from "./components/ErrorFallback.tsx";
-import { newConversation } from "./drafts.ts";
-import { part } from "./lazyComponent.ts";
+import { newConversationId } from "./drafts.ts";
+import { lazyComponent } from "./lazyComponent.ts";
 import { t } from "../locale/t.ts";
 
-const Documents = part(() => import("./documents/Documents.tsx"));
-const Memory = part(() => import("./memory/Memory.tsx"));
-const Projects = part(() => import("./projects/Projects.tsx"));
-const DropZone = part(() => import("./documents/DropZone.tsx"));
-const Settings = part(() => import("./settings/Settings.tsx"));
-const CommandPalette = part(() => import("./commands/CommandPalette.tsx"));
-const ShortcutHelp = part(() => import("./commands/ShortcutHelp.tsx"));
+const Documents = lazyComponent(() => import("./documents/Documents.tsx"));
+const Memory = lazyComponent(() => import("./memory/Memory.tsx"));
+const Projects = lazyComponent(() => import("./projects/Projects.tsx"));
+const DropZone = lazyComponent(() => import("./documents/DropZone.tsx"));
+const Settings = lazyComponent(() => import("./settings/Settings.tsx"));
+const CommandPalette = lazyComponent(() => import("./commands/CommandPalette.tsx"));
+const ShortcutHelp = lazyComponent(() => import("./commands/ShortcutHelp.tsx"));
 
-/** There the navigation is a drawer: below the library's "sm". */
+/** Screens on which the sidebar is a drawer: below the component library's "sm". */
 const NARROW = "(max-width: 47.99em)";
 
-type Sheet = "find" | "keys";
+type Overlay = "search" | "shortcuts";
 
 export function Shell() {
   const [opened, { toggle, close }] = useDisclosure();
-  const [sheet, setSheet] = useState<Sheet>();
+  const [overlay, setOverlay] = useState<Overlay>();
   const [location] = useLocation();
   useEffect(close, [location, close]);
   const isNarrow = useMediaQuery(NARROW);
   useCloseRequest(opened, close);
-  useShortcuts(setSheet);
-  useKeptStorage();
+  useShortcuts(setOverlay);
+  usePersistentStorage();
   return (
     <AppShell
       header={{ height: 52 }}
@@ -53,7 +53,7 @@ export function Shell() {
       </a>
       <AppShell.Header px="md">
         <Group h="100%" wrap="nowrap">
-          {/* Where both do not fit, the name gives way to the line about sync, as a whole. */}
+          {/* MemoryPlace both do not fit, the name is hidden and the sync status stays. */}
           <Group wrap="nowrap" miw={34} flex={1}>
             <Burger
               opened={opened}
@@ -77,12 +77,12 @@ export function Shell() {
         p="sm"
         inert={isNarrow && !opened}
         style={{ overflowY: "auto" }}
-        onClick={(event) => isNarrow && isLink(event.target) && closeOn(close)}
+        onClick={(event) => isNarrow && isLink(event.target) && closeDrawer(close)}
       >
-        <Sidebar onFind={() => setSheet("find")} />
+        <Sidebar onSearch={() => setOverlay("search")} />
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
-        <ErrorBoundary of={location} instead={<ErrorFallback />}>
+        <ErrorBoundary resetKey={location} fallback={<ErrorFallback />}>
           <Suspense>
             <Switch>
               <Route path="/documents/:id?" component={Documents} />
@@ -96,13 +96,17 @@ export function Shell() {
         </ErrorBoundary>
       </AppShell.Main>
       <ReloadRequestPrompt />
-      {/* One for each: what does not load hides no other. */}
+      {/* Each has its own Suspense, so that one that cannot be loaded does not hide the others. */}
       <Suspense>
-        {sheet === "find" && (
-          <CommandPalette onClose={() => setSheet(leave("find"))} onKeys={() => setSheet("keys")} />
+        {overlay === "search" && (
+          <CommandPalette
+            // "Keyboard shortcuts" replaces the palette before this is called.
+            onClose={() => setOverlay((open) => (open === "search" ? undefined : open))}
+            onShortcuts={() => setOverlay("shortcuts")}
+          />
         )}
       </Suspense>
-      <Suspense>{sheet === "keys" && <ShortcutHelp onClose={() => setSheet(undefined)} />}</Suspense>
+      <Suspense>{overlay === "shortcuts" && <ShortcutHelp onClose={() => setOverlay(undefined)} />}</Suspense>
       <Suspense>
         <DropZone />
       </Suspense>
@@ -110,33 +114,27 @@ export function Shell() {
   );
 }
 
-/** The focus goes where one went. */
-function closeOn(close: () => void): void {
+/** Close the drawer after a link in it was clicked, also a link to the open page. */
+function closeDrawer(close: () => void): void {
   close();
   document.getElementById("main")?.focus({ preventScroll: true });
 }
 
-/** Where one is already can be chosen too: the drawer closes all the same. */
 function isLink(target: EventTarget): boolean {
   return target instanceof Element && target.closest("a") !== null;
 }
 
-/** Closes this sheet; another that was opened from it stays. */
-function leave(closing: Sheet) {
-  return (open: Sheet | undefined) => (open === closing ? undefined : open);
-}
-
-/** A conversation has an address from the start and a row from its first message on. */
+/** Redirect to the address of a new chat. Its row is created with the first message. */
 function NewConversation() {
-  const [, go] = useLocation();
+  const [, navigate] = useLocation();
   const { api, account } = useAccountApi();
   const { userId } = account;
   useEffect(() => {
-    let isHere = true;
-    void newConversation(api, userId)
+    let isMounted = true;
+    void newConversationId(api, userId)
       .catch(newId)
-      .then((id) => isHere && go(`/s/${id}`, { replace: true }));
-    return () => void (isHere = false);
-  }, [api, userId, go]);
+      .then((id) => isMounted && navigate(`/s/${id}`, { replace: true }));
+    return () => void (isMounted = false);
+  }, [api, userId, navigate]);
   return null;
 }

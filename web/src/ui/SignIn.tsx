@@ -1,4 +1,4 @@
-/** The way in: email and password. A sign-in link needs no page of ours. */
+/** The sign-in page: email and password. The server handles sign-in links. */
 
 import {
   Alert,
@@ -14,7 +14,7 @@ import {
 import { useEffect, useState, type FormEvent } from "react";
 import type { DeviceAccount } from "../storage/deviceDatabase.ts";
 import { signInApi } from "../client/backendClient.tsx";
-import { isUnreachable, said } from "./errorMessage.ts";
+import { isUnreachable, errorMessage } from "./errorMessage.ts";
 import { t } from "../locale/t.ts";
 
 export default function SignIn() {
@@ -29,7 +29,7 @@ export default function SignIn() {
       await signInApi.signIn(String(form.get("email")), String(form.get("password")));
       location.assign("/");
     } catch (error) {
-      setProblem(isUnreachable(error) ? t("signIn.offline") : said(error));
+      setProblem(isUnreachable(error) ? t("signIn.offline") : errorMessage(error));
       setBusy(false);
     }
   }
@@ -68,13 +68,13 @@ export default function SignIn() {
           ))}
         </Stack>
       </form>
-      <Kept />
+      <DeviceAccounts />
     </Container>
   );
 }
 
-/** Accounts with rows on this device: they open without the server. */
-function Kept() {
+/** Accounts with data on this device. They open without the server. */
+function DeviceAccounts() {
   const [accounts, setAccounts] = useState<DeviceAccount[]>([]);
   useEffect(() => void signInApi.deviceAccounts().then(setAccounts), []);
   if (accounts.length === 0) return null;

@@ -1,20 +1,19 @@
-/** A newer version is here: it is loaded when somebody says so. */
-
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
-import { changeVersion, useNewVersion } from "./appUpdate.ts";
+import { applyUpdate, useUpdateReady } from "./appUpdate.ts";
 import { t } from "../locale/t.ts";
 
+/** Offer to reload with a new version of the app. */
 export function UpdatePrompt() {
-  const newer = useNewVersion();
+  const isReady = useUpdateReady();
   const [dismissed, setDismissed] = useState(false);
   return (
     <div role="status">
-      {newer && !dismissed && (
+      {isReady && !dismissed && (
         <Paper withBorder p="sm">
           <Text size="sm">{t("app.updateReady")}</Text>
           <Group gap="xs" mt="xs">
-            <Button size="xs" onClick={() => void changeVersion()}>
+            <Button size="xs" onClick={() => void applyUpdate()}>
               {t("app.update")}
             </Button>
             <Button size="xs" variant="default" onClick={() => setDismissed(true)}>

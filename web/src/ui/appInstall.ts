@@ -1,28 +1,28 @@
-/** Installing the app. The browser offers it when it likes; the offer is kept until somebody wants it. */
+/** Installing the app. The browser allows it at a time of its choice, so its event is stored until the user asks. */
 
-import { Shared, useShared } from "./sharedState.ts";
+import { SharedState, useSharedState } from "./sharedState.ts";
 
-interface Offer extends Event {
+interface InstallPromptEvent extends Event {
   prompt(): Promise<{ outcome: "accepted" | "dismissed" }>;
 }
 
-const offered = new Shared<Offer | null>(null);
+const installPrompt = new SharedState<InstallPromptEvent | null>(null);
 
-/** From the start: the browser offers it once, and early. */
-export function hearOffers(): void {
+/** Call this when the page starts: the browser fires its event once, and early. */
+export function listenForInstallPrompt(): void {
   addEventListener("beforeinstallprompt", (event) => {
-    event.preventDefault(); // no banner of the browser's own
-    offered.set(event as Offer);
+    event.preventDefault(); // suppress the browser's own banner
+    installPrompt.set(event as InstallPromptEvent);
   });
-  addEventListener("appinstalled", () => offered.set(null));
+  addEventListener("appinstalled", () => installPrompt.set(null));
 }
 
 export function useInstall(): { installed: boolean; install: (() => Promise<void>) | undefined } {
-  const offer = useShared(offered);
-  const install = offer
+  const event = useSharedState(installPrompt);
+  const install = event
     ? async () => {
-        await offer.prompt();
-        offered.set(null); // it can be used once
+        await event.prompt();
+        installPrompt.set(null); // it can be used once
       }
     : undefined;
   return { installed: matchMedia("(display-mode: standalone)").matches, install };

@@ -1,29 +1,29 @@
-/** The service worker keeps the app on the device. A new version waits until somebody wants it: drafts are safe. */
+/** Updates of the app. The service worker downloads a new version, which waits until the user applies it. */
 
 import { registerSW } from "virtual:pwa-register";
-import { Shared, useShared } from "./sharedState.ts";
+import { SharedState, useSharedState } from "./sharedState.ts";
 
-const waits = new Shared(false);
-let change: (() => Promise<void>) | undefined;
+const updateReady = new SharedState(false);
+let update: (() => Promise<void>) | undefined;
 
-export function keepOnDevice(): void {
-  change = registerSW({ immediate: true, onNeedRefresh: () => waits.set(true) });
+export function registerServiceWorker(): void {
+  update = registerSW({ immediate: true, onNeedRefresh: () => updateReady.set(true) });
 }
 
-/** Whether a newer version of the app is here and waits. */
-export function useNewVersion(): boolean {
-  return useShared(waits);
+/** Return whether a new version is downloaded and waits to be applied. */
+export function useUpdateReady(): boolean {
+  return useSharedState(updateReady);
 }
 
-/** Loads the page anew with the version that waits. What is being written is kept (see drafts.ts). */
-export async function changeVersion(): Promise<void> {
-  await change?.();
+/** Reload the page with the new version. Unsent text is kept (see drafts.ts). */
+export async function applyUpdate(): Promise<void> {
+  await update?.();
 }
 
-/** Asks the server for a newer version; false: it has none, or does not answer. */
-export async function lookForVersion(): Promise<boolean> {
-  if (waits.value) return true;
+/** Ask the server for a new version. Return false if it has none or does not respond. */
+export async function checkForUpdate(): Promise<boolean> {
+  if (updateReady.value) return true;
   const registration = await navigator.serviceWorker?.getRegistration();
-  const found = await registration?.update().catch(() => undefined);
-  return Boolean(found?.installing ?? found?.waiting);
+  const updated = await registration?.update().catch(() => undefined);
+  return Boolean(updated?.installing ?? updated?.waiting);
 }

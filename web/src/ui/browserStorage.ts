@@ -1,39 +1,40 @@
-/** What the browser keeps, and whether it has promised to. */
+/** The storage that the browser grants this app, and whether it is persistent. */
 
 import { useEffect, useState } from "react";
 import { useRows } from "../client/backendClient.tsx";
 
-interface Storage {
+interface StorageEstimate {
   persistent: boolean;
   used: number;
-  most: number;
+  limit: number;
 }
 
-async function lookAtStorage(): Promise<Storage | null> {
-  if (!navigator.storage?.estimate) return null; // only for pages that came by HTTPS
+async function estimateStorage(): Promise<StorageEstimate | null> {
+  if (!navigator.storage?.estimate) return null; // pages without HTTPS have no such API
   const [persistent, { usage = 0, quota = 0 }] = await Promise.all([
     navigator.storage.persisted(),
     navigator.storage.estimate(),
   ]);
-  return { persistent, used: usage, most: quota };
+  return { persistent, used: usage, limit: quota };
 }
 
-/** Asks the browser not to clear what is here; what it said. */
-export async function askToKeep(): Promise<boolean> {
+/** Ask the browser not to delete the app's data. Return whether it agreed. */
+export async function requestPersistence(): Promise<boolean> {
   return (await navigator.storage?.persist?.()) ?? false;
 }
 
-/** From the first document on there is something to keep: asked once a visit. */
-export function useKeptStorage(): void {
-  const some = (useRows("documents", { limit: 1 })?.length ?? 0) > 0;
+/** Request persistent storage once per visit, as soon as there is a document. */
+export function usePersistentStorage(): void {
+  const hasDocuments = (useRows("documents", { limit: 1 })?.length ?? 0) > 0;
   useEffect(() => {
-    if (some) void askToKeep();
-  }, [some]);
+    if (hasDocuments) void requestPersistence();
+  }, [hasDocuments]);
 }
 
-export function useStorage(): [Storage | null, () => void] {
-  const [storage, setStorage] = useState<Storage | null>(null);
-  const look = () => void lookAtStorage().then(setStorage);
-  useEffect(look, []);
-  return [storage, look];
+/** Return the estimate, and a function that refreshes it. */
+export function useStorageEstimate(): [StorageEstimate | null, () => void] {
+  const [estimate, setEstimate] = useState<StorageEstimate | null>(null);
+  const refresh = () => void estimateStorage().then(setEstimate);
+  useEffect(refresh, []);
+  return [estimate, refresh];
 }

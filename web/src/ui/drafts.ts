@@ -1,4 +1,4 @@
-/** Text that somebody is writing: neither a new version of the app nor a phone that closes it takes it away. */
+/** Drafts: unsaved text, kept in localStorage so that it survives an update of the app or a closed page. */
 
 import { useState } from "react";
 import { newId } from "../core/schema/uuid7.ts";
@@ -6,84 +6,84 @@ import { nowAfter } from "../core/schema/timestamps.ts";
 import { useAccountApi, type RemoteAccountApi } from "../client/backendClient.tsx";
 
 const prefixOf = (userId: string) => `draft ${userId} `;
-/** Beside the drafts of an account: what came of the last "forget everything" (see ui/memory/forgetProgress.ts). */
+/** Key of the stored receipt of the last "Forget everything" (see ui/memory/forgetProgress.ts). */
 export const receiptKey = (userId: string) => `receipt ${userId}`;
 
-/** Of this tab: what its lock is named after, and its new conversations that are nothing but a draft, the last first. */
+/** sessionStorage key: the id of this tab, then the ids of its new chats that have only a draft, the latest first. */
 const NEW = "new";
-let own: Promise<string[]> | undefined;
+let tabIds: Promise<string[]> | undefined;
 
-/** A tab that is duplicated begins with a copy of what the other keeps, which still holds the lock. */
-async function ownNew(): Promise<string[]> {
-  const kept = sessionStorage.getItem(NEW)?.split(" ") ?? [newId()];
-  const isOurs = await new Promise((resolve) => {
-    void navigator.locks.request(`vademecum-tab-${kept[0]}`, { ifAvailable: true }, (lock) => {
+/** Return the ids of this tab. A duplicated tab starts with a copy of them; the original still holds the lock. */
+async function claimTabIds(): Promise<string[]> {
+  const ids = sessionStorage.getItem(NEW)?.split(" ") ?? [newId()];
+  const isOwner = await new Promise((resolve) => {
+    void navigator.locks.request(`vademecum-tab-${ids[0]}`, { ifAvailable: true }, (lock) => {
       resolve(lock);
-      return lock && new Promise(() => {}); // until this tab goes
+      return lock && new Promise(() => {}); // hold the lock until the tab is closed
     });
   });
-  if (isOurs) return kept;
+  if (isOwner) return ids;
   sessionStorage.removeItem(NEW);
-  return ownNew();
+  return claimTabIds();
 }
 
 /**
- * The id of a conversation that is to begin: of one of which this tab has a draft already, if there is one. What was not
- * sent in a conversation that another device deleted is such a draft, too.
+ * Return the id for a new chat: that of a new chat with a draft in this tab, if there is one. The draft of a chat that
+ * another device deleted moves to a new chat.
  */
-export async function newConversation(api: RemoteAccountApi, userId: string): Promise<string> {
+export async function newConversationId(api: RemoteAccountApi, userId: string): Promise<string> {
   const prefix = prefixOf(userId);
-  const drafts = Object.keys(localStorage).filter((key) => key.startsWith(prefix));
-  const ids = drafts.map((key) => key.slice(prefix.length));
-  const known = new Map(ids[0] ? await api.sessionStates(ids) : []);
-  const kept = await (own ??= ownNew()); // from here on nobody else is at it
-  for (const [id, isDeleted] of known) {
+  const draftKeys = Object.keys(localStorage).filter((key) => key.startsWith(prefix));
+  const draftIds = draftKeys.map((key) => key.slice(prefix.length));
+  const isDeletedById = new Map(draftIds[0] ? await api.sessionStates(draftIds) : []);
+  const ids = await (tabIds ??= claimTabIds()); // no await below: the rest runs in one go
+  for (const [id, isDeleted] of isDeletedById) {
     const draft = isDeleted && localStorage.getItem(prefix + id);
     if (!draft) continue;
-    const next = newId();
-    localStorage.setItem(prefix + next, draft);
+    const movedTo = newId();
+    localStorage.setItem(prefix + movedTo, draft);
     localStorage.removeItem(prefix + id);
-    kept.splice(1, 0, next);
+    ids.splice(1, 0, movedTo);
   }
-  const left = kept.slice(1).filter((id) => hasDraft(userId, id) && !known.has(id));
-  const [id = newId()] = left;
-  kept.splice(1, kept.length, ...new Set([id, ...left]));
-  sessionStorage.setItem(NEW, kept.join(" "));
+  const unsent = ids.slice(1).filter((id) => hasDraft(userId, id) && !isDeletedById.has(id));
+  const [id = newId()] = unsent;
+  ids.splice(1, ids.length, ...new Set([id, ...unsent]));
+  sessionStorage.setItem(NEW, ids.join(" "));
   return id;
 }
 
-/** It is kept behind the time at which it was written, which has no blank. `given`: what there is to change. */
-export function useDraft(id: string, given = ""): [string, (text: string) => void] {
+/** Return a text and its setter. It is stored as "<time> <text>" unless it is empty or equals `initial`. */
+export function useDraft(id: string, initial = ""): [string, (text: string) => void] {
   const { account } = useAccountApi();
   const key = prefixOf(account.userId) + id;
-  const [text, setText] = useState(() => textOf(localStorage.getItem(key), account.forgottenAt) || given);
+  const [text, setText] = useState(() => textOf(localStorage.getItem(key), account.forgottenAt) || initial);
   return [
     text,
     (changed) => {
       setText(changed);
-      if (changed && changed !== given)
+      if (changed && changed !== initial)
         localStorage.setItem(key, `${nowAfter(account.forgottenAt)} ${changed}`);
       else localStorage.removeItem(key);
     },
   ];
 }
 
-function textOf(kept: string | null, forgottenAt = ""): string {
-  return kept === null || kept < forgottenAt ? "" : kept.slice(kept.indexOf(" ") + 1);
+/** Return the text of a stored draft, or "" if there is none or it is older than `forgottenAt`. */
+function textOf(draft: string | null, forgottenAt = ""): string {
+  return draft === null || draft < forgottenAt ? "" : draft.slice(draft.indexOf(" ") + 1);
 }
 
-/** Whether something is kept that was not sent in this conversation, or not stored of this form. */
+/** Return whether a chat or form has a draft. */
 export function hasDraft(userId: string, id: string, forgottenAt?: string): boolean {
   return textOf(localStorage.getItem(prefixOf(userId) + id), forgottenAt) !== "";
 }
 
-/** That of a conversation that is deleted on this device, or of a form that is closed. */
-export function forgetDraft(userId: string, id: string): void {
+export function deleteDraft(userId: string, id: string): void {
   localStorage.removeItem(prefixOf(userId) + id);
 }
 
-/** Those of one account: all, with its receipt, or what was written before everything was forgotten. */
-export function forgetDrafts(userId: string, before?: string): void {
+/** Delete the drafts of an account: those written before a time, or all of them and its receipt. */
+export function deleteDrafts(userId: string, before?: string): void {
   if (before === undefined) localStorage.removeItem(receiptKey(userId));
   for (const key of Object.keys(localStorage)) {
     if (!key.startsWith(prefixOf(userId))) continue;

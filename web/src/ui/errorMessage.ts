@@ -1,4 +1,4 @@
-/** Messages of errors. Of an error in the worker only its name and its message reach the page. */
+/** Messages of errors. Only the name and the message of an error reach the page from the worker. */
 
 import { t, type TextKey } from "../locale/t.ts";
 import type { Code } from "../core/errors.ts";
@@ -14,7 +14,7 @@ const TEXTS: Record<Code, TextKey> = {
 };
 
 /** Return the message of an error for the user. */
-export function said(error: unknown): string {
+export function errorMessage(error: unknown): string {
   if (isUnreachable(error)) return t("app.unreachable");
   const { name, message } = error as Error;
   return name === "Coded" ? t(TEXTS[message as Code]) : message;

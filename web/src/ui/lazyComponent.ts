@@ -1,21 +1,20 @@
-/** Parts of the page that are loaded when they are first shown. */
-
 import { lazy, type ComponentType } from "react";
 import { loadTexts } from "../locale/t.ts";
-import { tellUnloaded } from "./loadError.ts";
+import { reportLoadError } from "./loadError.ts";
 
 /**
- * One that cannot be loaded, as on a first visit that ends in a tunnel, leaves its place as it is, and the page says
- * so. React would take the whole page away instead. To ask again would be in vain: see backend/loadModule.ts.
+ * Return a component that is loaded when it is first rendered. If it cannot be loaded, it stays suspended and the page
+ * reports the error; a rejected promise would make React unmount the whole page. It is not retried, because the browser
+ * would fail again (see backend/loadModule.ts).
  */
-export function part<Part extends ComponentType<any>>(load: () => Promise<{ default: Part }>) {
+export function lazyComponent<Part extends ComponentType<any>>(load: () => Promise<{ default: Part }>) {
   return lazy(() => {
-    const askedAt = performance.now();
+    const startedAt = performance.now();
     return Promise.all([load(), loadTexts()])
-      .then(([part]) => part)
+      .then(([module]) => module)
       .catch((error: unknown) => {
         console.error(error);
-        tellUnloaded(askedAt);
+        reportLoadError(startedAt);
         return new Promise<never>(() => {});
       });
   });

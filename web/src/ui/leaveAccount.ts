@@ -1,19 +1,19 @@
-/** Who signs out or wipes in one tab does it in all: no other tab may go on writing rows that are being removed. */
+/** Signing out, removing the account from the device and forgetting everything: each concerns all tabs of the browser. */
 
 import { forgettingLockOf } from "../core/schema/storedSchemaVersion.ts";
 import type { RemoteAccountApi } from "../client/backendClient.tsx";
-import { forgetDrafts } from "./drafts.ts";
-import { Shared, useShared } from "./sharedState.ts";
+import { deleteDrafts } from "./drafts.ts";
+import { SharedState, useSharedState } from "./sharedState.ts";
 
-const others = new BroadcastChannel("vademecum-leaving");
+const otherTabs = new BroadcastChannel("vademecum-leaving");
 
-others.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
+otherTabs.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
 
-/** True while this tab itself forgets everything, and has still to show the receipt, or what went wrong. */
-const isForgetting = new Shared(false);
+/** True while this tab forgets everything, until its receipt or error has been shown. */
+const isForgetting = new SharedState(false);
 let endForgetting = () => {};
 
-/** The account that this page forgets, or null. While it does, no page is asked to reload for an erasure. */
+/** Set the account that this tab forgets, or null. Meanwhile no page is asked to reload for an erasure. */
 export function setForgetting(userId: string | null): void {
   endForgetting();
   endForgetting = () => {};
@@ -24,30 +24,30 @@ export function setForgetting(userId: string | null): void {
 }
 
 export function useIsForgetting(): boolean {
-  return useShared(isForgetting);
+  return useSharedState(isForgetting);
 }
 
-/** From the moment that all is forgotten nothing of it is shown, whatever is still to be removed from here. */
-const isForgotten = new Shared(false);
+/** True once the server has erased the account. From then on no rows are shown, even if some are still on the device. */
+const isForgotten = new SharedState(false);
 
 export function setForgotten(): void {
   isForgotten.set(true);
 }
 
 export function useIsForgotten(): boolean {
-  return useShared(isForgotten);
+  return useSharedState(isForgotten);
 }
 
-/** Opens `path` anew here and in the other tabs. */
-export function leaveTo(path: string): void {
-  others.postMessage(path);
+/** Load `path` in this tab and all others. */
+export function openInAllTabs(path: string): void {
+  otherTabs.postMessage(path);
   location.assign(path);
 }
 
-/** Takes the account from this device. The other tabs go to `path` first: what they hold open is removed. */
+/** Remove the account from this device. The other tabs load `path` first, because an open tab would go on writing rows. */
 export async function wipe(api: RemoteAccountApi, path: string): Promise<void> {
-  others.postMessage(path);
+  otherTabs.postMessage(path);
   const { userId } = await api.account();
   await api.removeFromDevice();
-  forgetDrafts(userId);
+  deleteDrafts(userId);
 }

@@ -1,38 +1,37 @@
-/** What is known of a part of the app that could not be loaded: the page goes on without it until it is loaded anew. */
+/** Whether a part of the app could not be loaded. The page works without it until it is reloaded. */
 
-import { Shared, useShared } from "./sharedState.ts";
+import { SharedState, useSharedState } from "./sharedState.ts";
 
-/** A network that takes and gives nothing is none. */
-const ANSWER_MS = 10_000;
+const RESPONSE_TIMEOUT_MS = 10_000;
 
-const lacks = new Shared(false);
-let putOffAt = -1;
+const hasLoadError = new SharedState(false);
+let dismissedAt = -1;
 
-/** Of several parts that were asked for together, those that fail after somebody has put it off are put off, too. */
-export function tellUnloaded(askedAt = performance.now()): void {
-  if (askedAt > putOffAt) lacks.set(true);
+/** Report a load that started at `startedAt`. It is ignored if the user has dismissed an error since. */
+export function reportLoadError(startedAt = performance.now()): void {
+  if (startedAt > dismissedAt) hasLoadError.set(true);
 }
 
-export function dismissUnloaded(): void {
-  putOffAt = performance.now();
-  lacks.set(false);
+export function dismissLoadError(): void {
+  dismissedAt = performance.now();
+  hasLoadError.set(false);
 }
 
-/** Whether a part could not be loaded, and nobody has put that off since. */
+/** Return whether there is a load error that the user has not dismissed. */
 export function useLoadError(): boolean {
-  return useShared(lacks);
+  return useSharedState(hasLoadError);
 }
 
-/** False: neither this device has the app nor does the server answer, and this page would be lost for nothing. */
-export async function loadAgain(): Promise<boolean> {
+/** Reload the page. Return false, keeping the page, if neither the service worker nor the server can provide the app. */
+export async function reloadIfAvailable(): Promise<boolean> {
   const registration = await navigator.serviceWorker?.getRegistration();
-  const isThere = Boolean(registration?.active) || (await answers());
-  if (isThere) location.reload();
-  return isThere;
+  const isAvailable = Boolean(registration?.active) || (await isServerResponding());
+  if (isAvailable) location.reload();
+  return isAvailable;
 }
 
-function answers(): Promise<boolean> {
-  const init: RequestInit = { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) };
+function isServerResponding(): Promise<boolean> {
+  const init: RequestInit = { cache: "no-store", signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) };
   return fetch("/health", init).then(
     ({ ok }) => ok,
     () => false,

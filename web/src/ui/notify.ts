@@ -1,12 +1,13 @@
-/** What a notice says of what was done, or of what failed. */
+/** Short notices about what was done or what failed. */
 
 import { notifications } from "@mantine/notifications";
-import { said } from "./errorMessage.ts";
+import { errorMessage } from "./errorMessage.ts";
 
-export const tell = (message: string) => notifications.show({ message, withCloseButton: false });
+export const notify = (message: string) => notifications.show({ message, withCloseButton: false });
 
-export const tellError = (error: unknown) =>
-  notifications.show({ color: "orange", message: said(error), withCloseButton: false });
+export const notifyError = (error: unknown) =>
+  notifications.show({ color: "orange", message: errorMessage(error), withCloseButton: false });
 
-/** Ends the writing of what is stored only once it is: else the words stay where they are, and it is said why. */
-export const stored = (storing: Promise<unknown>, done: () => void) => storing.then(done, tellError);
+/** Call `onSaved` once `saving` succeeds. If it fails, show the error, so that a form keeps its text. */
+export const afterSaving = (saving: Promise<unknown>, onSaved: () => void) =>
+  saving.then(onSaved, notifyError);

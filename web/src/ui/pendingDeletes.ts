@@ -1,20 +1,20 @@
 /**
- * What is being deleted, and can still be brought back: it is deleted when the notice of it goes (see useUndoable).
+ * The ids of items that are deleted when their "Undo" notice closes (see useUndoableDelete).
  *
- * If the page goes away meanwhile nothing is deleted. Losing what one wanted to keep is worse than having to delete
- * something twice, and the one who closed the page saw that it could be undone.
+ * If the page is closed before that, nothing is deleted: losing an item that the user wanted to keep is worse than having
+ * to delete it twice.
  */
 
-import { Shared, useShared } from "./sharedState.ts";
+import { SharedState, useSharedState } from "./sharedState.ts";
 
-const ids = new Shared<ReadonlySet<string>>(new Set());
+const ids = new SharedState<ReadonlySet<string>>(new Set());
 
-/** Ids that are being deleted: lists leave them out. */
-export function usePending(): ReadonlySet<string> {
-  return useShared(ids);
+/** Return the ids that lists must leave out. */
+export function usePendingDeletes(): ReadonlySet<string> {
+  return useSharedState(ids);
 }
 
-export function setPending(id: string, isPending: boolean): void {
+export function setPendingDelete(id: string, isPending: boolean): void {
   const changed = new Set(ids.value);
   if (isPending) changed.add(id);
   else changed.delete(id);

@@ -1,7 +1,7 @@
 import { t } from "../locale/t.ts";
 import { written } from "../core/chat/storedSentences.ts";
 
-/** Return why the server rejected a row. Messages that the server addresses to programmers get an introduction. */
+/** Return why the server rejected a row. A technical message gets an introduction. */
 export function rejectionMessage({ code, message }: { code: string; message: string }): string {
   if (code === "DUPLICATE") return t("errors.duplicate");
   return code === "INVALID" && message !== written.refused ? t("errors.invalid", { message }) : message;

@@ -1,41 +1,41 @@
-/** A tab with a newer version of the app waits until no tab of this one has the account open (see backend/account/accountLocks.ts). */
+/** Requests of other tabs to reload this one: a newer version waits until no tab of an older one has the account open. */
 
 import { useEffect, useState } from "react";
 import { askedOn, ERASE, ERASE_NOW } from "../core/schema/storedSchemaVersion.ts";
 import { useAccountApi } from "../client/backendClient.tsx";
 
-/** It asks so often that after this long it has gone. */
-const GONE_MS = 3_000;
-/** Where something may stand that is in no row yet. */
+/** The other tab repeats its request more often than this. Without a repetition it is gone. */
+const REQUEST_TTL_MS = 3_000;
+/** Fields whose text may not be saved yet. */
 const FIELDS = "textarea, input:not([readonly], [type=checkbox], [type=radio], [type=file], [type=hidden])";
 
-/** Loads the page anew when it is asked to and nothing gets lost; else true, for as long as it is asked. */
+/** Reload the page on request if nothing would be lost. Otherwise return true for as long as it is requested. */
 export function useReloadRequest(): boolean {
   const { api, account } = useAccountApi();
   const { userId } = account;
-  const [asked, setAsked] = useState(false);
+  const [isRequested, setRequested] = useState(false);
   useEffect(() => {
-    const others = new BroadcastChannel(askedOn(userId));
-    let gone: ReturnType<typeof setTimeout> | undefined;
-    others.onmessage = async ({ data }: MessageEvent) => {
+    const otherTabs = new BroadcastChannel(askedOn(userId));
+    let expiry: ReturnType<typeof setTimeout> | undefined;
+    otherTabs.onmessage = async ({ data }: MessageEvent) => {
       const isErasure = data === ERASE || data === ERASE_NOW;
       if (data === ERASE && !document.hidden) return;
-      if (!(await api.isBusy()) && !isSomethingWritten()) return location.reload();
-      if (isErasure) return; // it is erased when the app is next opened
-      setAsked(true);
-      clearTimeout(gone);
-      gone = setTimeout(() => setAsked(false), GONE_MS);
+      if (!(await api.isBusy()) && !hasUnsavedInput()) return location.reload();
+      if (isErasure) return; // the text is erased when the app opens the next time
+      setRequested(true);
+      clearTimeout(expiry);
+      expiry = setTimeout(() => setRequested(false), REQUEST_TTL_MS);
     };
     return () => {
-      others.close();
-      clearTimeout(gone);
+      otherTabs.close();
+      clearTimeout(expiry);
     };
   }, [api, userId]);
-  return asked;
+  return isRequested;
 }
 
-/** In a field, but for the one whose text is kept as a draft. */
-function isSomethingWritten(): boolean {
+/** Return whether a field has text that is not stored as a draft. */
+function hasUnsavedInput(): boolean {
   const fields = document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>(FIELDS);
   return [...fields].some(
     (field) => field.value !== "" && !field.closest("[data-draft], [aria-hidden=true]"),

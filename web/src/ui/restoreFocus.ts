@@ -1,68 +1,77 @@
 /**
- * What had the focus before a sheet was opened has it again when the sheet is gone. The library sees to that for what
- * it opens and closes itself, and not for what is drawn only while it is open. Elsewhere, when what had the focus goes
- * with what it did, as a button that takes its own row away, the closest thing around it has the focus: at the top of
- * the page nobody knows where they are. A button that rests while it works loses the focus too, and has it again then.
+ * Restore the focus when the element that has it is removed or disabled. When an overlay or a form closes, its opener gets
+ * the focus. The component library does this only for overlays that it opens and closes itself, and not for those that
+ * are rendered only while they are open. Elsewhere, as after a button that deletes its own row, the closest focusable
+ * ancestor gets it; the browser would move the focus to the top of the page. A button that was disabled while it worked
+ * gets the focus back when it is enabled.
  */
 
-/** What lies over the page, or stands for a while in the place of what it changes. */
-const SHEET = "[role=dialog], [role=menu], [role=alert], form";
-/** A field of a form is worth coming back to, unless it has gone with its form. */
-const OVER = "[role=dialog], [role=menu], [role=alert]";
-/** What opened a sheet may be gone with it, as a button of a menu: then what had the focus before that. */
-const KEPT = 8;
-/** It stands below what opened it: if that is gone, what had the focus earlier is farther away than what is around. */
-const BELOW = "[role=alert]";
+const OVERLAY = "[role=dialog], [role=menu], [role=alert]";
+/** A form takes the place of what it edits. Unlike an overlay, its fields may get the focus back while it exists. */
+const OVERLAY_OR_FORM = `${OVERLAY}, form`;
+/** An alert stands below its opener. If that is gone too, the surroundings are closer than what had the focus before. */
+const INLINE_OVERLAY = "[role=alert]";
+/** An opener may be removed with its overlay, as a menu item is. Then the one that had the focus before it is used. */
+const HISTORY_MAX = 8;
 
-let last: Element | undefined;
-/** How many of `before` may have opened the sheet that has the last. */
-let openers = 0;
-/** Outside of what lies over the page, the latest first. */
-let before: HTMLElement[] = [];
-/** What is around the last, the closest first: what is gone tells no more where it was. */
-let around: HTMLElement[] = [];
+let lastFocused: Element | undefined;
+/** How many elements of `history` may have opened the overlay or form that contains `lastFocused`. */
+let openerCount = 0;
+/** The elements outside of overlays that had the focus, the latest first. */
+let history: HTMLElement[] = [];
+/** The ancestors of `lastFocused`, the closest first. They are recorded because a removed element has none. */
+let lastAncestors: HTMLElement[] = [];
 
-function note({ target }: FocusEvent): void {
-  last = target as HTMLElement;
-  openers = last.closest(SHEET) ? (last.closest(BELOW) ? 1 : KEPT) : 0;
-  around = ancestors(last);
-  if (last.closest(OVER)) return;
-  before = [last as HTMLElement, ...before.filter((one) => one !== last && one.isConnected)].slice(0, KEPT);
+function recordFocus({ target }: FocusEvent): void {
+  const focused = target as HTMLElement;
+  lastFocused = focused;
+  openerCount = focused.closest(OVERLAY_OR_FORM) ? (focused.closest(INLINE_OVERLAY) ? 1 : HISTORY_MAX) : 0;
+  lastAncestors = ancestorsOf(focused);
+  if (focused.closest(OVERLAY)) return;
+  history = [focused, ...history.filter((element) => element !== focused && element.isConnected)];
+  history.length = Math.min(history.length, HISTORY_MAX);
 }
 
-function restore(changes: MutationRecord[]): void {
-  if (!last || document.activeElement !== document.body) return;
-  if (last.isConnected) {
-    const rested = changes.some(({ type, target }) => type === "attributes" && target === last);
-    if (rested) takesFocus(last as HTMLElement);
+function restoreFocus(changes: MutationRecord[]): void {
+  if (!lastFocused || document.activeElement !== document.body) return;
+  if (lastFocused.isConnected) {
+    const wasDisabled = changes.some(({ type, target }) => type === "attributes" && target === lastFocused);
+    if (wasDisabled) tryFocus(lastFocused as HTMLElement);
     return;
   }
-  const opener = before.slice(0, openers).find(takesFocus);
-  openers = 0;
-  if (!opener) around.find((one) => one.isConnected && (takesFocus(one) || takesForOnce(one)));
+  const opener = history.slice(0, openerCount).find(tryFocus);
+  openerCount = 0;
+  if (!opener) {
+    lastAncestors.find((element) => element.isConnected && (tryFocus(element) || tryFocusOnce(element)));
+  }
 }
 
-/** One that is not shown, as in a drawer that is closed by now, does not take it. */
-function takesFocus(one: HTMLElement): boolean {
-  one.focus({ preventScroll: true });
-  return document.activeElement === one;
+/** Return false if the element cannot have the focus, as in a closed drawer. */
+function tryFocus(element: HTMLElement): boolean {
+  element.focus({ preventScroll: true });
+  return document.activeElement === element;
 }
 
-function takesForOnce(one: HTMLElement): boolean {
-  one.tabIndex = -1;
-  one.addEventListener("blur", () => one.removeAttribute("tabindex"), { once: true });
-  return takesFocus(one) || (one.removeAttribute("tabindex"), false);
+/** Focus an element that is not focusable by itself. */
+function tryFocusOnce(element: HTMLElement): boolean {
+  element.tabIndex = -1;
+  const reset = () => element.removeAttribute("tabindex");
+  element.addEventListener("blur", reset, { once: true });
+  if (tryFocus(element)) return true;
+  reset();
+  return false;
 }
 
-function ancestors(of: Element): HTMLElement[] {
-  const above = of.parentElement;
-  return above && above !== document.body ? [above, ...ancestors(above)] : [];
+function ancestorsOf(element: Element): HTMLElement[] {
+  const parent = element.parentElement;
+  return parent && parent !== document.body ? [parent, ...ancestorsOf(parent)] : [];
 }
 
-export function giveFocusBack(): void {
-  document.addEventListener("focusin", note);
-  new MutationObserver(restore).observe(document.body, {
-    ...{ childList: true, subtree: true },
+export function installFocusRestoration(): void {
+  document.addEventListener("focusin", recordFocus);
+  new MutationObserver(restoreFocus).observe(document.body, {
+    childList: true,
+    subtree: true,
     attributeFilter: ["disabled"],
   });
 }

@@ -1,8 +1,8 @@
-/** What the page alone knows and draws wherever it matters: no row, and nothing that the worker has. */
+/** State of the page that several components show. It is neither stored in a row nor known to the worker. */
 
 import { useSyncExternalStore } from "react";
 
-export class Shared<T> {
+export class SharedState<T> {
   readonly #listeners = new Set<() => void>();
   #value: T;
 
@@ -14,8 +14,8 @@ export class Shared<T> {
     return this.#value;
   }
 
-  /** Whether it is drawn anywhere at this moment. */
-  get isShown(): boolean {
+  /** Whether a component shows it at the moment. */
+  get hasListeners(): boolean {
     return this.#listeners.size > 0;
   }
 
@@ -30,6 +30,6 @@ export class Shared<T> {
   };
 }
 
-export function useShared<T>(shared: Shared<T>): T {
-  return useSyncExternalStore(shared.subscribe, () => shared.value);
+export function useSharedState<T>(state: SharedState<T>): T {
+  return useSyncExternalStore(state.subscribe, () => state.value);
 }

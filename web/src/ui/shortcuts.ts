@@ -1,21 +1,21 @@
-/** The keys that work everywhere. */
+/** Keyboard shortcuts that work on every page. */
 
 import { useHotkeys } from "@mantine/hooks";
 import { useLocation } from "wouter";
 
-/** As it stands on the keyboard. */
+/** The label of the modifier key on this device. */
 export const MOD = /Mac|iPhone|iPad/u.test(navigator.userAgent) ? "⌘" : "Ctrl";
 
-export function useShortcuts(open: (sheet: "find" | "keys") => void): void {
-  const [, go] = useLocation();
-  const anywhere: string[] = []; // also while writing
+export function useShortcuts(open: (overlay: "search" | "shortcuts") => void): void {
+  const [, navigate] = useLocation();
+  const ignoredTags: string[] = []; // by default they do not work in text fields
   useHotkeys(
     [
-      ["mod+K", () => open("find")],
-      ["mod+N", () => go("/")],
-      ["mod+J", () => go("/documents")],
+      ["mod+K", () => open("search")],
+      ["mod+N", () => navigate("/")],
+      ["mod+J", () => navigate("/documents")],
     ],
-    anywhere,
+    ignoredTags,
   );
-  useHotkeys([["shift+?", () => open("keys")]]);
+  useHotkeys([["shift+?", () => open("shortcuts")]]);
 }

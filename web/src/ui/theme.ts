@@ -1,5 +1,3 @@
-/** One typeface (the system's), one accent, room to read. */
-
 import {
   createTheme,
   defaultVariantColorsResolver,
@@ -7,17 +5,17 @@ import {
   type VariantColorsResolver,
 } from "@mantine/core";
 
-/** Text on a filled ground fits the ground of each theme. The library looks at the light one's alone. */
+/** Choose the text color on a filled background for each color scheme. The library considers only the light one. */
 const variantColorResolver: VariantColorsResolver = (input) => {
   const resolved = defaultVariantColorsResolver(input);
   if (input.variant !== "filled") return resolved;
-  const on = (colorScheme: "light" | "dark") => getContrastColor({ ...input, colorScheme });
-  return { ...resolved, color: `light-dark(${on("light")}, ${on("dark")})` };
+  const textColor = (colorScheme: "light" | "dark") => getContrastColor({ ...input, colorScheme });
+  return { ...resolved, color: `light-dark(${textColor("light")}, ${textColor("dark")})` };
 };
 
 export const theme = createTheme({
   primaryColor: "teal",
-  primaryShade: 9, // the library chooses one colour of letters for both themes: white is read on this shade alone
+  primaryShade: 9, // the library uses one text color for both schemes, and white is readable only on this shade
   autoContrast: true,
   variantColorResolver,
   defaultRadius: "md",

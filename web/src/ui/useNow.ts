@@ -1,12 +1,12 @@
 import { useEffect, useState } from "react";
 
-const HALF_MINUTE = 30_000;
+const UPDATE_MS = 30_000;
 
-/** The time, anew every half minute: ages are drawn from it. */
+/** Return the current time in milliseconds, updated every 30 seconds. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), HALF_MINUTE);
+    const timer = setInterval(() => setNow(Date.now()), UPDATE_MS);
     return () => clearInterval(timer);
   }, []);
   return now;

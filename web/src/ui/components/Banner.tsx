@@ -1,8 +1,7 @@
-/** Something about the page as a whole that is said wherever one is, on small screens too. */
-
 import { Paper } from "@mantine/core";
 import type { ReactNode } from "react";
 
+/** A message about the app as a whole, above every page. */
 export function Banner({ children }: { children: ReactNode }) {
   return (
     <Paper

@@ -1,5 +1,3 @@
-/** Asks before something goes, and says what goes with it. Whoever only presses Enter deletes nothing. */
-
 import { Button, Group, Modal, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { PanelHeader } from "./PanelHeader.tsx";
@@ -7,8 +5,8 @@ import { useCloseRequest } from "../useCloseRequest.ts";
 
 interface Props {
   opened: boolean;
-  /** What the title and the buttons say. */
   title: string;
+  /** Labels of the buttons. */
   cancel: string;
   confirm: string;
   onConfirm: () => void;
@@ -16,13 +14,14 @@ interface Props {
   children: ReactNode;
 }
 
+/** Ask before something is deleted. "Cancel" has the focus, so that Enter deletes nothing. */
 export function ConfirmDialog({ opened, title, cancel, confirm, onConfirm, onClose, children }: Props) {
   useCloseRequest(opened, onClose);
   return (
     <Modal.Root opened={opened} onClose={onClose} centered>
       <Modal.Overlay />
       <Modal.Content>
-        <PanelHeader part={Modal} title={title} close={cancel} />
+        <PanelHeader part={Modal} title={title} closeLabel={cancel} />
         <Modal.Body>
           <Stack>
             {children}

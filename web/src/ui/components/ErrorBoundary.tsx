@@ -1,15 +1,13 @@
-/** What cannot be drawn takes nothing else with it: React would take the whole page away. */
-
 import { Component, type ReactNode } from "react";
 
 interface Props {
   children: ReactNode;
-  /** In its place. */
-  instead: ReactNode;
-  /** When this is another, it is tried again. */
-  of?: unknown;
+  fallback: ReactNode;
+  /** The children are rendered again when this changes. */
+  resetKey?: unknown;
 }
 
+/** Show a fallback if the children throw while they are rendered. Otherwise React would unmount the whole page. */
 export class ErrorBoundary extends Component<Props, { failed: boolean }> {
   override state = { failed: false };
 
@@ -17,11 +15,11 @@ export class ErrorBoundary extends Component<Props, { failed: boolean }> {
     return { failed: true };
   }
 
-  override componentDidUpdate(before: Props): void {
-    if (this.state.failed && before.of !== this.props.of) this.setState({ failed: false });
+  override componentDidUpdate(previous: Props): void {
+    if (this.state.failed && previous.resetKey !== this.props.resetKey) this.setState({ failed: false });
   }
 
   override render(): ReactNode {
-    return this.state.failed ? this.props.instead : this.props.children;
+    return this.state.failed ? this.props.fallback : this.props.children;
   }
 }

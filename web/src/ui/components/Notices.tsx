@@ -1,8 +1,7 @@
-/** Where notifications appear. What is shown before this has loaded waits for it. */
-
 import { Notifications } from "@mantine/notifications";
 import "@mantine/notifications/styles.css";
 
+/** The notices at the bottom of the page. Those shown before this component has loaded wait for it. */
 export default function Notices() {
   return <Notifications position="bottom-center" />;
 }

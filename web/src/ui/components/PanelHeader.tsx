@@ -1,21 +1,20 @@
-/** The head of a dialog or drawer. The library's is a `header`, which a page has one of already. */
-
 import type { Drawer, Modal } from "@mantine/core";
 import type { ComponentPropsWithoutRef } from "react";
 
 interface PanelHeaderProps {
   part: typeof Modal | typeof Drawer;
   title: string;
-  close: string;
+  closeLabel: string;
 }
 
-export function PanelHeader({ part: Part, title, close }: PanelHeaderProps) {
+/** The header of a dialog or drawer. The library renders a `header` element, but a page may have only one banner. */
+export function PanelHeader({ part: Part, title, closeLabel }: PanelHeaderProps) {
   return (
     <Part.Header renderRoot={(props: ComponentPropsWithoutRef<"div">) => <div {...props} />}>
       <Part.Title fw={600} dir="auto">
         {title}
       </Part.Title>
-      <Part.CloseButton size={44} aria-label={close} />
+      <Part.CloseButton size={44} aria-label={closeLabel} />
     </Part.Header>
   );
 }

@@ -1,5 +1,3 @@
-/** Everywhere, in no project, or in one of them. */
-
 import { NativeSelect } from "@mantine/core";
 import type { MemoryPlace } from "../../backend/memory/timeline.ts";
 import { useProjects } from "../projects/useProjects.ts";
@@ -9,10 +7,11 @@ interface Props {
   label: string;
   value: MemoryPlace;
   onChange: (where: MemoryPlace) => void;
-  /** Whether everywhere can be chosen. */
+  /** Whether "Everywhere" is an option. */
   everywhere?: boolean;
 }
 
+/** A choice between no project, each project and, if allowed, everywhere. */
 export function ScopeSelect({ label, value, onChange, everywhere = false }: Props) {
   const projects = useProjects();
   return (

@@ -1,5 +1,3 @@
-/** A part of a page, under its heading. */
-
 import { Stack, Text, Title } from "@mantine/core";
 import { useId, type ReactNode } from "react";
 
@@ -9,6 +7,7 @@ interface Props {
   children: ReactNode;
 }
 
+/** A part of a page with its heading. */
 export function Section({ title, hint, children }: Props) {
   const id = useId();
   return (

@@ -1,5 +1,3 @@
-/** What opens beside the conversation: it makes room where there is some; elsewhere it lies over it, on a phone as a sheet. */
-
 import { Box, CloseButton, Drawer, Group, ScrollArea, Title } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useId, useLayoutEffect, useRef, type ReactNode } from "react";
@@ -9,28 +7,28 @@ import classes from "./SidePanel.module.css";
 
 interface SidePanelProps {
   title: string;
-  /** The label of what closes it. */
-  close: string;
+  closeLabel: string;
   onClose: () => void;
   children: ReactNode;
 }
 
+/** A panel beside the chat on wide screens, over it on narrow ones, and at the bottom of a phone. */
 export function SidePanel(props: SidePanelProps) {
-  const roomy = useMediaQuery("(min-width: 75em)", false, { getInitialValueInEffect: false });
-  return roomy ? <Panel {...props} /> : <Sheet {...props} />;
+  const isWide = useMediaQuery("(min-width: 75em)", false, { getInitialValueInEffect: false });
+  return isWide ? <Panel {...props} /> : <Sheet {...props} />;
 }
 
-function Panel({ title, close, onClose, children }: SidePanelProps) {
+function Panel({ title, closeLabel, onClose, children }: SidePanelProps) {
   const panel = useRef<HTMLDivElement>(null);
   const id = useId();
-  // By layout: when it goes, what is inside still has the focus.
+  // A layout effect is cleaned up while the panel is still in the document and may have the focus.
   useLayoutEffect(() => {
-    const before = document.activeElement;
+    const opener = document.activeElement;
     const opened = panel.current;
     opened?.focus();
     return () => {
-      // Who has gone on writing meanwhile is left where they are.
-      if (opened?.contains(document.activeElement)) (before as HTMLElement | null)?.focus?.();
+      // If the user has moved the focus out of the panel, leave it there.
+      if (opened?.contains(document.activeElement)) (opener as HTMLElement | null)?.focus?.();
     };
   }, []);
   return (
@@ -46,7 +44,7 @@ function Panel({ title, close, onClose, children }: SidePanelProps) {
         <Title id={id} order={3} size="h5" dir="auto" miw={0}>
           {title}
         </Title>
-        <CloseButton size={44} aria-label={close} onClick={onClose} />
+        <CloseButton size={44} aria-label={closeLabel} onClick={onClose} />
       </Group>
       <ScrollArea flex={1} px="md" pb="md" viewportProps={{ tabIndex: 0 }}>
         {children}
@@ -55,14 +53,14 @@ function Panel({ title, close, onClose, children }: SidePanelProps) {
   );
 }
 
-function Sheet({ title, close, onClose, children }: SidePanelProps) {
+function Sheet({ title, closeLabel, onClose, children }: SidePanelProps) {
   useCloseRequest(true, onClose);
   const phone = useMediaQuery("(max-width: 48em)", true, { getInitialValueInEffect: false });
   return (
     <Drawer.Root opened onClose={onClose} position={phone ? "bottom" : "right"} size={phone ? "75%" : "lg"}>
       <Drawer.Overlay backgroundOpacity={phone ? 0.4 : 0.1} />
       <Drawer.Content>
-        <PanelHeader part={Drawer} title={title} close={close} />
+        <PanelHeader part={Drawer} title={title} closeLabel={closeLabel} />
         <Drawer.Body>{children}</Drawer.Body>
       </Drawer.Content>
     </Drawer.Root>

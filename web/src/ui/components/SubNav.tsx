@@ -1,25 +1,24 @@
-/** The parts of a place, as links in one line. */
-
 import { Button, Group } from "@mantine/core";
 import { Link, useRoute } from "wouter";
 
-interface Part {
+interface Page {
   to: string;
   label: string;
 }
 
-export function SubNav({ label, parts }: { label: string; parts: readonly Part[] }) {
+/** Links to the pages of a section, in one line. */
+export function SubNav({ label, pages }: { label: string; pages: readonly Page[] }) {
   return (
     <Group component="nav" aria-label={label} gap={2}>
-      {parts.map((part) => (
-        <PartLink key={part.to} {...part} />
+      {pages.map((page) => (
+        <PageLink key={page.to} {...page} />
       ))}
     </Group>
   );
 }
 
-function PartLink({ to, label }: Part) {
-  const [here] = useRoute(to);
+function PageLink({ to, label }: Page) {
+  const [isCurrent] = useRoute(to);
   return (
     <Button
       component={Link}
@@ -27,10 +26,10 @@ function PartLink({ to, label }: Part) {
       size="sm"
       mih={{ base: 44, sm: 36 }}
       px={{ base: 8, sm: "sm" }}
-      variant={here ? "light" : "subtle"}
-      color={here ? "teal" : "gray"}
-      {...(here ? {} : { c: "dimmed" })}
-      aria-current={here ? "page" : undefined}
+      variant={isCurrent ? "light" : "subtle"}
+      color={isCurrent ? "teal" : "gray"}
+      {...(isCurrent ? {} : { c: "dimmed" })}
+      aria-current={isCurrent ? "page" : undefined}
     >
       {label}
     </Button>
