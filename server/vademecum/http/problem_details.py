@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi.datastructures import ResponseSpec
 
 from vademecum import errors
-from vademecum.model.schema.validation_messages import sentence
+from vademecum.model.schema.validation_messages import describe_problem
 
 STATUS: dict[type[errors.VademecumError], int] = {
     errors.BadRequest: 400,
@@ -116,7 +116,7 @@ def _validation_sentence(found: dict[str, Any]) -> str:
     key, message = str(found.get("key", "")), str(found.get("message", ""))
     if message.startswith("Unsupported type: "):  # of a form, where only a file is no text
         return f"`{key}` must be one file: one part of that name, with a filename. Nothing was changed."
-    said = sentence(message, "The body" if key == "data" else f"`{key}`")
+    said = describe_problem(message, "The body" if key == "data" else f"`{key}`")
     return said if said != message else f"{key}: {message}."
 
 

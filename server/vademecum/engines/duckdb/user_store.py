@@ -438,7 +438,7 @@ class UserStore:
             if row["id"] != head.id or row.get("_deleted", False) != head.deleted:
                 return False
             if not head.deleted:
-                self.collections[name].fit(row)
+                self.collections[name].validate(row)
         except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError):
             return False
         return True

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vademecum.engines.lance.records import Block, Throttle
-from vademecum.model.schema.vector_codec import has_direction, lengths
+from vademecum.model.schema.vector_codec import are_usable_norms, row_norms
 from vademecum.model.text.bm25 import TERM_DTYPE, count_terms
 
 # Text and vectors stay readable bytes on disk: a byte scan after an erasure must be able to find what it looks for.
@@ -81,11 +81,11 @@ def _vectors(block: Block, dims: int) -> NDArray[np.float32]:
 
 def _vector_column(vectors: NDArray[np.float32], dims: int) -> Any:
     # A zero vector has no direction, so no cosine.
-    there = has_direction(lengths(vectors))
+    is_usable = are_usable_norms(row_norms(vectors))
     return pa.FixedSizeListArray.from_arrays(
-        pa.array(np.where(there[:, None], vectors, 0).astype(np.float32).ravel(), type=pa.float32()),
+        pa.array(np.where(is_usable[:, None], vectors, 0).astype(np.float32).ravel(), type=pa.float32()),
         dims,
-        mask=pa.array(~there),
+        mask=pa.array(~is_usable),
     )
 
 
@@ -99,8 +99,8 @@ def read_vectors(batch: pa.RecordBatch, matrix: NDArray[np.float32], has_vector:
     has_vector[:] = column.is_valid().to_numpy(zero_copy_only=False)
     # The values of a row without a vector are undefined.
     matrix[~has_vector] = 0
-    norms = lengths(matrix)
-    has_vector &= has_direction(norms)
+    norms = row_norms(matrix)
+    has_vector &= are_usable_norms(norms)
     matrix /= np.where(has_vector, norms, 1)[:, None]
     matrix[~has_vector] = 0
 

@@ -17,7 +17,7 @@ from vademecum.model.schema.collections import (
     Count,
     Id,
     Json,
-    Mark,
+    MachineId,
     Name,
     ObservationKind,
     Path,
@@ -40,7 +40,7 @@ class Identity(msgspec.Struct, frozen=True):
     name: Name
     root: Path
     source: RootSource
-    machine: Mark | UnsetType = UNSET
+    machine: MachineId | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if not is_name(self.name):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from vademecum.model.schema.collections import EntityType
-from vademecum.model.schema.lenient_json import objects_in, without_halves
+from vademecum.model.schema.lenient_json import find_objects, replace_lone_surrogates
 from vademecum.model.text.sanitize import sanitize, sanitize_line
 from vademecum.model.text.tokenize import fold
 
@@ -134,7 +134,7 @@ def parse(reply: str) -> Believed | None:
     """None when there is no JSON object in it that has one of the lists, unless an empty one is the whole reply."""
     if _NOTHING.fullmatch(reply[:REPLY_MAX]):
         return Believed()
-    for candidate in objects_in(without_halves(reply[:REPLY_MAX])):
+    for candidate in find_objects(replace_lone_surrogates(reply[:REPLY_MAX])):
         if candidate.keys() & set(Believed.__struct_fields__):
             return _believed(candidate)
     return None

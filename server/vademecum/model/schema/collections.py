@@ -1,9 +1,8 @@
-"""The collections: one struct a row, one `Collection` a table of rules. Ten are synced; what agents do is not.
+"""The collections: a struct for the rows of each, and a `Collection` with its rules. Ten are synced with devices.
 
-The structs are the one source of the wire: `schemas/*.json` are generated from them (`make schemas`) and the
-TypeScript types from those, of the synced ones; what the docstring of a struct says is its description there. A struct is
-what a LIVE row must fit; tombstones are blanked rows (see `tombstone`) and are judged by `conflict_rules` alone. Field names
-on the wire are the camelCase of the names here.
+The structs define the wire format. `make schemas` generates `schemas/*.json` from them, and from those the TypeScript types
+of the synced collections; a struct's docstring is its description there. A struct validates LIVE rows. Tombstones are
+blanked rows (see `tombstone`), which only `conflict_rules` checks. Field names on the wire are in camelCase.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-# No id is `.` or `..`, which lead elsewhere in an address; nor what every object of JavaScript has by birth: clients keep
-# rows in objects by their ids, and one `constructor` among them would hide the others.
+# An id is not `.` or `..`, which a URL resolves, nor the name of a property that every JavaScript object inherits:
+# clients keep rows in objects by id.
 _NO_ID = (
     r"(?!(?:\.{1,2}|__proto__|constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|"
     r"valueOf|__defineGetter__|__defineSetter__|__lookupGetter__|__lookupSetter__)\Z)"
@@ -29,13 +28,13 @@ ID_PATTERN = rf"^{_NO_ID}[A-Za-z0-9._~-]{{1,100}}\Z"
 DOCUMENT_ID_PATTERN = rf"^{_NO_ID}[A-Za-z0-9._~-]{{1,90}}\Z"
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z\Z"
 
-TIME_LOOKS = "look like 2026-11-21T15:09:02.059Z"
+TIMESTAMP_EXAMPLE = "look like 2026-11-21T15:09:02.059Z"
 _TIME = re.compile(TIME_PATTERN)
 
 Id = Annotated[str, Meta(pattern=ID_PATTERN, max_length=100)]
 DocumentId = Annotated[str, Meta(pattern=DOCUMENT_ID_PATTERN, max_length=90)]
 Time = Annotated[str, Meta(pattern=TIME_PATTERN, max_length=24)]
-Moment = Annotated[str, Meta(max_length=24)]  # a `Time` of a row, which is looked at by `_check_moment`
+RowTimestamp = Annotated[str, Meta(max_length=24)]  # `_check_timestamp` checks the rest
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Name = Annotated[str, Meta(max_length=255)]
 Text = Annotated[str, Meta(max_length=1_000_000)]
@@ -45,7 +44,7 @@ RootSource = Literal["config", "git", "folder", "home"]
 
 
 class SyncError(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """Why the server refused this row; it lives on the device only and is ignored in every comparison."""
+    """Why the server rejected this row. Only devices store it, and every comparison ignores it."""
 
     code: str
     message: str
@@ -55,35 +54,37 @@ class SyncError(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit
 
 class Row(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
     id: Id
-    created_at: Moment
-    updated_at: Moment
+    created_at: RowTimestamp
+    updated_at: RowTimestamp
     deleted: bool = msgspec.field(name="_deleted", default=False)
     sync_error: SyncError | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        _check_moment("createdAt", self.created_at)
-        _check_moment("updatedAt", self.updated_at)
+        _check_timestamp("createdAt", self.created_at)
+        _check_timestamp("updatedAt", self.updated_at)
 
 
-def _check_moment(field: str, moment: Moment | UnsetType) -> None:
+def _check_timestamp(field: str, timestamp: str) -> None:
     """Raises ValueError."""
-    if moment is not UNSET and (problem := _problem(moment)):
+    if problem := _timestamp_problem(timestamp):
         raise ValueError(f"`{field}` {problem}")
 
 
-def is_time(text: str) -> bool:
-    return not _problem(text)
+def is_timestamp(text: str) -> bool:
+    return not _timestamp_problem(text)
 
 
-@lru_cache(maxsize=1024)  # a new row has one twice, and what is pushed together was often written together
-def _problem(moment: str) -> str:
-    """Why it is no `Time` that one can count from, or empty. The pattern takes the thirtieth of February."""
-    if not _TIME.match(moment):
-        return f"must {TIME_LOOKS}."
+@lru_cache(
+    maxsize=1024
+)  # a new row has the same timestamp twice, and often shares it with the rows of its batch
+def _timestamp_problem(timestamp: str) -> str:
+    """Return why a timestamp is invalid, or "". The pattern alone accepts February 30."""
+    if not _TIME.match(timestamp):
+        return f"must {TIMESTAMP_EXAMPLE}."
     try:
-        datetime.datetime.fromisoformat(moment)
+        datetime.datetime.fromisoformat(timestamp)
     except ValueError:
-        return f"is in no calendar: {moment}"
+        return f"is not a calendar date: {timestamp}"
     return ""
 
 
@@ -92,7 +93,7 @@ class Document(Row, kw_only=True):
     origin_session_id: Annotated[str, Meta(max_length=100)]
     active_sessions: Annotated[list[Id], Meta(max_length=10_000)]
     access_count: Count
-    last_accessed_at: Moment
+    last_accessed_at: RowTimestamp
     filename: Name
     mime_type: Name
     size: Count
@@ -104,11 +105,11 @@ class Document(Row, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_moment("lastAccessedAt", self.last_accessed_at)
+        _check_timestamp("lastAccessedAt", self.last_accessed_at)
 
 
 class Chunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """A passage. `start` is its UTF-16 offset in the document's normalised text."""
+    """A passage. `start` is its UTF-16 offset in the document's normalized text."""
 
     index: Count
     start: Count
@@ -136,7 +137,7 @@ class VectorEmbedding(Row, kw_only=True):
         super().__post_init__()
         if self.id != f"{self.document_id}.{self.block}":
             raise ValueError("`id` must be `{documentId}.{block}`")
-        if self.embedding is not None:  # what it holds, a push looks at (vectors.unusable)
+        if self.embedding is not None:  # push_decoding checks the numbers
             expected = -(-(len(self.chunks) * self.dims * 4) // 3) * 4
             if len(self.embedding) != expected or not self.dims:
                 raise ValueError(
@@ -218,12 +219,12 @@ ObservationKind = Literal[
 ]
 PATH_MAX = 4096
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
-Mark = Annotated[str, Meta(max_length=64)]  # of a machine
+MachineId = Annotated[str, Meta(max_length=64)]
 
 
 class Observation(Row, kw_only=True):
-    """What a coding agent did in a project. `count`: how often, in one session of the agent; `redactions`: how many
-    secrets were hidden before it was stored."""
+    """What a coding agent did in a project. `count`: how often in one session of the agent. `redactions`: how many
+    secrets were redacted before it was stored."""
 
     project_id: Id
     agent_session: Name
@@ -237,49 +238,48 @@ class Observation(Row, kw_only=True):
 
 
 class Root(Row, kw_only=True):
-    """A folder that is known by a name, and the project which that is. `machine`: a mark of the one on which alone it was
-    seen; empty if there is none. `former`: the folder goes by another name by now."""
+    """A folder with its name and project. `machine`: the only machine that reported it, or empty. `former`: the folder has
+    another name now."""
 
     project_id: Id
     name: Name
     root: Path
     source: RootSource
-    machine: Mark | UnsetType = UNSET
+    machine: MachineId | UnsetType = UNSET
     former: bool | UnsetType = UNSET
 
 
 class FormerProject(Row, kw_only=True):
-    """A project that is a part of another now, by its id: devices that have not heard of it still name it."""
+    """The id of a project that was merged into another one. Devices that have not synced since still refer to it."""
 
     project_id: Id
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A field that names a row of another collection. What its death does to the row that names it:
+    """A field with the id of a row of another collection, and what happens when that row is deleted.
 
-    `leave`: the field goes (or, in a list, that id); `mark`: the field stays and `mark_field` becomes true; `follow`: the
-    row dies too if both have the same parents, else as `leave`.
+    `unset`: the field is removed (or, in a list, the id). `flag`: the field stays and `flag_field` becomes true.
+    `follow`: the row is deleted too if both have the same parents, else as `unset`.
     """
 
     field: str
     target: str
-    on_death: Literal["leave", "mark", "follow"] = "leave"
-    mark_field: str = ""
+    on_delete: Literal["unset", "flag", "follow"] = "unset"
+    flag_field: str = ""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """What the server must know of a collection, apart from its fields. Names of fields are wire names."""
+    """The rules of a collection. Field names are wire names."""
 
     name: str
     struct: type[Row]
-    synced: bool = True  # or it stays on the server, and to devices there is no such collection
+    synced: bool = True  # False: only the server has the collection
     version: int = 0
     primary_key: str = "id"
-    parents: Mapping[str, str] = field(
-        default_factory=dict
-    )  # field -> collection; death of one is death of the row
+    # By field: the collection of the parent. Deleting the parent deletes the row.
+    parents: Mapping[str, str] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()
     frozen: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
@@ -287,12 +287,12 @@ class Collection:
     latest: tuple[str, ...] = ("updatedAt",)
     together: tuple[tuple[str, ...], ...] = ()
     merges: bool = True
-    unique: str = ""  # a field of which no two live rows of a user may hold the same value
+    unique: str = ""  # a field whose values are unique among the live rows of a user
     indexes: tuple[str, ...] = ()
-    schema: Mapping[str, Any] | None = None  # a collection that brings its own JSON Schema
+    schema: Mapping[str, Any] | None = None  # replaces the generated JSON Schema
 
-    def fit(self, row: Json) -> Row:
-        """The typed live row. Raises msgspec.ValidationError with the path of what does not fit."""
+    def validate(self, row: Json) -> Row:
+        """Return the live row as its struct. Raises msgspec.ValidationError with the path of the problem."""
         return msgspec.convert(row, self.struct)
 
 
@@ -333,7 +333,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection(
         "facts",
         Fact,
-        references=(Reference("sourceDocumentId", "documents", "mark", "sourceRemoved"),),
+        references=(Reference("sourceDocumentId", "documents", "flag", "sourceRemoved"),),
         together=(("value", "confirmed", "confidence"),),
         indexes=("key",),
     ),
@@ -344,9 +344,8 @@ COLLECTIONS: tuple[Collection, ...] = (
         references=(
             Reference("sessionIds", "sessions"),
             Reference("supersedes", "memories"),
-            Reference(
-                "supersededBy", "memories", "follow"
-            ),  # or what was deleted is current again in older words
+            # Unset would make an older version of the deleted memory current again.
+            Reference("supersededBy", "memories", "follow"),
         ),
         sets=("sessionIds",),
     ),
@@ -362,8 +361,7 @@ COLLECTIONS: tuple[Collection, ...] = (
 
 
 class Registry(Mapping[str, Collection]):
-    """The collections a server serves, by name. An argument of the app factory, so tests may add their own. `synced`:
-    those that devices hold, too."""
+    """The collections of a server by name. Tests may pass others to the app factory. `synced`: those that devices have."""
 
     def __init__(self, collections: Iterable[Collection] = COLLECTIONS) -> None:
         self._by_name = {c.name: c for c in collections}
@@ -385,13 +383,11 @@ Links = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def links(collection: Collection, row: Json) -> Links:
-    """(parents, references) of a row, each as "collection/id": what its life depends on, and what it merely names."""
+    """Return (parents, references) of a row, each as "collection/id". Deleting a parent deletes the row."""
     parents: tuple[str, ...] = ()
-    for f, target in collection.parents.items():
-        if value := row.get(f):
+    for name, target in collection.parents.items():
+        if value := row.get(name):
             parents += (f"{target}/{value}",)
-    if not collection.references:
-        return parents, ()
     references: list[str] = []
     for reference in collection.references:
         value = row.get(reference.field)

@@ -15,14 +15,14 @@ from vademecum.model.text.tokenize import fold
 _FACT_ID = re.compile("f[0-9a-f]{32}")
 
 
-def normal_name(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return the name without differences of case, accents, width and spaces. The result may be empty."""
     return " ".join(fold(normalize(name)).split())
 
 
 def entity_id(project_id: str, kind: str, name: str) -> str:
-    """Return the id of an entity. Spellings with the same `normal_name` get the same id."""
-    return _derived(project_id, kind, normal_name(name))
+    """Return the id of an entity. Spellings with the same `normalize_name` get the same id."""
+    return _derived(project_id, kind, normalize_name(name))
 
 
 def join_notes(known: str | None, said: str | None, before: str | None = None) -> str | None:
@@ -68,7 +68,7 @@ def observation_id(key: str, project_id: str, session: str, kind: str, known_by:
 
 def root_id(key: str, name: str, root: str) -> str:
     """Return the id of a folder root."""
-    return "r" + _keyed(key, "\0".join(("root", normal_name(name), root)))
+    return "r" + _keyed(key, "\0".join(("root", normalize_name(name), root)))
 
 
 def _keyed(key: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The rows as TypeScript, made from the same JSON Schemas that RxDB is given."""
+"""Generate TypeScript types of the rows, from the JSON Schemas that RxDB gets."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ _HEAD = """// Written by `make schemas` from the structs in server/vademecum/mod
 """
 _RELATION = """import type { Collections } from "./rows.ts";
 
-/** A field of a row, or each id in it, names a row of another collection. When that dies, the row dies with it, the
- * name leaves the row, or the row is marked; or the row follows it if both have the same parents. */
+/** A field with one or several ids of rows of another collection, and what happens when such a row is deleted: the row is
+ * deleted too (`cascade`), the id is removed (`unset`), a field becomes true (`flag`), or the row is deleted if both have
+ * the same parents (`follow`). */
 export interface Relation {
   of: keyof Collections;
   field: string;
   to: keyof Collections;
-  onDeath: "die" | "leave" | "mark" | "follow";
-  mark?: string;
+  onDelete: "cascade" | "unset" | "flag" | "follow";
+  flagField?: string;
 }
 """
 _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 
 def typescript(registry: Mapping[str, Collection]) -> str:
-    """One module: an interface a collection (`DocumentDoc`), and `Collections`, which maps names to them."""
+    """Return a module with an interface for each collection (`DocumentDoc`), and `Collections`, which maps names to them."""
     interfaces = [_interface(collection) for collection in registry.values()]
     names = [f"  {name}: {collection.struct.__name__}Doc;" for name, collection in registry.items()]
     index = "\n".join(["export interface Collections {", *names, "}"])
@@ -33,15 +34,15 @@ def typescript(registry: Mapping[str, Collection]) -> str:
 
 
 def relations(registry: Mapping[str, Collection]) -> str:
-    """One module: which fields name rows of other collections, and what the death of one does to the row."""
+    """Return a module with the relations between collections."""
     lines = [_HEAD, _RELATION, "export const RELATIONS: readonly Relation[] = ["]
     for name, collection in registry.items():
         for field, target in collection.parents.items():
-            lines.append(f'  {{ of: "{name}", field: "{field}", to: "{target}", onDeath: "die" }},')
+            lines.append(f'  {{ of: "{name}", field: "{field}", to: "{target}", onDelete: "cascade" }},')
         for reference in collection.references:
-            end = f'onDeath: "{reference.on_death}"'
-            if reference.mark_field:
-                end += f', mark: "{reference.mark_field}"'
+            end = f'onDelete: "{reference.on_delete}"'
+            if reference.flag_field:
+                end += f', flagField: "{reference.flag_field}"'
             lines.append(
                 f'  {{ of: "{name}", field: "{reference.field}", to: "{reference.target}", {end} }},'
             )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
-SHORTEST = 1e-15
+MIN_NORM = 1e-15
 
 
 def encode(vectors: NDArray[np.floating]) -> str:
@@ -27,15 +27,15 @@ def decode(text: str, dims: int) -> Vectors:
         raise ValueError("The embedding is not base64.") from error
     if len(data) % (4 * dims):
         raise ValueError(
-            f"The embedding has {len(data)} bytes, which is no multiple of {dims} float32 numbers."
+            f"The embedding has {len(data)} bytes, which is not a multiple of {dims} float32 numbers."
         )
     vectors = np.frombuffer(data, dtype="<f4").astype(np.float32).reshape(-1, dims)
     if not np.isfinite(vectors).all():
-        raise ValueError("The embedding holds a number that is not finite.")
+        raise ValueError("The embedding contains a number that is not finite.")
     return vectors
 
 
-def unusable(text: str, dims: int, expected: int | None) -> str | None:
+def find_vector_problem(text: str, dims: int, expected: int | None) -> str | None:
     """Return why search cannot use these vectors, or None. `expected`: the dimensions of the model, if known."""
     if expected is not None and dims != expected:
         return f"`dims` is {dims}, and the vectors of this model have {expected}."
@@ -43,22 +43,22 @@ def unusable(text: str, dims: int, expected: int | None) -> str | None:
         matrix = decode(text, dims)
     except ValueError as error:
         return str(error)
-    if expected is not None and not has_direction(lengths(matrix)).all():
-        return "The embedding holds a vector without a direction: it is all zeros, or its numbers are far too large or small."
+    if expected is not None and not are_usable_norms(row_norms(matrix)).all():
+        return "The embedding contains a vector without a direction: all zeros, or numbers that are too large or too small."
     return None
 
 
-def lengths(matrix: Vectors) -> NDArray[np.float32]:
+def row_norms(matrix: Vectors) -> NDArray[np.float32]:
     """Return the norms of the rows in float32, as search computes them: 1e20 squared is infinite, 1e-30 squared is 0."""
     with np.errstate(over="ignore", under="ignore"):
-        found: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    return found
+        result: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    return result
 
 
-def has_direction(length: NDArray[np.float32]) -> NDArray[np.bool_]:
+def are_usable_norms(norms: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return whether vectors of these norms have a usable direction.
 
     The squares of the numbers of very short vectors lose their precision in float32.
     """
-    usable: NDArray[np.bool_] = np.isfinite(length) & (length > SHORTEST)
+    usable: NDArray[np.bool_] = np.isfinite(norms) & (norms > MIN_NORM)
     return usable

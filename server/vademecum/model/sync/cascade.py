@@ -1,7 +1,7 @@
 """Cascades: how deleting or adding a row changes other rows, inside the same transaction.
 
 A row is deleted with any of its parents (`Collection.parents`). A row that only references a deleted row is deleted
-too, or its reference is dropped or marked (`Reference.on_death`). Each changed row gets its own `seq`, so devices and
+too, or its reference is dropped or marked (`Reference.on_delete`). Each changed row gets its own `seq`, so devices and
 the index receive it by the ordinary pull.
 """
 
@@ -97,7 +97,7 @@ def _following_fields(tx: Transaction, key: str, deleted: str) -> list[str]:
     return [
         reference.field
         for reference in tx.collections[key.partition("/")[0]].references
-        if reference.on_death == "follow" and reference.target == collection
+        if reference.on_delete == "follow" and reference.target == collection
     ]
 
 
@@ -137,10 +137,10 @@ def without_dangling_references(tx: Transaction, collection: Collection, row: Js
             if len(alive) != len(value):
                 result = {**result, reference.field: alive}
         elif tx.row_state(f"{reference.target}/{value}") == "deleted":
-            if reference.on_death != "mark":
+            if reference.on_delete != "flag":
                 result = {name: v for name, v in result.items() if name != reference.field}
-            elif not row.get(reference.mark_field):
-                result = {**result, reference.mark_field: True}
+            elif not row.get(reference.flag_field):
+                result = {**result, reference.flag_field: True}
     return result
 
 

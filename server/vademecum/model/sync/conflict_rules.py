@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from vademecum.model.schema.collections import Collection, Json, is_time
+from vademecum.model.schema.collections import Collection, Json, is_timestamp
 from vademecum.model.sync.merge import is_valid_base, merge, merge_without_base
 from vademecum.model.sync.tombstone import make_tombstone
 
@@ -162,7 +162,7 @@ def _order_after_restore(
     if assumed is None:
         return "unite" if proposed["createdAt"] == here["createdAt"] else "unknown"
     then = assumed.get("updatedAt")
-    if "syncError" in assumed or not isinstance(then, str) or not is_time(then):
+    if "syncError" in assumed or not isinstance(then, str) or not is_timestamp(then):
         return "unknown"
     then, stored = min(then, now), min(here["updatedAt"], now)
     if then == stored and proposed["createdAt"] == here["createdAt"]:

@@ -21,11 +21,11 @@ def make_tombstone(collection: Collection, row: Json, now: str) -> Json:
     for name, blank_value in _blank_values(collection.struct):
         if name in kept_fields:
             value = row.get(name)
-            is_time = name in ("createdAt", "updatedAt")
-            if _is_valid(Time if is_time else Id, value):
+            is_timestamp = name in ("createdAt", "updatedAt")
+            if _is_valid(Time if is_timestamp else Id, value):
                 tombstone[name] = value
             elif blank_value is not UNSET:
-                tombstone[name] = now if is_time else blank_value
+                tombstone[name] = now if is_timestamp else blank_value
         elif blank_value is not UNSET:
             tombstone[name] = blank_value
     tombstone["_deleted"] = True

@@ -27,7 +27,7 @@ import msgspec
 from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.model.documents.chunking import join
 from vademecum.model.schema.collections import Json
-from vademecum.model.schema.lenient_json import on_one_line
+from vademecum.model.schema.lenient_json import join_json_lines
 from vademecum.model.sync.transaction import WAITING, RowHead
 from vademecum.services.agents import spool_files
 from vademecum.services.documents.documents import read_filenames
@@ -220,7 +220,7 @@ def settle(heads: list[tuple[str, RowHead]]) -> Contents:
 
 def _line(key: str, body: bytes) -> bytes:
     """A row as it was sent."""
-    return on_one_line(body)
+    return join_json_lines(body)
 
 
 def _waiting_line(key: str, body: bytes) -> bytes:

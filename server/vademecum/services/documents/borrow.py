@@ -34,7 +34,7 @@ def borrow(tx: Transaction, document_id: str, session_id: str) -> Json:
         "updatedAt": max(tx.now, row["updatedAt"]),
     }
     try:
-        tx.collections["documents"].fit(borrowed)
+        tx.collections["documents"].validate(borrowed)
     except msgspec.ValidationError as error:
         raise Conflict(
             "This document is borrowed by as many sessions as it can be. Nothing was changed: return it from a session "

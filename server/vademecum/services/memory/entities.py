@@ -10,7 +10,7 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest, no_such
 from vademecum.model.memory.scope import InProject, MemoryScope
 from vademecum.model.schema.collections import Json
-from vademecum.model.schema.derived_ids import entity_id, normal_name
+from vademecum.model.schema.derived_ids import entity_id, normalize_name
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import is_within, list_scoped_keys
@@ -23,7 +23,7 @@ def upsert(tx: Transaction, home: InProject, fields: Json, limits: Limits) -> tu
 
     An existing one keeps its spelling, and its `notes` unless new ones are given. Raises NotFound for a missing project.
     """
-    if not normal_name(fields["name"]):
+    if not normalize_name(fields["name"]):
         raise BadRequest("An entity needs a name. Nothing was changed.")
     row_id = entity_id(home.project_id, fields["type"], fields["name"])
     notes = {"notes": fields["notes"]} if (fields.get("notes") or "").strip() else {}

@@ -10,7 +10,7 @@ from vademecum.errors import BadRequest, LimitReached
 from vademecum.model.agents.observations import joined
 from vademecum.model.memory.scope import PROJECTS, InProject
 from vademecum.model.schema import derived_ids
-from vademecum.model.schema.derived_ids import join_notes, normal_name
+from vademecum.model.schema.derived_ids import join_notes, normalize_name
 from vademecum.model.schema.timestamps import later
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits, check_storage_quota
@@ -87,11 +87,11 @@ def _move_entities(tx: Transaction, keys: list[str], into: str, limits: Limits) 
         there = f"entities/{derived_ids.entity_id(into, row['type'], row['name'])}"
         known = tx.row(there).get("notes") if tx.row_state(there) == "live" else None
         fields = {**row, "notes": join_notes(known, row.get("notes"))}
-        if normal_name(row["name"]):
+        if normalize_name(row["name"]):
             became[row["id"]] = entities.upsert(tx, InProject(into), fields, limits)[0]["id"]
     for row in ends.values():
         from_id, to_id = (str(became.get(row[end], row[end])) for end in ("fromId", "toId"))
-        if normal_name(row["label"]) and _are_in(tx, into, from_id, to_id):
+        if normalize_name(row["label"]) and _are_in(tx, into, from_id, to_id):
             edge = relationships.Edge(from_id, to_id, row["label"])
             relationships.connect(tx, InProject(into), edge, limits)
 

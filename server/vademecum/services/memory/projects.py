@@ -5,7 +5,7 @@ from __future__ import annotations
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
 from vademecum.model.schema.collections import Json
-from vademecum.model.schema.derived_ids import normal_name
+from vademecum.model.schema.derived_ids import normalize_name
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.sync import write_row
@@ -26,7 +26,7 @@ def change(tx: Transaction, project_id: str, fields: Json, limits: Limits) -> Js
 
 
 def _check_name(fields: Json) -> None:
-    if "name" in fields and not normal_name(fields["name"]):
+    if "name" in fields and not normalize_name(fields["name"]):
         raise BadRequest("A project needs a name. Nothing was changed.")
 
 

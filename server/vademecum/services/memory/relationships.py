@@ -8,7 +8,7 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest, no_such
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Id, Json, Name
-from vademecum.model.schema.derived_ids import normal_name, relationship_id
+from vademecum.model.schema.derived_ids import normalize_name, relationship_id
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
@@ -31,7 +31,7 @@ def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> 
     Raises NotFound for an entity outside the scope, and BadRequest for entities of different projects, because an edge
     would disclose one project in the other.
     """
-    if not normal_name(edge.label):
+    if not normalize_name(edge.label):
         raise BadRequest("A relationship needs a label. Nothing was changed.")
     _check_within(tx, scope, edge)
     here, there = (locate_row(end, tx.head) for end in _ends(edge))

@@ -217,7 +217,7 @@ def _misfit(collection: Collection, row: Json) -> str | None:
     rejected row stays as it is, and its `syncError` names no base, because the device does not know the stored row.
     """
     try:
-        collection.fit(row)
+        collection.validate(row)
     except msgspec.ValidationError as error:
         return f"Together with what another device changed, this is more than a row can hold: {error}"
     return None

@@ -15,14 +15,14 @@ from vademecum.errors import BadRequest
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.collections import ID_PATTERN, Collection, Json
 from vademecum.model.schema.lenient_json import (
-    HALF,
-    as_json,
-    elements,
-    without_depths,
-    without_excess,
-    without_halves,
+    REPLACEMENT,
+    decode_large_numbers,
+    repair_json,
+    replace_lone_surrogates,
+    split_array,
+    truncate_depth,
 )
-from vademecum.model.schema.validation_messages import sentence
+from vademecum.model.schema.validation_messages import describe_problem
 
 ROWS_MAX = 1000  # of one push; RxDB sends 100
 CUT_MAX = 4 * 2**20  # bytes; larger bodies are not searched for values that are nested too deeply
@@ -85,7 +85,7 @@ def decode_batch(
             # A truncated value fits no schema, so only its row is rejected.
             if len(body) > CUT_MAX:
                 raise
-            return _read_rows(collection, without_depths(body), user_id, dims)
+            return _read_rows(collection, truncate_depth(body), user_id, dims)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"A push is a JSON array of {{newDocumentState, assumedMasterState?}}. Nothing was changed. ({error})"
@@ -117,7 +117,7 @@ def _read(body: bytes) -> tuple[list[PushRow], bool, list[int]]:
         return _rows.decode(body), False, []
     except msgspec.DecodeError:
         text = body.decode()
-        repaired = without_halves(text)
+        repaired = replace_lone_surrogates(text)
         try:
             if repaired != text:
                 return _rows.decode(repaired.encode()), True, []
@@ -134,14 +134,14 @@ def _read_each(text: str) -> tuple[list[PushRow], list[int]]:
     rows: list[PushRow] = []
     not_json: list[int] = []
     try:
-        parts = elements(text)
+        parts = split_array(text)
     except ValueError as error:
         raise msgspec.DecodeError(f"JSON is malformed: {error}") from error
     for number, part in enumerate(parts):
         try:
             rows.append(_row.decode(part.encode()))
         except msgspec.DecodeError:
-            rows.append(_row.decode(as_json(part).encode()))
+            rows.append(_row.decode(repair_json(part).encode()))
             not_json.append(number)
     return rows, not_json
 
@@ -166,7 +166,7 @@ def decode_row(
     problem = None
     if row.get("_deleted") is not True:
         problem = _problem(collection, row, user_id, dims) if is_in_range else NO_NUMBER
-    altered = is_repaired and HALF.encode() in body
+    altered = is_repaired and REPLACEMENT.encode() in body
     return IncomingRow(key, row, body, assumed, problem, altered=altered, imported=sent.imported)
 
 
@@ -177,17 +177,17 @@ def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:
     try:
         return msgspec.json.decode(sent), True
     except msgspec.ValidationError:
-        return without_excess(bytes(sent)), False
+        return decode_large_numbers(bytes(sent)), False
 
 
 def _problem(collection: Collection, row: Json, user_id: str, dims: Mapping[str, int]) -> str | None:
     """Return why a live row does not fit, or None if it fits."""
     try:
-        collection.fit(row)
+        collection.validate(row)
     except msgspec.ValidationError as error:
-        return sentence(str(error), "The row")
+        return describe_problem(str(error), "The row")
     if row.get("userId", user_id) != user_id:
         return "`userId` is not the account's."
     if row.get("embedding") is not None:  # only blocks have one
-        return vector_codec.unusable(row["embedding"], row["dims"], dims.get(row["model"]))
+        return vector_codec.find_vector_problem(row["embedding"], row["dims"], dims.get(row["model"]))
     return None

@@ -17,7 +17,7 @@ import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import TooManyStreams
-from vademecum.model.schema.lenient_json import on_one_line
+from vademecum.model.schema.lenient_json import join_json_lines
 from vademecum.model.sync.transaction import WAITING, Change
 from vademecum.services.sync.pull import encode_page
 
@@ -70,7 +70,7 @@ def encode_event(data: bytes, event: str = "") -> bytes:
     Rows are returned as clients sent them, possibly with line breaks. A line break would end the data, so spaces
     replace them.
     """
-    return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + on_one_line(data) + b"\n\n"
+    return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + join_json_lines(data) + b"\n\n"
 
 
 def group_into_batches(store: UserStore, changes: list[Change]) -> list[EventBatch]:

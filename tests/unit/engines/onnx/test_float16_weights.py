@@ -86,9 +86,9 @@ def test_a_weight_that_float16_cannot_hold_is_refused(
 def texts() -> list[str]:
     """Ten languages and more, emoji, tables, right-to-left, combining marks: the cases of normaliser and chunker,
     of which the model is asked no more than the first words."""
-    cases = json.loads((CONFORMANCE / "chunk.json").read_text("utf-8"))
+    cases = json.loads((CONFORMANCE / "chunking.json").read_text("utf-8"))
     found = [part["text"] for case in cases for part in case["parts"]]
-    found += [case["text"] for case in json.loads((CONFORMANCE / "normalise.json").read_text("utf-8"))]
+    found += [case["text"] for case in json.loads((CONFORMANCE / "normalization.json").read_text("utf-8"))]
     whole = ((t if isinstance(t, str) else "".join(text * times for text, times in t))[:400] for t in found)
     # Half a surrogate pair is a case of the normaliser; the tokenizer takes none, and JSON brings none here.
     return [text for text in dict.fromkeys(whole) if text.encode(errors="replace").decode() == text]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from vademecum.model.schema.collections import ID_PATTERN
-from vademecum.model.schema.derived_ids import entity_id, join_notes, normal_name, relationship_id
+from vademecum.model.schema.derived_ids import entity_id, join_notes, normalize_name, relationship_id
 
 SPELLINGS = [
     ("Zoë Miller", " ZOE\tMILLER ", True),
@@ -21,13 +21,13 @@ SPELLINGS = [
 
 @pytest.mark.parametrize(("one", "other", "same"), SPELLINGS)
 def test_case_accents_widths_and_spaces_make_no_other_entity(one: str, other: str, same: bool) -> None:
-    assert (normal_name(one) == normal_name(other)) is same
+    assert (normalize_name(one) == normalize_name(other)) is same
     assert (entity_id("p1", "person", one) == entity_id("p1", "person", other)) is same
 
 
 @pytest.mark.parametrize("name", ["", " \n", "\u200b\ufeff", "\u0301"])
 def test_what_nobody_can_be_called_by_is_no_name(name: str) -> None:
-    assert normal_name(name) == ""
+    assert normalize_name(name) == ""
 
 
 def test_project_type_name_and_each_end_of_an_edge_tell_rows_apart() -> None:

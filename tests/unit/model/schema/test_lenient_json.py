@@ -2,20 +2,20 @@
 
 import pytest
 
-from vademecum.model.schema.lenient_json import DEEPEST, without_depths
+from vademecum.model.schema.lenient_json import MAX_DEPTH, truncate_depth
 
-DEEP = b"[" * (DEEPEST + 6)
+DEEP = b"[" * (MAX_DEPTH + 6)
 
 
 def test_what_lies_deeper_is_null_and_brackets_in_strings_are_letters():
-    cut = without_depths(DEEP + b"1" + b"]" * len(DEEP))
-    assert cut == b"[" * DEEPEST + b"null" + b"]" * DEEPEST
+    cut = truncate_depth(DEEP + b"1" + b"]" * len(DEEP))
+    assert cut == b"[" * MAX_DEPTH + b"null" + b"]" * MAX_DEPTH
     said = b'["' + DEEP + b'", "\\"' + DEEP + b'"]'
-    assert without_depths(said) == said
+    assert truncate_depth(said) == said
 
 
 @pytest.mark.parametrize("end", [b"", b"\\", b"\\u", b'\\"'])
 def test_a_string_that_does_not_end_goes_to_the_end(end):
     """Else each quote in it would be tried for the beginning of one: of four megabytes, for a day."""
     said = b'["' + b'\\"' * 1_000_000 + DEEP + end
-    assert without_depths(said) == said
+    assert truncate_depth(said) == said

@@ -1,4 +1,4 @@
-"""What does not fit is said in words: no regular expression, and always an example that would do."""
+"""Validation messages are sentences without regular expressions, with an example that is valid."""
 
 import re
 
@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from vademecum.model.schema.collections import COLLECTIONS, TIME_PATTERN
-from vademecum.model.schema.validation_messages import LOOKS, sentence
+from vademecum.model.schema.validation_messages import PATTERN_RULES, describe_problem
 
 
 def patterns(kind):
-    """All that strings must match, anywhere inside a type."""
+    """Return the patterns of all strings within a type."""
     inspect = msgspec.inspect
     if isinstance(kind, inspect.StrType):
         return {kind.pattern} - {None}
@@ -21,11 +21,11 @@ def patterns(kind):
     return {pattern for part in inner for pattern in patterns(part)}
 
 
-def test_every_pattern_of_a_row_has_an_example_that_matches_it():
+def test_each_pattern_has_a_matching_example():
     used = {p for c in COLLECTIONS for p in patterns(msgspec.inspect.type_info(c.struct))}
-    assert used | {TIME_PATTERN} == LOOKS.keys()  # a row looks at its times itself
-    for pattern, look in LOOKS.items():
-        assert re.search(pattern, look.rpartition(" ")[2])
+    assert used | {TIME_PATTERN} == PATTERN_RULES.keys()  # rows check timestamps themselves
+    for pattern, rule in PATTERN_RULES.items():
+        assert re.search(pattern, rule.rpartition(" ")[2])
 
 
 ROW = {"id": "d.0", "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-01-01T00:00:00.000Z",
@@ -34,11 +34,11 @@ ROW = {"id": "d.0", "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"createdAt": "2026-11-21"}, "`createdAt` must look like 2026-11-21T15:09:02.059Z."),
-        ({"updatedAt": "2026-02-30T00:00:00.000Z"}, "`updatedAt` is in no calendar: 2026-02-30T00:00:00.000Z"),
-        ({"createdAt": "0000-01-01T00:00:00.000Z"}, "`createdAt` is in no calendar: 0000-01-01T00:00:00.000Z"),
+        ({"updatedAt": "2026-02-30T00:00:00.000Z"}, "`updatedAt` is not a calendar date: 2026-02-30T00:00:00.000Z"),
+        ({"createdAt": "0000-01-01T00:00:00.000Z"}, "`createdAt` is not a calendar date: 0000-01-01T00:00:00.000Z"),
         ({"id": "a b"}, "`id` must have 1 to 100 characters, letters, digits and . _ ~ - only, and not be `.`, `..` or a name that objects of JavaScript have, such as `__proto__`, like session-1."),
         ({"documentId": "a b"}, "`documentId` must have 1 to 90 characters, letters, digits and . _ ~ - only, and not be `.`, `..` or a name that objects of JavaScript have, such as `__proto__`, like document-1."),
         ({"colour": 1}, "The row has an unknown field, `colour`."),
@@ -51,14 +51,14 @@ ROW = {"id": "d.0", "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-
         ({"block": "x"}, "Expected `int`, got `str` - at `$.block`"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_a_sentence(change, said):
+def test_message_is_a_sentence(change, message):
     (blocks,) = (c for c in COLLECTIONS if c.name == "vectorEmbeddings")
     with pytest.raises(msgspec.ValidationError) as problem:
-        blocks.fit(ROW | change)
-    assert sentence(str(problem.value), "The row") == said
+        blocks.validate(ROW | change)
+    assert describe_problem(str(problem.value), "The row") == message
 
 
-def test_a_value_that_is_none_of_those_there_are_is_quoted_short():
+def test_unknown_enum_value_is_shortened():
     (sessions,) = (c for c in COLLECTIONS if c.name == "sessions")
     row = {
         **{k: ROW[k] for k in ("id", "createdAt", "updatedAt")},
@@ -66,6 +66,7 @@ def test_a_value_that_is_none_of_those_there_are_is_quoted_short():
         "mode": "strict" + "x" * 999,
     }
     with pytest.raises(msgspec.ValidationError) as problem:
-        sessions.fit(row)
-    said = sentence(str(problem.value), "The row")
-    assert said == f"`mode` cannot be “strict{'x' * 43}…{'x' * 30}”."
+        sessions.validate(row)
+    assert (
+        describe_problem(str(problem.value), "The row") == f"`mode` cannot be “strict{'x' * 43}…{'x' * 30}”."
+    )

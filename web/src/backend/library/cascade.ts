@@ -35,7 +35,7 @@ export async function kill(records: Records, keys: Keys): Promise<void> {
   }
   for (const relation of RELATIONS) {
     const gone = levels.flatMap((one) => one.get(relation.to) ?? []);
-    if (gone.length > 0 && relation.onDeath !== "die") await heal(records, relation, new Set(gone));
+    if (gone.length > 0 && relation.onDelete !== "cascade") await heal(records, relation, new Set(gone));
   }
 }
 
@@ -53,10 +53,10 @@ async function orphans(records: Records, dead: Level) {
   const level = new Map<Name, readonly string[]>();
   for (const relation of RELATIONS) {
     const ids = dead.get(relation.to) ?? [];
-    if (ids.length === 0 || !["die", "follow"].includes(relation.onDeath)) continue;
+    if (ids.length === 0 || !["cascade", "follow"].includes(relation.onDelete)) continue;
     for (const selector of selectors(relation, ids)) {
       const named = await of(records, relation.of).find({ selector }).exec();
-      const rows = relation.onDeath === "die" ? named : await followers(records, relation, named);
+      const rows = relation.onDelete === "cascade" ? named : await followers(records, relation, named);
       const held = level.get(relation.of) ?? [];
       if (rows.length > 0) level.set(relation.of, [...held, ...rows.map((row) => row.primary)]);
     }

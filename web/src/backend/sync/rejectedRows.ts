@@ -73,7 +73,7 @@ export class RejectedRows {
     }
     const ids = rows.map((row) => row.primary);
     for (const relation of RELATIONS) {
-      if (relation.to !== collection || relation.onDeath !== "die") continue;
+      if (relation.to !== collection || relation.onDelete !== "cascade") continue;
       for (const selector of selectors(relation, ids)) {
         const children = await this.#collection(relation.of).find({ selector }).exec();
         const old = children.filter((row) => isOld(row.toJSON()));

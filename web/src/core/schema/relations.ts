@@ -2,29 +2,30 @@
 
 import type { Collections } from "./rows.ts";
 
-/** A field of a row, or each id in it, names a row of another collection. When that dies, the row dies with it, the
- * name leaves the row, or the row is marked; or the row follows it if both have the same parents. */
+/** A field with one or several ids of rows of another collection, and what happens when such a row is deleted: the row is
+ * deleted too (`cascade`), the id is removed (`unset`), a field becomes true (`flag`), or the row is deleted if both have
+ * the same parents (`follow`). */
 export interface Relation {
   of: keyof Collections;
   field: string;
   to: keyof Collections;
-  onDeath: "die" | "leave" | "mark" | "follow";
-  mark?: string;
+  onDelete: "cascade" | "unset" | "flag" | "follow";
+  flagField?: string;
 }
 
 export const RELATIONS: readonly Relation[] = [
-  { of: "documents", field: "activeSessions", to: "sessions", onDeath: "leave" },
-  { of: "vectorEmbeddings", field: "documentId", to: "documents", onDeath: "die" },
-  { of: "sessions", field: "projectId", to: "projects", onDeath: "leave" },
-  { of: "episodes", field: "sessionId", to: "sessions", onDeath: "die" },
-  { of: "facts", field: "sourceDocumentId", to: "documents", onDeath: "mark", mark: "sourceRemoved" },
-  { of: "memories", field: "projectId", to: "projects", onDeath: "die" },
-  { of: "memories", field: "sessionIds", to: "sessions", onDeath: "leave" },
-  { of: "memories", field: "supersedes", to: "memories", onDeath: "leave" },
-  { of: "memories", field: "supersededBy", to: "memories", onDeath: "follow" },
-  { of: "entities", field: "projectId", to: "projects", onDeath: "die" },
-  { of: "relationships", field: "fromId", to: "entities", onDeath: "die" },
-  { of: "relationships", field: "toId", to: "entities", onDeath: "die" },
-  { of: "summaries", field: "sessionId", to: "sessions", onDeath: "die" },
-  { of: "summaries", field: "projectId", to: "projects", onDeath: "die" },
+  { of: "documents", field: "activeSessions", to: "sessions", onDelete: "unset" },
+  { of: "vectorEmbeddings", field: "documentId", to: "documents", onDelete: "cascade" },
+  { of: "sessions", field: "projectId", to: "projects", onDelete: "unset" },
+  { of: "episodes", field: "sessionId", to: "sessions", onDelete: "cascade" },
+  { of: "facts", field: "sourceDocumentId", to: "documents", onDelete: "flag", flagField: "sourceRemoved" },
+  { of: "memories", field: "projectId", to: "projects", onDelete: "cascade" },
+  { of: "memories", field: "sessionIds", to: "sessions", onDelete: "unset" },
+  { of: "memories", field: "supersedes", to: "memories", onDelete: "unset" },
+  { of: "memories", field: "supersededBy", to: "memories", onDelete: "follow" },
+  { of: "entities", field: "projectId", to: "projects", onDelete: "cascade" },
+  { of: "relationships", field: "fromId", to: "entities", onDelete: "cascade" },
+  { of: "relationships", field: "toId", to: "entities", onDelete: "cascade" },
+  { of: "summaries", field: "sessionId", to: "sessions", onDelete: "cascade" },
+  { of: "summaries", field: "projectId", to: "projects", onDelete: "cascade" },
 ];

@@ -14,7 +14,7 @@ const NAMED: readonly Pick<Relation, "of" | "field" | "to">[] = [
 
 const fieldsOf = (collection: Name) => NAMED.filter(({ of }) => of === collection);
 const parentsOf = (collection: string) =>
-  RELATIONS.filter(({ of, onDeath }) => of === collection && onDeath === "die");
+  RELATIONS.filter(({ of, onDelete }) => of === collection && onDelete === "cascade");
 
 /** The rows that this one cannot be without. */
 export function parents(collection: string, row: Fields): [Name, string][] {
@@ -61,13 +61,17 @@ export function renamed(collection: Name, row: Fields, rename: (target: Name, id
 }
 
 /** The row without the name of rows that are gone, or marked; the same object if it names none of them. */
-export function healed({ field, onDeath, mark }: Relation, row: Fields, gone: ReadonlySet<string>): Fields {
+export function healed(
+  { field, onDelete, flagField }: Relation,
+  row: Fields,
+  gone: ReadonlySet<string>,
+): Fields {
   const held = row[field];
   if (Array.isArray(held)) {
     return held.some((id) => gone.has(id)) ? { ...row, [field]: held.filter((id) => !gone.has(id)) } : row;
   }
   if (!gone.has(held)) return row;
-  if (onDeath === "mark") return row[mark!] ? row : { ...row, [mark!]: true };
+  if (onDelete === "flag") return row[flagField!] ? row : { ...row, [flagField!]: true };
   const { [field]: _, ...rest } = row;
   return rest;
 }
