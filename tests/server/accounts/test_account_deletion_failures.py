@@ -17,7 +17,7 @@ from server.agents.agent_events import event
 from server.agents.test_spool import spooled
 from server.in_process_server import house, refused, run
 from unprivileged_user import as_anybody
-from vademecum.cli.doctor import _examine_left
+from vademecum.cli.doctor import _examine_deleted_accounts
 from vademecum.engines.duckdb.paths import user_folder
 from vademecum.errors import Broken, Conflict
 from vademecum.model.sync.quotas import Limits
@@ -138,15 +138,15 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
         assert there() == [True, True, True]
         assert [log["event"] for log in logs].count("an account that has left is not erased yet") == 2
         for running, advice in (
-            (False, "remove by hand"),
+            (False, "Delete by hand"),
             (True, "the server tries again"),
         ):
-            said = _examine_left(tmp_path, running)
+            said = _examine_deleted_accounts(tmp_path, running)
             assert not said.ok and advice in said.detail and all(gone in said.detail for gone in ids[:2])
         for gone in ids[:2]:
             user_folder(tmp_path, gone).chmod(0o700)
         run(start)
-    assert there() == [False, False, True] and _examine_left(tmp_path, running=False).ok
+    assert there() == [False, False, True] and _examine_deleted_accounts(tmp_path, running=False).ok
 
 
 def test_a_line_that_names_a_file_and_no_account_has_nothing_erased(tmp_path: Path) -> None:
@@ -212,10 +212,10 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
                     await create(h.services, EMAIL, "FREE")
 
                 async def is_told() -> bool:
-                    await h.services.spool.take_up()
-                    (waiting,) = spool_files.waiting(folder.parent)
+                    await h.services.spool.ingest_all()
+                    (waiting,) = spool_files.find_waiting(folder.parent)
                     assert waiting.events == 1
-                    return "mended" in waiting.why
+                    return "mended" in waiting.reason
 
                 await soon(is_told)  # the server may be at it itself
                 assert set(h.services.accounts.accounts) == {ids[0]}
@@ -234,7 +234,7 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
     whole = left_file(data).read_bytes()
     damage(left_file(data))
     with as_anybody():
-        said = _examine_left(data, running=False)
+        said = _examine_deleted_accounts(data, running=False)
         assert not said.ok and str(left_file(data)) in said.detail
         run(unsure)
     if left_file(data).is_dir():

@@ -14,8 +14,8 @@ import pytest
 
 from server.agents.agent_events import event, listed, take
 from server.in_process_server import House, Person, house, run
-from vademecum.cli.agents import spool_writer as put
-from vademecum.model.agents.spool_layout import WHY
+from vademecum.cli.agents import spool_writer
+from vademecum.model.agents.spool_layout import REASON_FILE
 from vademecum.model.schema.constants import OWNER
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts import accounts
@@ -55,7 +55,7 @@ def test_what_lies_in_the_spool_is_taken_up_while_the_server_runs_and_goes(tmp_p
             said = [event(f"c{n}", n) for n in range(450)]
             folder = spooled(h, email(h, ada), *said)
             await emptied(folder)
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert {row["content"] for row in await listed(ada)} == {f"c{n}" for n in range(450)}
             assert not (tmp_path / "spool" / "rejected").exists()
             assert await take(ada, *said[:3]) == 0, "an event is the same by whichever way it comes"
@@ -69,7 +69,7 @@ def test_a_file_that_outlived_its_event_is_known_and_goes(tmp_path):
             ada, said = await h.person(), event()
             for _ in range(3):
                 folder = spooled(h, email(h, ada), said)
-                await h.services.spool.take_up()
+                await h.services.spool.ingest_all()
                 assert not list(folder.iterdir())
             assert [row["count"] for row in await listed(ada)] == [1]
 
@@ -80,10 +80,10 @@ def test_the_spool_of_before_the_start_is_the_owners_when_there_is_one(tmp_path)
     async def scenario():
         async with house(tmp_path) as h:
             folder = spooled(h, "owner", event())
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert list(folder.iterdir()), "there is no owner yet: it waits"
             await ensure_owner(h.services)
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert not list(folder.iterdir())
             owner = h.services.accounts.by_email(OWNER)
             async with h.services.users.open(owner.id) as store:
@@ -110,10 +110,10 @@ def test_what_is_no_event_or_of_no_user_is_set_aside_and_the_rest_is_taken_up(tm
             }.items():
                 (folder / f"{name}.json").write_bytes(content)
             nobodys = spooled(h, "nobody@example.org", event("lost?"))
-            await h.services.spool.take_up()
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
+            await h.services.spool.ingest_all()
             assert [row["content"] for row in await listed(ada)] == ["good"]
-            assert not list(folder.iterdir()) and [path.name for path in nobodys.iterdir()] == [WHY]
+            assert not list(folder.iterdir()) and [path.name for path in nobodys.iterdir()] == [REASON_FILE]
             aside = tmp_path / "spool" / "rejected"
             assert len(list((aside / folder.name).iterdir())) == 7
             assert len(list((aside / nobodys.name).iterdir())) == 1
@@ -125,16 +125,16 @@ def test_record_says_that_no_account_has_the_email_until_one_has(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             spooled(h, "ada@example.org", event("early"))
-            await h.services.spool.take_up()
-            await h.services.spool.take_up()
-            folder = put.folder_of(str(tmp_path), "ada@example.org")
-            assert "No account has this email." in put.put(folder, "one", b"{}")
-            await h.services.spool.take_up()
-            assert "No account has this email." in put.put(folder, "two", b"{}")
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
+            await h.services.spool.ingest_all()
+            folder = spool_writer.folder_for(str(tmp_path), "ada@example.org")
+            assert "No account has this email." in spool_writer.write_event(folder, "one", b"{}")
+            await h.services.spool.ingest_all()
+            assert "No account has this email." in spool_writer.write_event(folder, "two", b"{}")
+            await h.services.spool.ingest_all()
             await accounts.create(h.services, "ada@example.org", "FREE")
-            await h.services.spool.take_up()
-            assert put.put(folder, "three", b"{}") == ""
+            await h.services.spool.ingest_all()
+            assert spool_writer.write_event(folder, "three", b"{}") == ""
 
     run(scenario)
 
@@ -152,7 +152,7 @@ def test_what_is_no_ordinary_file_is_set_aside_and_holds_up_nobody(tmp_path):
             (folder / "folder.json").mkdir()
             os.mkfifo(folder / "pipe.json")
             async with asyncio.timeout(60):
-                await h.services.spool.take_up()
+                await h.services.spool.ingest_all()
             assert [row["content"] for row in await listed(ada)] == ["good"]
             assert [row["content"] for row in await listed(ben)] == ["his"]
             assert not list(folder.iterdir()) and not list(others.iterdir())
@@ -168,7 +168,7 @@ def test_what_cannot_even_be_set_aside_holds_up_nothing_else(tmp_path):
             folder = spooled(h, email(h, ada), event("good"))
             (tmp_path / "spool" / "rejected" / folder.name / "odd.json").mkdir(parents=True)
             (folder / "odd.json").write_text("no event, and where it should go there is a folder")
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert [row["content"] for row in await listed(ada)] == ["good"]
 
     run(scenario)
@@ -180,7 +180,7 @@ def test_what_is_being_written_is_left_alone(tmp_path):
             ada = await h.person()
             folder = spooled(h, email(h, ada))
             (folder / "half.tmp").write_text('{"v":1,')
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert [path.name for path in folder.iterdir()] == ["half.tmp"]
 
     run(scenario)
@@ -193,7 +193,7 @@ def test_events_for_which_there_is_no_room_wait_in_the_spool(tmp_path):
             batch = await filled(poor)
             folder = spooled(h, email(h, poor), *batch)
             others = spooled(h, email(h, rich), event("hers"))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert len(list(folder.glob("*.json"))) == len(batch) and not list(others.iterdir())
             assert [row["content"] for row in await listed(rich)] == ["hers"]
 
@@ -218,7 +218,7 @@ def test_as_many_events_are_taken_up_as_there_is_room_for(tmp_path):
             for row in (await listed(poor))[:10]:
                 await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
             folder = spooled(h, email(h, poor), *(event("y" * 7000, n, session=f"m{n}") for n in range(40)))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             left = len(list(folder.glob("*.json")))
             assert 20 < left < 40, "there was room for some ten"
 
@@ -244,7 +244,7 @@ def test_a_forgotten_project_does_not_come_back_from_a_spool_for_which_there_was
             (rejected / "odd.json").write_text(json.dumps(event(kind="dance", project=secret)))
             (rejected / "half.json").write_text('{"content": "parboil the aubergine')
             os.utime(Path(shutil.copy(rejected / "half.json", folder / "dead.json.tmp")), (0, 0))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             row = next(r for r in (await poor.live("projects")).values() if r["name"] == "aubergine")
             answer = await poor.call("DELETE", f"/v1/projects/{row['id']}", params={"forget": forget})
             assert answer.json().get("leftovers", 0) == 0, answer.text
@@ -278,13 +278,13 @@ def test_who_forgets_everything_is_forgotten_in_the_spool_too(tmp_path):
             before = event("an aubergine of before", 1)
             await take(ada, event("an aubergine in the rows", path="aubergine/path"))
             spooled(h, email(h, ada), event(kind="an aubergine that is rejected"))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             spooled(h, email(h, ada), before)
             receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
             assert receipt["leftovers"] == 0 and receipt["checked"] > 0
             assert scan(tmp_path, [b"aubergine"]) == 0
             spooled(h, email(h, ada), before)  # from a program that was slow
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert await listed(ada) == [] and scan(tmp_path, [b"aubergine"]) == 0
 
     run(scenario)

@@ -16,7 +16,7 @@ SPELLINGS = [str.lower, str.upper, str.title]
 
 def leave(data, email, content="ls"):
     said = event(content)
-    spool_writer.put(spool_writer.folder_of(str(data), email), said["id"], json.dumps(said).encode())
+    spool_writer.write_event(spool_writer.folder_for(str(data), email), said["id"], json.dumps(said).encode())
 
 
 @pytest.mark.parametrize("spelled", SPELLINGS)
@@ -25,7 +25,7 @@ def test_events_are_taken_up_in_whatever_letters_the_user_was_named(tmp_path, sp
         async with house(tmp_path) as h:
             ada, grace = await h.person(), await h.person()
             leave(tmp_path, spelled(h.services.accounts.accounts[ada.id].email))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert [row["content"] for row in await listed(ada)] == ["ls"] and await listed(grace) == []
             assert not [file for file in (tmp_path / "spool").rglob("*") if file.is_file()]
 
@@ -45,7 +45,7 @@ def test_to_forget_everything_empties_the_spool_in_whatever_letters_the_user_was
             leave(tmp_path, h.services.accounts.accounts[grace.id].email)
             done = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
             assert done.status_code == 200
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert not [file for file in (tmp_path / "spool").rglob("*") if file.is_file()]
             assert len(await listed(grace)) == 1
 

@@ -16,12 +16,12 @@ from server.agents.agent_events import event, listed, take
 from server.agents.test_spool import SMALL_ROOM, email, emptied, filled, spooled
 from server.in_process_server import House, Person, house, refused, run
 from vademecum.engines.duckdb.paths import user_folder
-from vademecum.model.agents.spool_layout import TALLY, WHY, blocks
+from vademecum.model.agents.spool_layout import BLOCK_COUNT_FILE, REASON_FILE, count_blocks
 from vademecum.model.schema.constants import OWNER
 from vademecum.services.accounts import accounts
 from vademecum.services.accounts.accounts import ensure_owner
 from vademecum.services.accounts.deleted_accounts import has_left, note_left, read_left
-from vademecum.services.agents import spool, spool_files, spool_leftovers
+from vademecum.services.agents import spool, spool_files
 from vademecum.services.data.erase import scan
 from vademecum.services.runtime import background_jobs
 from wait_until import soon
@@ -31,18 +31,17 @@ FORGET = {"confirm": "forget everything"}
 
 
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "EVERY_S", 0.02)
-    monkeypatch.setattr(spool, "PAUSE_S", 0.05)
+    monkeypatch.setattr(spool, "POLL_S", 0.02)
+    monkeypatch.setattr(spool, "RETRY_S", 0.05)
 
 
-@pytest.mark.parametrize("place", [(spool_files, "folders"), (spool, "bound")], ids=["listing", "bounding"])
+@pytest.mark.parametrize("name", ["list_user_folders", "delete_leftovers"])
 def test_an_error_that_passes_does_not_end_the_taking_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     hurried(monkeypatch)
-    monkeypatch.setattr(spool, "BOUND_EVERY_S", 0.0)
-    module, name = place
-    real, failures = getattr(module, name), [0]
+    monkeypatch.setattr(spool, "CLEANUP_INTERVAL_S", 0.0)
+    real, failures = getattr(spool_files, name), [0]
 
     def short(*given: Any) -> Any:
         if failures[0] < 3:
@@ -54,12 +53,12 @@ def test_an_error_that_passes_does_not_end_the_taking_up(
         async with house(tmp_path) as h:
             ada = await h.person()
             with capture_logs() as logs:
-                monkeypatch.setattr(module, name, short)
+                monkeypatch.setattr(spool_files, name, short)
                 await soon(lambda: failures[0] == 3)
                 folder = spooled(h, email(h, ada), event("after"))
                 await emptied(folder)
             assert [row["content"] for row in await listed(ada)] == ["after"]
-            assert [log["event"] for log in logs].count("events are not taken up yet") == 1, "said once"
+            assert [log["event"] for log in logs].count("ingesting agent events failed") == 1, "said once"
 
     run(scenario)
 
@@ -75,7 +74,7 @@ def test_a_request_is_answered_when_the_spool_cannot_be_listed(
             def short(_: Path) -> list[Path]:
                 raise OSError(errno.EIO, "Input/output error")
 
-            monkeypatch.setattr(spool_files, "folders", short)
+            monkeypatch.setattr(spool_files, "list_user_folders", short)
             answer = await ada.call("GET", "/v1/agents/context", params={"project": "app"})
             assert answer.status_code == 200, answer.text
 
@@ -93,15 +92,15 @@ def test_a_full_account_is_said_once_and_where_it_is_looked_for(
             batch = await filled(poor)
             with capture_logs() as logs:
                 folder = spooled(h, email(h, poor), *batch)
-                await soon(lambda: any(log["event"] == "events wait" for log in logs))
+                await soon(lambda: any(log["event"] == "agent events wait" for log in logs))
                 await asyncio.sleep(0.5)  # several attempts
-            (said,) = [log for log in logs if log["event"].startswith("events ")]
-            assert said["event"] == "events wait" and "exc_info" not in said
-            assert "full" in said["why"] and (folder / WHY).read_text() == said["why"]
-            expected = sum(blocks(path.stat().st_size) for path in folder.glob("*.json"))
-            assert (folder / TALLY).stat().st_size == expected == 2 * len(batch)
-            (one,) = spool_files.waiting(tmp_path / "spool")
-            assert (one.email, one.events, one.why) == (email(h, poor), len(batch), said["why"])
+            (said,) = [log for log in logs if "agent events" in log["event"]]
+            assert said["event"] == "agent events wait" and "exc_info" not in said
+            assert "full" in said["reason"] and (folder / REASON_FILE).read_text() == said["reason"]
+            expected = sum(count_blocks(path.stat().st_size) for path in folder.glob("*.json"))
+            assert (folder / BLOCK_COUNT_FILE).stat().st_size == expected == 2 * len(batch)
+            (one,) = spool_files.find_waiting(tmp_path / "spool")
+            assert (one.email, one.events, one.reason) == (email(h, poor), len(batch), said["reason"])
             for row in await listed(poor):
                 await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
             await emptied(folder)
@@ -126,18 +125,18 @@ def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
             def no_content(path: Path) -> bytes:
                 raise short
 
-            monkeypatch.setattr(spool_files, "content", no_content)
+            monkeypatch.setattr(spool_files, "read_content", no_content)
             folder = spooled(h, email(h, ada), event())
             with pytest.raises(OSError, match="Too many"):
-                await h.services.spool.drop(h.services.accounts.accounts[ada.id], "p1")
-            await soon((folder / WHY).exists)
-            assert (folder / WHY).read_text() == spool.LOG_SAYS
+                await h.services.spool.delete_project_events(h.services.accounts.accounts[ada.id], "p1")
+            await soon((folder / REASON_FILE).exists)
+            assert (folder / REASON_FILE).read_text() == spool.SEE_LOG
             for error, by_hand in (
                 (short, False),
                 (OSError(errno.EIO, ""), False),
                 (PermissionError(13, ""), True),
             ):
-                assert ("by hand" in spool_files.no_reading(folder, error)) is by_hand
+                assert ("another user" in spool_files.read_error_message(folder, error)) is by_hand
 
     run(scenario)
 
@@ -145,14 +144,14 @@ def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
 def test_a_spool_that_is_not_listed_once_is_not_said_to_be_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
+    monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
             await take(ada, event("in the rows"))
             folder = spooled(h, email(h, ada).upper(), event("waits"))
-            real, failures = spool_files.folders, [1, 1]
+            real, failures = spool_files.list_user_folders, [1, 1]
 
             def once(parent: Path) -> list[Path]:
                 if failures:
@@ -160,9 +159,9 @@ def test_a_spool_that_is_not_listed_once_is_not_said_to_be_clean(
                     raise OSError(errno.EMFILE, "Too many open files")
                 return real(parent)
 
-            monkeypatch.setattr(spool_files, "folders", once)
+            monkeypatch.setattr(spool_files, "list_user_folders", once)
             said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
-            assert said.startswith("All else is erased.") and "Try again." in said and folder.exists()
+            assert said.startswith("All other data is erased.") and "Try again." in said and folder.exists()
             assert await listed(ada) == []
             assert (await ada.call("POST", "/v1/forget", json=FORGET)).json()["leftovers"] == 0
             assert not folder.exists()
@@ -179,7 +178,7 @@ def test_what_a_hook_writes_for_who_has_left_is_deleted(tmp_path: Path) -> None:
             await left(h, ada)
             late = [spooled(h, spelled, event("late")) for spelled in (address, address.upper())]
             stranger = spooled(h, "nobody@example.org", event("of nobody"))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert not any(folder.exists() for folder in late)
             aside = tmp_path / "spool" / "rejected"
             assert [folder.name for folder in aside.iterdir()] == [stranger.name]
@@ -197,7 +196,7 @@ def test_an_address_that_came_back_is_taken_up(tmp_path: Path) -> None:
             assert has_left(tmp_path, address)
             again = await accounts.create(h.services, address, "JIGGA")
             folder = spooled(h, address, event("anew"))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert not list(folder.iterdir())
             async with h.services.users.open(again.id) as store:
                 assert sum(key.startswith("observations/") for key in store.row_index.rows) == 1
@@ -213,7 +212,7 @@ def test_an_owner_who_has_left_is_no_owner_who_is_to_come(tmp_path: Path) -> Non
             assert owner is not None
             await accounts.remove(h.services, owner)
             folder = spooled(h, "owner", event("late"))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert not folder.exists()
 
     run(scenario)
@@ -265,8 +264,8 @@ def test_a_folder_that_cannot_be_removed_is_said_when_all_else_is_forgotten(tmp_
             link.symlink_to(elsewhere)  # what is behind it is not ours to remove
             link.joinpath("a.json.tmp").write_text("an aubergine in the spool")
             said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
-            assert f"spool/{link.name} of" in said and "removed by hand" in said
-            assert said.startswith("All else is erased.") and await listed(ada) == []
+            assert f"spool/{link.name} of" in said and "Delete them by hand" in said
+            assert said.startswith("All other data is erased.") and await listed(ada) == []
             assert scan(user_folder(tmp_path, ada.id), [b"an aubergine in"]) == 0
             refused(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
             assert ada.id not in h.services.accounts.accounts
@@ -295,35 +294,35 @@ def test_only_what_is_set_aside_is_bounded_never_what_waits(tmp_path: Path) -> N
     """The marks of a folder are no files of a dead writer."""
     folder = tmp_path / "owner"
     folder.mkdir()
-    for name in (TALLY, WHY, "a.json"):
+    for name in (BLOCK_COUNT_FILE, REASON_FILE, "a.json"):
         (folder / name).write_text("x")
-    spool_leftovers.bound(tmp_path, tmp_path / "rejected")
+    spool_files.delete_leftovers(tmp_path)
     assert len(list(folder.iterdir())) == 3
-    assert spool_files.everything(folder) == [folder / "a.json"]
+    assert spool_files.list_contents(folder) == [folder / "a.json"]
 
 
 def test_nobody_reads_half_a_reason(tmp_path: Path) -> None:
     whole = "Nothing of it is lost. " * 4000
-    spool_files.settle(tmp_path, whole, lasting=True)
+    spool_files.write_status(tmp_path, whole, keep_reason=True)
     with ThreadPoolExecutor() as pool:
-        looks = [pool.submit(spool_files.settle, tmp_path, whole, lasting=True) for _ in range(300)]
+        looks = [pool.submit(spool_files.write_status, tmp_path, whole, keep_reason=True) for _ in range(300)]
         while not all(look.done() for look in looks):
-            assert (tmp_path / WHY).read_text() == whole
+            assert (tmp_path / REASON_FILE).read_text() == whole
     for look in looks:
         look.result()
-    assert [path.name for path in tmp_path.iterdir()] == [WHY]
+    assert [path.name for path in tmp_path.iterdir()] == [REASON_FILE]
 
 
 def test_nobody_finds_less_counted_than_waits(tmp_path: Path) -> None:
     for number in range(20):
         with (tmp_path / f"{number}.json").open("wb") as file:
             file.truncate(2**30)
-    spool_files.settle(tmp_path)
-    counted = (tmp_path / TALLY).stat().st_size
-    assert counted == 20 * blocks(2**30)
+    spool_files.write_status(tmp_path)
+    counted = (tmp_path / BLOCK_COUNT_FILE).stat().st_size
+    assert counted == 20 * count_blocks(2**30)
     with ThreadPoolExecutor() as pool:
-        looks = [pool.submit(spool_files.settle, tmp_path) for _ in range(300)]
+        looks = [pool.submit(spool_files.write_status, tmp_path) for _ in range(300)]
         while not all(look.done() for look in looks):
-            assert (tmp_path / TALLY).stat().st_size == counted
+            assert (tmp_path / BLOCK_COUNT_FILE).stat().st_size == counted
     for look in looks:
         look.result()

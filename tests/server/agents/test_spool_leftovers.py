@@ -11,8 +11,8 @@ import pytest
 from server.agents.test_spool import email, spooled
 from server.in_process_server import house, run
 from vademecum.model.schema.timestamps import DAY_S
-from vademecum.services.agents import spool_leftovers
-from vademecum.services.agents.spool_leftovers import bound
+from vademecum.services.agents import spool_files
+from vademecum.services.agents.spool_files import delete_leftovers
 from wait_until import soon
 
 
@@ -32,7 +32,7 @@ def test_what_is_old_goes_and_what_waits_or_is_being_written_stays(tmp_path: Pat
     os.utime(folder, (0, 0))
     (rejected / "eve").mkdir()
     (tmp_path / "link").symlink_to(elsewhere.parent)
-    bound(tmp_path, rejected)
+    delete_leftovers(tmp_path)
     assert all(path.exists() for path in stays)
     assert not any(path.exists() for path in [*goes, folder])
     assert [path.name for path in rejected.iterdir()] == ["owner"], "no address stays without an event"
@@ -40,9 +40,9 @@ def test_what_is_old_goes_and_what_waits_or_is_being_written_stays(tmp_path: Pat
 
 @pytest.mark.parametrize("below", ["rejected/ada/{}.json", "ada/{}.json.tmp"])
 def test_of_too_many_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
-    monkeypatch.setattr(spool_leftovers, "FILES_MAX", 3)
+    monkeypatch.setattr(spool_files, "FILES_MAX", 3)
     paths = [aged(tmp_path / below.format(n), n / 100) for n in range(5)]
-    bound(tmp_path, tmp_path / "rejected")
+    delete_leftovers(tmp_path)
     assert [path.exists() for path in paths] == [True, True, True, False, False]
 
 
@@ -56,8 +56,8 @@ def test_a_server_that_starts_bounds_them_and_an_old_event_is_kept_from_when_it_
             await soon(lambda: not old.exists())
             folder = spooled(h, email(h, ada))
             aged(folder / "odd.json", 99)
-            await h.services.spool.take_up()
-            bound(tmp_path / "spool", tmp_path / "spool" / "rejected")
+            await h.services.spool.ingest_all()
+            delete_leftovers(tmp_path / "spool")
             assert (tmp_path / "spool" / "rejected" / folder.name / "odd.json").exists()
 
     run(scenario)

@@ -17,7 +17,7 @@ from server.agents.test_spool import email, spooled
 from server.in_process_server import Person, house, refused, run
 from unprivileged_user import as_anybody
 from vademecum.errors import Broken
-from vademecum.model.agents.spool_layout import WHY
+from vademecum.model.agents.spool_layout import REASON_FILE
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.agents import spool, spool_files
 
@@ -40,7 +40,7 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_being_forgotten(tmp_path
                         (path / "shut" / "x").touch()
                         (path / "shut").chmod(0)
             said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
-            assert said.startswith("All else is erased.") and await listed(ada) == []
+            assert said.startswith("All other data is erased.") and await listed(ada) == []
             assert [[path.name for path in one.iterdir()] for one in (folder, aside)] == [["shut"]] * 2
 
     with as_anybody():
@@ -56,23 +56,23 @@ def test_a_folder_that_cannot_be_read_is_said_and_the_rest_goes_on(tmp_path: Pat
             await take(ben, event("in the rows", project=project))
             address = quote(email(h, ben), safe="")
             spooled(h, email(h, ada), event("hers waits"))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             shut = tmp_path / place.format(address)
             shut.mkdir(parents=True, exist_ok=True)
             shut.chmod(0)
             name = f"{shut.parent.name}/{shut.name} of the server's spool"
-            assert name in str(spool_files.unreadable(tmp_path / "spool"))
+            assert name in str(spool_files.find_unreadable(tmp_path / "spool"))
             if place != "spool":
-                assert email(h, ada) in str(list(spool_files.waiting(tmp_path / "spool")))
+                assert email(h, ada) in str(list(spool_files.find_waiting(tmp_path / "spool")))
                 (hers,) = [one["event"] for one in await exported(ada) if "event" in one]
                 assert hers["content"] == "hers waits"
             unread = [one["file"] for one in await exported(ben) if one.get("unread") == "Permission denied"]
             assert unread[-1] in (f"spool/{address}", f"rejected/{address}")
             row = next(iter((await ben.live("projects")).values()))
             said = refused(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")["detail"]
-            assert "Permission denied" in said and "by hand" in said and len(await listed(ben)) == 1
+            assert "Permission denied" in said and "another user" in said and len(await listed(ben)) == 1
             said = refused(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
-            assert said.startswith("All else is erased.") and await listed(ben) == []
+            assert said.startswith("All other data is erased.") and await listed(ben) == []
         async with house(tmp_path):  # it starts all the same
             shut.chmod(0o700)
 
@@ -91,8 +91,8 @@ def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "BATCH", 2)
-    monkeypatch.setattr(spool, "PAUSE_S", 0.0)
-    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
+    monkeypatch.setattr(spool, "RETRY_S", 0.0)
+    monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario() -> None:
         async with house(tmp_path) as h:
@@ -103,16 +103,16 @@ def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken
             shut.write_text(json.dumps(event("shut", project=project)))
             shut.chmod(0)
             spooled(h, email(h, ada), *(event(f"e{n}", n, project=project) for n in range(5)))
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert {row["content"] for row in await listed(ada)} == {f"e{n}" for n in range(5)}
             assert list(folder.glob("*.json")) == [shut] and not (tmp_path / "spool" / "rejected").exists()
-            why = (folder / WHY).read_text()
+            why = (folder / REASON_FILE).read_text()
             assert "0.json of the server's spool cannot be read (Permission denied)" in why
             row = next(iter((await ada.live("projects")).values()))
             refused(await ada.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
             assert shut.exists() and len(await listed(ada)) == 5, "nobody knows whose it is"
             shut.chmod(0o600)
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             assert len(await listed(ada)) == 6 and not list(folder.iterdir())
 
     with as_anybody():
@@ -130,16 +130,18 @@ def test_a_deletion_that_is_refused_takes_no_event(tmp_path: Path, monkeypatch: 
             aside.mkdir(parents=True)
             (aside / "shut.json").touch()  # of the last folder
             (aside / "shut.json").chmod(0)
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             account = h.services.accounts.accounts[ada.id]
             before = set((tmp_path / "spool").rglob("*.json"))
             assert len(before) == 5
-            monkeypatch.setattr(spool.project_claims, "meaning", lambda tx, said, project_id, view: said)
+            monkeypatch.setattr(
+                spool.project_claims, "find_identities", lambda tx, identities, *_: identities
+            )
             with pytest.raises(Broken, match=r"shut\.json"):
-                await h.services.spool.drop(account, "p1")
+                await h.services.spool.delete_project_events(account, "p1")
             assert set((tmp_path / "spool").rglob("*.json")) == before
             (aside / "shut.json").chmod(0o600)
-            await h.services.spool.drop(account, "p1")
+            await h.services.spool.delete_project_events(account, "p1")
             assert not list((tmp_path / "spool").rglob("*.json")) and not aside.exists()
 
     with as_anybody():
@@ -152,7 +154,7 @@ def test_what_another_has_taken_up_leaves_no_folder_under_its_users_address(tmp_
             folder = spooled(h, "nobody@example.org", event())
             (listed_by_both,) = folder.glob("*.json")
             listed_by_both.unlink()
-            h.services.spool._set_aside([listed_by_both])
+            h.services.spool._reject([listed_by_both])
             assert not (tmp_path / "spool" / "rejected").exists()
 
     run(scenario)
@@ -161,7 +163,7 @@ def test_what_another_has_taken_up_leaves_no_folder_under_its_users_address(tmp_
 def test_who_asks_does_not_wait_for_the_events_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
+    monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario() -> None:
         async with house(tmp_path) as h:

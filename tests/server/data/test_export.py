@@ -283,7 +283,7 @@ def test_what_agents_did_and_what_waits_of_it_is_in_the_export(tmp_path):
             spooled(h, email(h, ben), event("his waits"))
             (folder / "half.json").write_bytes(b'{"v":1, "content": "h\xffalf"')
             (folder / "link.json").symlink_to("/etc/passwd")
-            await h.services.spool.take_up()
+            await h.services.spool.ingest_all()
             files = await exported(ada)
             lines = [json.loads(line) for line in files["agent-events.jsonl"].splitlines()]
             assert [line for line in lines if "event" in line] == [

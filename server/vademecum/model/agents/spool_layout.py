@@ -1,33 +1,36 @@
-"""How the spool lies on the disk, for `record`, which fills it and imports little, and for the server, which empties it.
+"""Define the layout of the spool on disk, for `record`, which fills it and imports little, and the server, which empties it.
 
-`<data>/spool/<user>/<id>.json`: a folder for each way to write a user, a file an event. What is no event, or of nobody, is
-set aside in `<data>/spool/rejected/<user>`.
+`<data>/spool/<user>/<id>.json`: a folder for each spelling of an email, a file for each event. Invalid events and events
+without an account are moved to `<data>/spool/rejected/<user>`.
 """
 
 from __future__ import annotations
 
 SPOOL = "spool"
-OF_OWNER = "owner"  # the folder of events for which no account was named: they are the local owner's
-REJECTED = "rejected"
+OWNER_FOLDER = "owner"  # for events recorded without an email; they belong to the local owner
+REJECTED_FOLDER = "rejected"
 
-# Of what waits in a folder: its size, a byte of this file a block, as `record` counts it, which must not take the longer the
-# more there is; and why it is not taken up, in words.
-TALLY = ".tally"
-WHY = ".why"
-BLOCK = 4096
-# A gigabyte: seven weeks of five thousand events a day. What is there stays, what comes is refused: it is the promise
-# that was made, and who is refused hears of it.
+# The status of a folder. The size of the first file is the number of waiting blocks: `record` reads it in constant time,
+# however much waits. The second says why events wait.
+BLOCK_COUNT_FILE = ".tally"
+REASON_FILE = ".why"
+BLOCK = 4096  # bytes
+# A gigabyte: seven weeks of five thousand events a day. Above it, new events are refused with a message and the waiting
+# ones stay, because those were acknowledged.
 BLOCKS_MAX = 2**18
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 def folder_name(email: str) -> str:
-    """`email`: empty, or with an @, so that its folder is neither OF_OWNER nor a way out of the spool. It is written as
-    urllib.parse.quote(email, safe="") has it, without the time that importing urllib takes."""
-    plain = (chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in email.encode(errors="replace"))
-    return "".join(plain) or OF_OWNER
+    """Return the folder for an email, or OWNER_FOLDER for "".
+
+    The result equals urllib.parse.quote(email, safe=""), whose import is slow. An email contains an @, so the name is
+    neither OWNER_FOLDER nor a path out of the spool.
+    """
+    quoted = (chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in email.encode(errors="replace"))
+    return "".join(quoted) or OWNER_FOLDER
 
 
-def blocks(size: int) -> int:
-    """What a file takes on a disk."""
+def count_blocks(size: int) -> int:
+    """Return the blocks that a file of `size` bytes takes on the disk."""
     return max(1, -(-size // BLOCK))

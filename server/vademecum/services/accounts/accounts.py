@@ -64,9 +64,9 @@ async def create(
     except ValueError as error:
         raise BadRequest(f"{error} Nothing was changed.") from error
     hashed = await sign_in.hashed(password) if password is not None else None
-    waits = services.accounts.by_email(email) is None and services.spool.folders(email)
+    waits = services.accounts.by_email(email) is None and services.spool.account_folders(email)
     if waits and has_left(services.settings.data, email):
-        await services.spool.clear(email)  # what somebody else's agents left there
+        await services.spool.delete_account_events(email)  # events that were recorded for a former account
     account = Account(new_id(), email, tier, admin, hashed, services.clock())
     await services.accounts.add_account(account)
     return account
@@ -155,7 +155,7 @@ async def remove(services: Services, account: Account) -> None:
     leaving.schedule(account.id)  # its marker, should a kill come now
     await services.accounts.remove_account(account.id)
     services.hub.close_user(account.id)
-    async with services.spool.cleared(account.email):  # before the address can be somebody else's
+    async with services.spool.erasing_account(account.email):  # before the address can be somebody else's
         await leaving.run_and_wait(account.id)
 
 
@@ -213,7 +213,7 @@ async def finish_leaving(services: Services) -> None:
     job.start()
     for account_id in left.digests.keys() - set(erased):
         job.schedule(account_id)
-    await services.spool.clear_left()
+    await services.spool.delete_events_of_deleted_accounts()
 
 
 async def _is_erased(services: Services, account_id: str) -> bool:

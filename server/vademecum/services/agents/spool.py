@@ -1,8 +1,8 @@
-"""The spool: events that hooks of agents have written to `<data>/spool/<user>/<id>.json`, taken up while the server runs.
+"""Ingest the events that `vademecum record` writes to `<data>/spool/<user>/<id>.json`.
 
-A file goes when its event is in the records, and an event whose file outlived that is known by its id. What is no event,
-or of no user, is set aside under `spool/rejected` for a while (spool_leftovers), so that it is neither lost at once nor looked at
-for ever; what is of somebody who has left is deleted. Of what waits, the folder says how much and why.
+A file is deleted once its event is stored. If the file remains after a crash, its event is recognized by its id. Invalid
+events and events without an account are moved to `spool/rejected` and kept there for a while. Those of deleted accounts
+are deleted. Each folder says how much waits in it and why.
 """
 
 from __future__ import annotations
@@ -21,39 +21,38 @@ from vademecum.engines.duckdb.account_store import Account, AccountStore, email_
 from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import BadRequest, Broken, LimitReached, VademecumError
 from vademecum.model.agents.observations import Event, Identity
-from vademecum.model.agents.spool_layout import OF_OWNER, REJECTED, SPOOL, folder_name
+from vademecum.model.agents.spool_layout import OWNER_FOLDER, REJECTED_FOLDER, SPOOL, folder_name
 from vademecum.model.schema.constants import OWNER
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts.deleted_accounts import has_left
 from vademecum.services.agents import folder_check, project_claims, spool_files
-from vademecum.services.agents.ingest import receive
+from vademecum.services.agents.ingest import ingest_events
 from vademecum.services.agents.spool_files import email_of
-from vademecum.services.agents.spool_leftovers import bound, remove_empty
 
-EVERY_S = 1.0
-BOUND_EVERY_S = 3600.0
-PAUSE_S = 30.0  # after what did not work, as when the account is full
-PATIENCE_S = 2.0  # of a request, with what hooks have written just now
-BATCH = 200  # files read and committed at once
-LOG_SAYS = "The server's log says why."
-NO_ACCOUNT = "No account has this email. What came for it is set aside in spool/rejected."
+POLL_S = 1.0
+CLEANUP_INTERVAL_S = 3600.0
+RETRY_S = 30.0  # after an error, for example because the account is full
+REQUEST_TIMEOUT_S = 2.0  # for which a request waits for the newest events
+BATCH = 200  # files read and committed together
+SEE_LOG = "The server's log says why."
+NO_ACCOUNT = "No account has this email. Its events are moved to spool/rejected."
 
 _log = structlog.get_logger("vademecum.spool")
 _event = msgspec.json.Decoder(Event)
-_Waiting = tuple[Path, Event]
+_PendingEvent = tuple[Path, Event]
 
 
-class _Whose(msgspec.Struct):
-    """Of what is an event, or is not quite one."""
+class _EventProject(msgspec.Struct):
+    """The project of an event that may otherwise be invalid."""
 
     project: Identity
 
 
-_whose_project = msgspec.json.Decoder(_Whose)
+_event_project = msgspec.json.Decoder(_EventProject)
 
 
-def _whose(content: bytes) -> Identity:
-    return _whose_project.decode(content).project
+def _decode_project(content: bytes) -> Identity:
+    return _event_project.decode(content).project
 
 
 class Spool:
@@ -66,17 +65,18 @@ class Spool:
     ) -> None:
         self._data = data
         self._folder = data / SPOOL
+        self._rejected = self._folder / REJECTED_FOLDER
         self._accounts = accounts
         self._users = users
         self._limits = limits
-        self._one_at_a_time = asyncio.Lock()
-        self._paused: dict[str, float] = {}  # folder -> until when, on the monotonic clock
-        self._failed: dict[str, str] = {}  # folder -> what has been said of it, and need not be said again
-        self._stuck: set[Path] = set()  # no events, and cannot be set aside: said once
+        self._lock = asyncio.Lock()
+        self._retry_at: dict[str, float] = {}  # by folder name, on the monotonic clock
+        self._logged_errors: dict[str, str] = {}  # by folder name, so that each error is logged once
+        self._stuck: set[Path] = set()  # invalid files that cannot be moved, logged once
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Spool]:
-        """Takes up what comes, until it is left."""
+        """Ingest continuously until the context exits."""
         task = asyncio.create_task(self._run())
         try:
             yield self
@@ -85,243 +85,264 @@ class Spool:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self) -> None:
-        bound_at = 0.0
+        cleanup_at = 0.0
         while True:
-            pause = EVERY_S
+            pause = POLL_S
             try:
-                if time.monotonic() >= bound_at:
-                    await asyncio.to_thread(bound, self._folder, self._folder / REJECTED)
-                    bound_at = time.monotonic() + BOUND_EVERY_S
-                await self.take_up()
-                self._failed.pop("", None)
+                if time.monotonic() >= cleanup_at:
+                    await asyncio.to_thread(spool_files.delete_leftovers, self._folder)
+                    cleanup_at = time.monotonic() + CLEANUP_INTERVAL_S
+                await self.ingest_all()
+                self._logged_errors.pop("", None)
             except Exception as error:
-                pause = PAUSE_S
-                self._say("", error)
+                pause = RETRY_S
+                self._log_error("", error)
             await asyncio.sleep(pause)
 
-    async def take_up(self) -> None:
-        """All that lies there now. What cannot be taken up stays, for later."""
-        await self._take_up(await asyncio.to_thread(spool_files.folders, self._folder))
+    async def ingest_all(self) -> None:
+        """Ingest all waiting events. Events that cannot be ingested now keep waiting."""
+        await self._ingest_folders(await asyncio.to_thread(spool_files.list_user_folders, self._folder))
 
-    async def _take_up(self, folders: Sequence[Path]) -> None:
+    async def _ingest_folders(self, folders: Sequence[Path]) -> None:
         for folder in folders:
-            if self._paused.get(folder.name, 0) > time.monotonic():
+            if self._retry_at.get(folder.name, 0) > time.monotonic():
                 continue
             try:
-                await self._of_user(folder)
-                self._failed.pop(folder.name, None)
+                await self._ingest_folder(folder)
+                self._logged_errors.pop(folder.name, None)
             except Exception as error:
                 if not folder.exists():
-                    continue  # it was forgotten meanwhile
-                self._paused[folder.name] = time.monotonic() + PAUSE_S
-                await self._wait(folder, error)
+                    continue  # deleted meanwhile, because the user forgot everything
+                self._retry_at[folder.name] = time.monotonic() + RETRY_S
+                await self._report_error(folder, error)
 
-    async def _wait(self, folder: Path, error: Exception) -> None:
-        """Says why: once in the log, and where `record` and the doctor look. No text of an event is in a refusal of ours;
-        in another error there may be."""
-        self._say(folder.name, error)
-        why = error.message if isinstance(error, VademecumError) else LOG_SAYS
+    async def _report_error(self, folder: Path, error: Exception) -> None:
+        """Say in the log, and to `record` and the doctor, why events wait.
+
+        Only the messages of our own errors are written to the folder, because others may quote an event.
+        """
+        self._log_error(folder.name, error)
+        reason = error.message if isinstance(error, VademecumError) else SEE_LOG
         try:
-            await asyncio.to_thread(spool_files.settle, folder, why)
+            await asyncio.to_thread(spool_files.write_status, folder, reason)
         except OSError as failure:
-            _log.warning("it is not noted why events wait", error=failure.strerror)
+            _log.warning("spool status not written", error=failure.strerror)
 
-    def _say(self, name: str, error: Exception) -> None:
-        said = f"{type(error).__name__}: {error}"
-        if self._failed.get(name) == said:
+    def _log_error(self, name: str, error: Exception) -> None:
+        message = f"{type(error).__name__}: {error}"
+        if self._logged_errors.get(name) == message:
             return
-        self._failed[name] = said
+        self._logged_errors[name] = message
         if isinstance(error, VademecumError):
-            _log.warning("events wait", folder=name, why=error.message, retry_s=PAUSE_S)
+            _log.warning("agent events wait", folder=name, reason=error.message, retry_s=RETRY_S)
         else:
-            _log.error("events are not taken up yet", folder=name, retry_s=PAUSE_S, exc_info=error)
+            _log.error("ingesting agent events failed", folder=name, retry_s=RETRY_S, exc_info=error)
 
-    async def take_up_soon(self, email: str) -> None:
-        """As much of this user's as can be in a moment: a request does not wait for more, nor for others'."""
+    async def ingest_account(self, email: str) -> None:
+        """Ingest this account's events for at most REQUEST_TIMEOUT_S, without waiting for other accounts' events."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                await self._take_up(await asyncio.to_thread(self._of, self._folder, email))
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                folders = await asyncio.to_thread(self._account_folders_or_default, self._folder, email)
+                await self._ingest_folders(folders)
         except TimeoutError:
             return
         except Exception as error:
-            self._say("", error)
+            self._log_error("", error)
 
-    async def clear(self, email: str) -> None:
-        """The user has forgotten everything, or left: nothing of theirs is taken up any more. Raises Broken when
-        something of it stays."""
-        async with self._one_at_a_time:
-            await asyncio.to_thread(self._clear, email)
+    async def delete_account_events(self, email: str) -> None:
+        """Delete all events of an account, also rejected ones. Raises Broken if some remain."""
+        async with self._lock:
+            await asyncio.to_thread(self._delete_account_events, email)
 
-    def _clear(self, email: str) -> None:
-        """Where folders cannot be listed, there may be some that are written in other letters."""
-        stays: Broken | None = None
+    def _delete_account_events(self, email: str) -> None:
+        first_error: Broken | None = None
         for parent in self._parents():
             try:
-                spool_files.remove_folders(self._named(parent, email))
-            except OSError as error:
-                stays = stays or Broken(spool_files.no_reading(parent, error))
+                spool_files.remove_folders(self._account_folders(parent, email))
+            except OSError as error:  # there may be folders in another letter case
+                first_error = first_error or Broken(spool_files.read_error_message(parent, error))
             except Broken as error:
-                stays = stays or error
-        if stays:
-            raise stays
+                first_error = first_error or error
+        if first_error:
+            raise first_error
 
     @asynccontextmanager
-    async def cleared(self, email: str) -> AsyncIterator[list[Path]]:
-        """Around the erasing of all else: what cannot be removed here is no reason to keep the rest, and is raised when
-        that is done. Yields where to look for what is left: nowhere, when that is known."""
-        stays: Broken | None = None
-        try:
-            await self.clear(email)
-        except Broken as error:
-            stays = Broken(f"All else is erased. {error.message}")
-        yield [] if stays else self.folders(email)
-        if stays:
-            raise stays
+    async def erasing_account(self, email: str) -> AsyncIterator[list[Path]]:
+        """Delete an account's events, yield while the caller erases everything else, then raise Broken if events remain.
 
-    async def clear_left(self) -> None:
-        """What a stop has left of those who have left."""
-        async with self._one_at_a_time:
+        Yields the folders in which to check for remaining text; none if events are known to remain.
+        """
+        error: Broken | None = None
+        try:
+            await self.delete_account_events(email)
+        except Broken as failure:
+            error = Broken(f"All other data is erased. {failure.message}")
+        yield [] if error else self.account_folders(email)
+        if error:
+            raise error
+
+    async def delete_events_of_deleted_accounts(self) -> None:
+        """Delete the events that remain because the server stopped during the deletion of an account."""
+        async with self._lock:
             try:
-                every = await asyncio.to_thread(self._every)
-            except OSError as error:  # no reason not to start
-                self._say("", error)
+                folders = await asyncio.to_thread(self._all_folders)
+            except OSError as error:  # must not prevent the server's start
+                self._log_error("", error)
                 return
-            for folder in every:
+            for folder in folders:
                 email = email_of(folder)
                 try:
                     if self._accounts.by_email(email) is None and has_left(self._data, email):
                         await asyncio.to_thread(spool_files.remove_folders, [folder])
                 except Broken as error:
-                    self._say(folder.name, error)
+                    self._log_error(folder.name, error)
 
-    async def drop(self, account: Account, project_id: str) -> None:
-        """The project is being forgotten: what was to be taken up into it goes, what of it was set aside, and that of
-        which nobody can tell whose it is. Raises Broken when something of it stays, or cannot be read: then nothing has
-        gone, because the project stays."""
-        gone: list[Path] = []
-        async with self._one_at_a_time:
-            for folder in await asyncio.to_thread(self._listed, account.email):
+    async def delete_project_events(self, account: Account, project_id: str) -> None:
+        """Delete the waiting and rejected events of a project, and the rejected ones whose project is unknown.
+
+        Raises Broken if a file cannot be read, deleting nothing, or if one cannot be deleted.
+        """
+        deletable: list[Path] = []
+        async with self._lock:
+            for folder in await asyncio.to_thread(self._list_account_folders, account.email):
                 try:
-                    files = await asyncio.to_thread(spool_files.everything, folder)
+                    files = await asyncio.to_thread(spool_files.list_contents, folder)
                 except OSError as error:
-                    raise spool_files.unread(folder, error) from None
-                for at in range(0, len(files), BATCH):
-                    gone += await self._of_project(account, project_id, files[at : at + BATCH])
-            await asyncio.to_thread(spool_files.remove, gone)
-            await asyncio.to_thread(remove_empty, self._folder / REJECTED)
+                    raise spool_files.read_error(folder, error) from None
+                for start in range(0, len(files), BATCH):
+                    batch = files[start : start + BATCH]
+                    deletable += await self._find_project_files(account, project_id, batch)
+            await asyncio.to_thread(spool_files.remove_files, deletable)
+            await asyncio.to_thread(spool_files.remove_empty_folders, self._rejected)
 
-    async def _of_project(self, account: Account, project_id: str, paths: Sequence[Path]) -> list[Path]:
-        """Those that go with it."""
-        read = await asyncio.to_thread(spool_files.read, paths, _whose)
-        if read.unread:
-            raise spool_files.unread(*read.unread[0])
-        said = {identity for _, identity in read.found}
+    async def _find_project_files(
+        self, account: Account, project_id: str, paths: Sequence[Path]
+    ) -> list[Path]:
+        """Return the files that `delete_project_events` deletes."""
+        read = await asyncio.to_thread(spool_files.read_files, paths, _decode_project)
+        if read.unreadable:
+            raise spool_files.read_error(*read.unreadable[0])
+        identities = {identity for _, identity in read.decoded}
         async with self._users.open(account.id) as store:
-            view = await project_claims.checked(store, folder_check.HERE, said)
-            meant = await store.write(lambda tx: project_claims.meaning(tx, said, project_id, view))
-        stay = {path for path, identity in read.found if identity not in meant and path.suffix == ".json"}
-        return [path for path in paths if path not in stay]
+            access = await project_claims.check_folders(store, folder_check.LOCAL, identities)
+            matching = await store.write(
+                lambda tx: project_claims.find_identities(tx, identities, project_id, access)
+            )
+        kept = {
+            path for path, identity in read.decoded if identity not in matching and path.suffix == ".json"
+        }
+        return [path for path in paths if path not in kept]
 
-    def folders(self, email: str) -> list[Path]:
-        """All that holds events of this user, also those that were set aside."""
-        return [folder for parent in self._parents() for folder in self._of(parent, email)]
+    def account_folders(self, email: str) -> list[Path]:
+        """Return all folders with events of this account, also rejected ones."""
+        return [
+            folder for parent in self._parents() for folder in self._account_folders_or_default(parent, email)
+        ]
 
     def _parents(self) -> tuple[Path, Path]:
-        return self._folder, self._folder / REJECTED
+        return self._folder, self._rejected
 
-    def _of(self, parent: Path, email: str) -> list[Path]:
-        """Where folders cannot be listed, the one that would be there: who looks into that hears why it is not to be had."""
+    def _account_folders(self, parent: Path, email: str) -> list[Path]:
+        """Return the folders whose names differ from the email in letter case at most. Raises OSError."""
+        key = email_key(email)
+        return [
+            folder for folder in spool_files.list_user_folders(parent) if email_key(email_of(folder)) == key
+        ]
+
+    def _account_folders_or_default(self, parent: Path, email: str) -> list[Path]:
+        """Return the account's default folder if `parent` cannot be listed: reading it fails with the reason."""
         try:
-            return self._named(parent, email)
+            return self._account_folders(parent, email)
         except OSError:
             return [parent / folder_name("" if email_key(email) == OWNER else email)]
 
-    def _named(self, parent: Path, email: str) -> list[Path]:
-        """Those of this user, in whatever letters. Raises OSError."""
-        key = email_key(email)
-        return [one for one in spool_files.folders(parent) if email_key(email_of(one)) == key]
-
-    def _listed(self, email: str) -> list[Path]:
-        """As `folders`, or none is known for certain: then it raises."""
-        found: list[Path] = []
+    def _list_account_folders(self, email: str) -> list[Path]:
+        """Return all folders of the account. Raises Broken or OSError if they cannot be listed."""
+        folders: list[Path] = []
         for parent in self._parents():
             try:
-                found += self._named(parent, email)
+                folders += self._account_folders(parent, email)
             except OSError as error:
-                raise spool_files.unread(parent, error) from None
-        return found
+                raise spool_files.read_error(parent, error) from None
+        return folders
 
-    def _every(self) -> list[Path]:
-        return [folder for parent in self._parents() for folder in spool_files.folders(parent)]
+    def _all_folders(self) -> list[Path]:
+        return [folder for parent in self._parents() for folder in spool_files.list_user_folders(parent)]
 
-    async def _of_user(self, folder: Path) -> None:
+    async def _ingest_folder(self, folder: Path) -> None:
         account = self._accounts.by_email(email_of(folder))
-        files = await asyncio.to_thread(spool_files.files, folder)
+        files = await asyncio.to_thread(spool_files.list_events, folder)
         if account is None and files:
             if await asyncio.to_thread(has_left, self._data, email_of(folder)):
-                async with self._one_at_a_time:
+                async with self._lock:
                     await asyncio.to_thread(spool_files.remove_folders, [folder])
                 return
-            if folder.name == OF_OWNER:
-                return  # a new data folder: the owner is made as soon as the server runs
-        unread: list[tuple[Path, OSError]] = []
-        for at in range(0, len(files), BATCH):
-            async with self._one_at_a_time:  # a batch, so that who forgets has not to wait for all
-                unread += await self._batch(account, files[at : at + BATCH])
-        if unread:  # the rest is taken up
-            raise spool_files.unread(*unread[0])
-        marked = await asyncio.to_thread(spool_files.marked, folder)
+            if folder.name == OWNER_FOLDER:
+                return  # a new data folder, whose owner is created when the server starts
+        unreadable: list[tuple[Path, OSError]] = []
+        for start in range(0, len(files), BATCH):
+            async with self._lock:  # for one batch, so that a deletion does not wait for all
+                unreadable += await self._ingest_batch(account, files[start : start + BATCH])
+        if unreadable:
+            raise spool_files.read_error(*unreadable[0])
+        has_status = await asyncio.to_thread(spool_files.has_status, folder)
         if account is None:
             if files:
-                await asyncio.to_thread(spool_files.settle, folder, NO_ACCOUNT, lasting=True)
-        elif files or marked:
-            await asyncio.to_thread(spool_files.settle, folder)
+                await asyncio.to_thread(spool_files.write_status, folder, NO_ACCOUNT, keep_reason=True)
+        elif files or has_status:
+            await asyncio.to_thread(spool_files.write_status, folder)
 
-    async def _batch(self, account: Account | None, paths: Sequence[Path]) -> list[tuple[Path, OSError]]:
-        """Returns what cannot be read."""
+    async def _ingest_batch(
+        self, account: Account | None, paths: Sequence[Path]
+    ) -> list[tuple[Path, OSError]]:
+        """Store the events and reject invalid files. Return the files that cannot be read."""
         if account is None:
-            await asyncio.to_thread(self._set_aside, paths)
+            await asyncio.to_thread(self._reject, paths)
             return []
-        read = await asyncio.to_thread(spool_files.read, paths, _event.decode)
-        await asyncio.to_thread(self._set_aside, read.odd)
-        if read.found:
-            await self._store(account, read.found)
-        return read.unread
+        read = await asyncio.to_thread(spool_files.read_files, paths, _event.decode)
+        await asyncio.to_thread(self._reject, read.invalid)
+        if read.decoded:
+            await self._store(account, read.decoded)
+        return read.unreadable
 
-    async def _store(self, account: Account, batch: Sequence[_Waiting]) -> None:
+    async def _store(self, account: Account, batch: Sequence[_PendingEvent]) -> None:
+        """Store events and delete their files. If one is refused, halve the batch to store the others.
+
+        Raises LimitReached at the first event for which the account has no room.
+        """
         try:
             events = [event for _, event in batch]
-            await receive(self._users, account.id, events, self._limits(account), folder_check.HERE)
-        except LimitReached:
-            if len(batch) == 1:
-                raise
-            half = len(batch) // 2
-            await self._store(account, batch[:half])
-            await self._store(account, batch[half:])
-            return
-        except BadRequest:
+            await ingest_events(self._users, account.id, events, self._limits(account), folder_check.LOCAL)
+        except (LimitReached, BadRequest) as error:
             if len(batch) > 1:
-                for one in batch:
-                    await self._store(account, [one])
-                return
-            await asyncio.to_thread(self._set_aside, [path for path, _ in batch])
+                middle = len(batch) // 2
+                await self._store(account, batch[:middle])
+                await self._store(account, batch[middle:])
+            elif isinstance(error, LimitReached):
+                raise
+            else:
+                await asyncio.to_thread(self._reject, [batch[0][0]])
             return
-        await asyncio.to_thread(spool_files.unlink, [path for path, _ in batch])
+        await asyncio.to_thread(_unlink_all, [path for path, _ in batch])
 
-    def _set_aside(self, paths: Sequence[Path]) -> None:
+    def _reject(self, paths: Sequence[Path]) -> None:
+        """Move files to the folder of rejected events."""
         for path in paths:
-            folder = self._folder / REJECTED / path.parent.name
+            folder = self._rejected / path.parent.name
             try:
-                os.utime(path, follow_symlinks=False)  # if it is there: it is kept for a time from now on
+                os.utime(path, follow_symlinks=False)  # its retention begins now
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 path.replace(folder / path.name)
             except FileNotFoundError:
-                continue  # taken up, or forgotten, since it was listed
+                continue  # ingested or deleted meanwhile
             except OSError as error:
                 if path not in self._stuck:
-                    _log.warning(
-                        "not an event, and cannot be set aside", file=path.name, error=error.strerror
-                    )
+                    _log.warning("invalid agent event cannot be moved", file=path.name, error=error.strerror)
                     self._stuck.add(path)
                 continue
-            _log.warning("not an event of a user: set aside", file=path.name, folder=str(folder))
+            _log.warning("agent event rejected", file=path.name, folder=str(folder))
+
+
+def _unlink_all(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)

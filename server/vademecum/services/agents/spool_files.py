@@ -1,4 +1,4 @@
-"""The files of the spool: reading what lies there, and taking it away for certain."""
+"""Read, count, bound and delete the files of the spool."""
 
 from __future__ import annotations
 
@@ -16,105 +16,118 @@ from typing import BinaryIO, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import msgspec
+import structlog
 
 from vademecum.errors import Broken
-from vademecum.model.agents.spool_layout import OF_OWNER, REJECTED, TALLY, WHY, blocks
+from vademecum.model.agents.spool_layout import (
+    BLOCK_COUNT_FILE,
+    OWNER_FOLDER,
+    REASON_FILE,
+    REJECTED_FOLDER,
+    count_blocks,
+)
 from vademecum.model.schema.constants import OWNER
+from vademecum.model.schema.timestamps import DAY_S
 
 T = TypeVar("T")
-FILE_MAX = 2**17  # bytes; 8,000 characters are less, however they are written
-WRITTEN_S = 60.0  # by then whoever writes a file has done it, or has died
-TRIES = 5  # to remove a folder into which a hook is writing
-DENIED = (errno.EACCES, errno.EPERM)
-SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-IRREGULAR = (errno.ELOOP, errno.ENXIO)  # a link, a socket: never an event, however often it is tried
+FILE_MAX = 2**17  # bytes; an event's 8,000 characters take fewer in any encoding
+WRITE_TIMEOUT_S = 60.0  # an older unfinished file has no writer any more
+REMOVE_ATTEMPTS = 5  # for a folder into which a hook is writing
+REJECTED_DAYS = 30.0
+UNFINISHED_DAYS = 1.0
+FILES_MAX = 1000  # rejected files, and unfinished files
+PERMISSION_ERRORS = (errno.EACCES, errno.EPERM)
+RESOURCE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+IRREGULAR_FILE_ERRORS = (errno.ELOOP, errno.ENXIO)  # a link or a socket, which is never an event
+
+_log = structlog.get_logger("vademecum.spool")
 
 
 @dataclass(frozen=True)
-class ReadFiles(Generic[T]):
-    """Of some files: those that hold what is looked for, those that never will, and those that cannot be read now."""
+class ReadResult(Generic[T]):
+    """`invalid`: files that will never be events. `unreadable`: files that a later attempt may be able to read."""
 
-    found: list[tuple[Path, T]]
-    odd: list[Path]
-    unread: list[tuple[Path, OSError]]
+    decoded: list[tuple[Path, T]]
+    invalid: list[Path]
+    unreadable: list[tuple[Path, OSError]]
 
 
-class Waiting(NamedTuple):
-    """What waits for one user: how many events, since when, and why, if the server has said so."""
+class WaitingEvents(NamedTuple):
+    """The waiting events of one user. `since`: the oldest one's Unix time. `reason`: empty if the server gave none."""
 
     email: str
     events: int
     since: float
-    why: str
+    reason: str
 
 
 def email_of(folder: Path) -> str:
-    """Whose events these are: as the user was named to `vademecum record`, in whatever letters."""
-    return OWNER if folder.name == OF_OWNER else unquote(folder.name)
+    """Return the email that a folder is named after, in the letter case that `vademecum record` was given."""
+    return OWNER if folder.name == OWNER_FOLDER else unquote(folder.name)
 
 
-def folders(spool: Path) -> list[Path]:
-    """Those of what waits, one for each way to write a user."""
-    if not spool.is_dir():
+def list_user_folders(parent: Path) -> list[Path]:
+    """Return the user folders in the spool or in its folder of rejected events. Raises OSError."""
+    if not parent.is_dir():
         return []
-    return sorted(path for path in spool.iterdir() if path.is_dir() and path.name != REJECTED)
+    return sorted(path for path in parent.iterdir() if path.is_dir() and path.name != REJECTED_FOLDER)
 
 
-def _inside(folder: Path) -> list[Path]:
-    """Of a folder that has gone meanwhile nothing."""
+def _list_files(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except FileNotFoundError:
         return []
 
 
-def files(folder: Path) -> list[Path]:
-    """In the order of their ids, so of time. What is being written has another end."""
-    return [path for path in _inside(folder) if path.suffix == ".json"]
+def list_events(folder: Path) -> list[Path]:
+    """Return the complete event files, oldest first, because ids sort by time."""
+    return [path for path in _list_files(folder) if path.suffix == ".json"]
 
 
-def everything(folder: Path) -> list[Path]:
-    """Also what is no event, or will never be one; but not what is being written."""
-    return [path for path in _inside(folder) if path.name not in (TALLY, WHY) and not _is_fresh(path)]
+def list_contents(folder: Path) -> list[Path]:
+    """Return all files except the status files and those that are being written."""
+    status = (BLOCK_COUNT_FILE, REASON_FILE)
+    return [path for path in _list_files(folder) if path.name not in status and not _is_being_written(path)]
 
 
-def unread(path: Path, error: OSError) -> Broken | OSError:
-    """What to raise. A shortage is no fault of what lies there: it stays what it is, and passes."""
-    return error if error.errno in SHORTAGES else Broken(no_reading(path, error))
+def read_error(path: Path, error: OSError) -> Broken | OSError:
+    """Return the error to raise: a lack of resources as it is, because it passes, and anything else as Broken."""
+    return error if error.errno in RESOURCE_ERRORS else Broken(read_error_message(path, error))
 
 
-def no_reading(path: Path, error: OSError) -> str:
-    said = f"What agents left in {_called(path)} cannot be read ({error.strerror or error})"
-    if error.errno not in DENIED:
-        return f"{said}. Try again."
-    return f"{said}: as after a hook that ran as another user. Make it readable to the server, or remove it, by hand."
+def read_error_message(path: Path, error: OSError) -> str:
+    message = f"Agent events in {_display_name(path)} cannot be read ({error.strerror or error})"
+    if error.errno not in PERMISSION_ERRORS:
+        return f"{message}. Try again."
+    return f"{message}, probably because a hook ran as another user. Make it readable for the server or delete it."
 
 
-def unreadable(spool: Path) -> list[str]:
-    """What of the spool cannot be looked into, and why."""
-    said: list[str] = []
-    for parent in (spool, spool / REJECTED):
+def find_unreadable(spool: Path) -> list[str]:
+    """Return a message for each folder of the spool that cannot be listed."""
+    messages: list[str] = []
+    for parent in (spool, spool / REJECTED_FOLDER):
         try:
-            for folder in folders(parent):
+            for folder in list_user_folders(parent):
                 try:
-                    _inside(folder)
+                    _list_files(folder)
                 except OSError as error:
-                    said.append(no_reading(folder, error))
+                    messages.append(read_error_message(folder, error))
         except OSError as error:
-            return [*said, no_reading(parent, error)]
-    return said
+            return [*messages, read_error_message(parent, error)]
+    return messages
 
 
-def _called(path: Path) -> str:
+def _display_name(path: Path) -> str:
     return f"{path.parent.name}/{path.name} of the server's spool"
 
 
-def _is_fresh(path: Path) -> bool:
-    return path.suffix == ".tmp" and time.time() - _stat(path)[1] < WRITTEN_S
+def _is_being_written(path: Path) -> bool:
+    return path.suffix == ".tmp" and time.time() - _size_and_mtime(path)[1] < WRITE_TIMEOUT_S
 
 
-def _stat(path: Path) -> tuple[int, float]:
-    """(size, when it was written); of what has gone meanwhile, or is not to be had, (nothing, now)."""
+def _size_and_mtime(path: Path) -> tuple[int, float]:
+    """Return (bytes, Unix time); (0, now) for a file that was deleted meanwhile or cannot be inspected."""
     try:
         status = path.lstat()
     except OSError:
@@ -122,110 +135,112 @@ def _stat(path: Path) -> tuple[int, float]:
     return status.st_size, status.st_mtime
 
 
-def read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> ReadFiles[T]:
-    """What has gone meanwhile is in none of the three."""
-    read: ReadFiles[T] = ReadFiles([], [], [])
+def read_files(paths: Sequence[Path], decode: Callable[[bytes], T]) -> ReadResult[T]:
+    """Read and decode files, ignoring those that were deleted meanwhile."""
+    result: ReadResult[T] = ReadResult([], [], [])
     for path in paths:
         try:
-            read.found.append((path, decode(content(path))))
+            result.decoded.append((path, decode(read_content(path))))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            read.odd.append(path)
+            result.invalid.append(path)
         except FileNotFoundError:
             continue
         except OSError as error:
-            if error.errno in IRREGULAR:
-                read.odd.append(path)
+            if error.errno in IRREGULAR_FILE_ERRORS:
+                result.invalid.append(path)
             else:
-                read.unread.append((path, error))
-    return read
+                result.unreadable.append((path, error))
+    return result
 
 
-def content(path: Path, *, whole: bool = True) -> bytes:
-    """Of a file as `record` writes it. Of anything else nothing: a pipe would never end, a link leads elsewhere. `whole`:
-    of a file that is too large nothing either, else its beginning."""
+def read_content(path: Path, *, truncate: bool = False) -> bytes:
+    """Return a file's bytes, or b"" for anything but a regular file, because a pipe never ends and a link leads elsewhere.
+
+    `truncate`: of a file larger than FILE_MAX return the beginning instead of b"".
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
-        fits = stat.S_ISREG(status.st_mode) and (status.st_size <= FILE_MAX or not whole)
-        return os.read(descriptor, FILE_MAX) if fits else b""
+        is_readable = stat.S_ISREG(status.st_mode) and (truncate or status.st_size <= FILE_MAX)
+        return os.read(descriptor, FILE_MAX) if is_readable else b""
     finally:
         os.close(descriptor)
 
 
-def settle(folder: Path, why: str = "", *, lasting: bool = False) -> None:
-    """After a look: count what still waits, and write down why it waits; `lasting`: for `record` to say
-    next time, although nothing waits now."""
-    waiting = sum(blocks(_stat(path)[0]) for path in files(folder))
-    if not waiting and not lasting:
-        why = ""
-    if waiting:
-        with _opened(folder / TALLY) as file:
-            file.truncate(waiting)  # in one step: `record` asks for its size, and adds to it, meanwhile
+def write_status(folder: Path, reason: str = "", *, keep_reason: bool = False) -> None:
+    """Count the waiting blocks and write down why they wait.
+
+    `keep_reason`: write the reason even if nothing waits, so that `record` prints it the next time.
+    """
+    blocks = sum(count_blocks(_size_and_mtime(path)[0]) for path in list_events(folder))
+    if blocks:
+        with _open_for_update(folder / BLOCK_COUNT_FILE) as file:
+            file.truncate(blocks)  # atomic, because `record` reads the size and appends meanwhile
     else:
-        (folder / TALLY).unlink(missing_ok=True)
-    if why:
-        unfinished = folder / f"{uuid.uuid4().hex}.tmp"  # two looks may end at once
-        with _opened(unfinished) as file:
-            file.write(why.encode())
-        unfinished.replace(folder / WHY)  # nobody reads half a reason
+        (folder / BLOCK_COUNT_FILE).unlink(missing_ok=True)
+    if reason and (blocks or keep_reason):
+        unfinished = folder / f"{uuid.uuid4().hex}.tmp"  # unique, because two calls may overlap
+        with _open_for_update(unfinished) as file:
+            file.write(reason.encode())
+        unfinished.replace(folder / REASON_FILE)  # atomic, so that nobody reads half a reason
     else:
-        (folder / WHY).unlink(missing_ok=True)
+        (folder / REASON_FILE).unlink(missing_ok=True)
 
 
-def _opened(path: Path) -> BinaryIO:
-    """To write; what is there stays."""
+def _open_for_update(path: Path) -> BinaryIO:
+    """Open or create a file for writing without truncating it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
-def marked(folder: Path) -> bool:
-    return (folder / TALLY).exists() or (folder / WHY).exists()
+def has_status(folder: Path) -> bool:
+    return (folder / BLOCK_COUNT_FILE).exists() or (folder / REASON_FILE).exists()
 
 
-def waiting(spool: Path) -> Iterator[Waiting]:
-    """But for what is `unreadable`."""
-    for folder in _readable(spool):
-        if there := files(folder):
-            why = ""
+def find_waiting(spool: Path) -> Iterator[WaitingEvents]:
+    """Yield what waits in each readable folder; `find_unreadable` names the others."""
+    for folder in _readable_folders(spool):
+        if events := list_events(folder):
+            reason = ""
             with suppress(OSError):
-                why = (folder / WHY).read_text(encoding="utf-8", errors="replace")
-            yield Waiting(email_of(folder), len(there), _stat(there[0])[1], why)
+                reason = (folder / REASON_FILE).read_text(encoding="utf-8", errors="replace")
+            yield WaitingEvents(email_of(folder), len(events), _size_and_mtime(events[0])[1], reason)
 
 
-def set_aside(spool: Path) -> int:
-    return sum(len(_inside(folder)) for folder in _readable(spool / REJECTED))
+def count_rejected(spool: Path) -> int:
+    return sum(len(_list_files(folder)) for folder in _readable_folders(spool / REJECTED_FOLDER))
 
 
-def _readable(parent: Path) -> Iterator[Path]:
+def _readable_folders(parent: Path) -> Iterator[Path]:
     with suppress(OSError):
-        for folder in folders(parent):
+        for folder in list_user_folders(parent):
             with suppress(OSError):
-                _inside(folder)
+                _list_files(folder)
                 yield folder
 
 
-def remove_folders(paths: Iterable[Path]) -> None:
-    """With all that is in them. Raises Broken when one stays, after all that can be removed is."""
-    _for_certain(paths, _remove_folder)
+def remove_folders(folders: Iterable[Path]) -> None:
+    """Delete folders with their contents. Raises Broken if one remains, after deleting everything else."""
+    _remove_each(folders, _remove_folder)
 
 
-def remove(paths: Iterable[Path]) -> None:
-    """Files, and whatever else lies where one should. Raises Broken when something stays, after the rest is removed."""
-    _for_certain(paths, _remove)
+def remove_files(paths: Iterable[Path]) -> None:
+    """Delete files, and folders in their place. Raises Broken if one remains, after deleting everything else."""
+    _remove_each(paths, _remove)
 
 
-def _for_certain(paths: Iterable[Path], how: Callable[[Path], None]) -> None:
-    stays: Broken | None = None
+def _remove_each(paths: Iterable[Path], remove: Callable[[Path], None]) -> None:
+    first_error: Broken | None = None
     for path in paths:
         try:
-            how(path)
+            remove(path)
         except OSError as error:
-            stays = stays or Broken(
-                f"What agents left in {_called(path)} cannot be removed "
-                f"({error.strerror or error}): it must be removed by hand."
+            first_error = first_error or Broken(
+                f"Agent events in {_display_name(path)} cannot be deleted ({error.strerror or error}). "
+                "Delete them by hand."
             )
-    if stays:
-        raise stays
+    if first_error:
+        raise first_error
 
 
 def _remove(path: Path) -> None:
@@ -239,26 +254,26 @@ def _remove_folder(folder: Path) -> None:
     try:
         _remove_tree(folder)
     except OSError:
-        if not folder.is_symlink():  # what is behind a link is not ours
+        if not folder.is_symlink():  # the target of a link is not part of the spool
             with suppress(OSError, Broken):
-                remove(list(folder.iterdir()))  # one file that stays keeps no other
+                remove_files(list(folder.iterdir()))  # one file that remains does not protect the others
         raise
 
 
 def _remove_tree(folder: Path) -> None:
-    for left in reversed(range(TRIES)):
+    for attempts_left in reversed(range(REMOVE_ATTEMPTS)):
         try:
             shutil.rmtree(folder)
             return
         except OSError as error:
-            if _has_gone(folder):
+            if _is_missing(folder):
                 return
-            if not left or error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+            if not attempts_left or error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
                 raise
 
 
-def _has_gone(path: Path) -> bool:
-    """For certain: of what is in a folder that cannot be entered nobody knows."""
+def _is_missing(path: Path) -> bool:
+    """Return whether a path certainly does not exist; False if its parent cannot be entered."""
     try:
         path.lstat()
     except OSError as error:
@@ -266,6 +281,50 @@ def _has_gone(path: Path) -> bool:
     return False
 
 
-def unlink(paths: Sequence[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
+def delete_leftovers(spool: Path) -> None:
+    """Delete old rejected events and unfinished files of dead writers, and the oldest above FILES_MAX of each kind.
+
+    A program that writes nonsense must not fill the disk. Waiting events are never deleted.
+    """
+    rejected = spool / REJECTED_FOLDER
+    rejected_files = [path for folder in _list_real_folder(rejected) for path in _list_real_folder(folder)]
+    folders = [folder for folder in _list_real_folder(spool) if folder != rejected]
+    unfinished = [path for folder in folders for path in _list_real_folder(folder) if path.suffix == ".tmp"]
+    for kind, paths, days in (
+        ("rejected", rejected_files, REJECTED_DAYS),
+        ("unfinished", unfinished, UNFINISHED_DAYS),
+    ):
+        deleted = sum(_try_remove(path) for path in _find_excess(paths, time.time() - days * DAY_S))
+        if deleted:
+            _log.warning("old agent events deleted", kind=kind, files=deleted, days=days, files_max=FILES_MAX)
+    remove_empty_folders(rejected)
+
+
+def remove_empty_folders(rejected: Path) -> None:
+    """Delete the folders of users without rejected events, because each is named after an email."""
+    for folder in _list_real_folder(rejected):
+        with suppress(OSError):  # not empty
+            folder.rmdir()
+
+
+def _find_excess(paths: Iterable[Path], oldest: float) -> Iterator[Path]:
+    """Yield the files written before `oldest` (Unix time), and all but the newest FILES_MAX."""
+    by_age = sorted(((_size_and_mtime(path)[1], path) for path in paths), reverse=True)
+    return (path for n, (written, path) in enumerate(by_age) if n >= FILES_MAX or written < oldest)
+
+
+def _list_real_folder(folder: Path) -> list[Path]:
+    """Return a folder's entries; none for a link, whose target is not part of the spool, or after an error."""
+    try:
+        return list(folder.iterdir()) if stat.S_ISDIR(folder.lstat().st_mode) else []
+    except OSError:
+        return []
+
+
+def _try_remove(path: Path) -> bool:
+    """Return whether the file was deleted."""
+    try:
+        _remove(path)
+    except OSError:
+        return False
+    return True

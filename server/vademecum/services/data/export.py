@@ -174,7 +174,7 @@ async def _spooled_lines(folders: Sequence[Path]) -> AsyncIterator[bytes]:
 def _every_spooled_line(folders: Sequence[Path]) -> Iterator[bytes]:
     for folder in folders:
         try:
-            for path in spool_files.everything(folder):
+            for path in spool_files.list_contents(folder):
                 yield _spooled_line(path)
         except OSError as error:
             yield _said(folder.parts[-2:], unread=_why(error))
@@ -183,7 +183,7 @@ def _every_spooled_line(folders: Sequence[Path]) -> Iterator[bytes]:
 def _spooled_line(path: Path) -> bytes:
     where = path.parts[-3:]
     try:
-        content = spool_files.content(path, whole=False)
+        content = spool_files.read_content(path, truncate=True)
     except FileNotFoundError:  # it was taken up meanwhile
         return b""
     except OSError as error:

@@ -39,7 +39,7 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
         )
     services: Services = state.services
     house = services.settings.data, services.users, services.eraser, services.hub
-    async with services.spool.cleared(request.user.email) as spooled:
+    async with services.spool.erasing_account(request.user.email) as spooled:
         receipt = await forget_everything(*house, request.user.id, spooled)
     return receipt
 
@@ -64,7 +64,7 @@ async def export_stream(request: Req, services: Services, project_id: str | None
     spooled: Sequence[Path] | None = None
     async with services.users.open(request.user.id) as store:
         if project_id is None:
-            spooled = services.spool.folders(request.user.email)
+            spooled = services.spool.account_folders(request.user.email)
         else:
             write_row.check_live(store, "projects", project_id)
             only = list_project_keys(store, project_id, with_sessions=True)
