@@ -13,34 +13,34 @@ from vademecum.errors import BadRequest
 from vademecum.model.agents.project_identity import NAME_MAX, is_name
 
 CONFIG = ".vademecum.toml"
-BYTES_MAX = 65_536
-CURE = f'Write `project = "name"` into it, a name of 1 to {NAME_MAX} visible characters.'
+SIZE_MAX = 65_536  # bytes
+ADVICE = f'Write `project = "name"` into it, a name of 1 to {NAME_MAX} visible characters.'
 
 
-def project_of(folder: str) -> str | None:
-    """Return the project name in the folder's own config, or None without a config. Raises BadRequest."""
-    file = os.path.join(folder, CONFIG)
+def read_project_name(folder: str) -> str | None:
+    """Return the project name in the folder's config, or None without a config. Raises BadRequest."""
+    path = os.path.join(folder, CONFIG)
     try:
-        if not stat.S_ISREG(os.stat(file).st_mode):  # opening a pipe would wait for its writer
-            raise BadRequest(f"{file} is no file. {CURE}")
-        with open(file, "rb") as opened:
-            content = opened.read(BYTES_MAX + 1)
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
+            raise BadRequest(f"{path} is not a regular file. {ADVICE}")
+        with open(path, "rb") as handle:
+            content = handle.read(SIZE_MAX + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise BadRequest(f"{file} cannot be read: {error.strerror}. {CURE}") from error
-    return _named(content, file)
+        raise BadRequest(f"{path} cannot be read: {error.strerror}. {ADVICE}") from error
+    return _parse_name(content, path)
 
 
-def _named(content: bytes, file: str) -> str:
+def _parse_name(content: bytes, path: str) -> str:
     import tomllib  # takes a third of the startup of `vademecum record`, and few folders have a config
 
-    if len(content) > BYTES_MAX:
-        raise BadRequest(f"{file} is larger than {BYTES_MAX} bytes. {CURE}")
+    if len(content) > SIZE_MAX:
+        raise BadRequest(f"{path} is larger than {SIZE_MAX} bytes. {ADVICE}")
     try:
         name = tomllib.loads(content.decode("utf-8-sig")).get("project")
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadRequest(f"{file} is not TOML: {error}. {CURE}") from error
+        raise BadRequest(f"{path} is not TOML: {error}. {ADVICE}") from error
     if not is_name(name):
-        raise BadRequest(f"{file} does not name its project. {CURE}")
+        raise BadRequest(f"{path} does not name its project. {ADVICE}")
     return str(name).strip()

@@ -16,56 +16,58 @@ class Repository(namedtuple("Repository", ("root", "top"))):
     __slots__ = ()
 
 
-def around(folder: str) -> Repository | None:
+def find_repository(folder: str) -> Repository | None:
     """Return the repository whose working tree or git directory contains the folder, or None."""
-    for above in ancestors(folder):
-        dot_git = os.path.join(above, ".git")
+    for candidate in ancestors(folder):
+        dot_git = os.path.join(candidate, ".git")
         if os.path.isfile(dot_git):
-            return Repository(_root_of(above, dot_git), above)
-        if _is_store(dot_git):
-            return Repository(above, above)
-        if _is_store(above):
-            root = repository_root(above)
+            return Repository(_find_root(candidate, dot_git), candidate)
+        if _is_git_directory(dot_git):
+            return Repository(candidate, candidate)
+        if _is_git_directory(candidate):
+            root = repository_root(candidate)
             return Repository(root, root)
     return None
 
 
 def ancestors(folder: str) -> list[str]:
     """Return the folder and its ancestors without `/`, nearest first."""
-    found = []
+    folders = []
     while folder != os.path.dirname(folder):
-        found.append(folder)
+        folders.append(folder)
         folder = os.path.dirname(folder)
-    return found
+    return folders
 
 
-def _root_of(top: str, dot_git: str) -> str:
+def _find_root(top: str, dot_git: str) -> str:
     """Return the main repository's root for a worktree, otherwise `top`. Only a worktree's git directory has a file
     `commondir`; that of a submodule or a separate git directory has none. A moved repository also gives `top`."""
-    own = _pointed(dot_git, "gitdir:", top)
-    common = own and _pointed(os.path.join(own, "commondir"), "", own)
-    return repository_root(common) if common and _is_worktree(own, common, dot_git) else top
+    git_directory = _read_pointer(dot_git, "gitdir:", top)
+    common = git_directory and _read_pointer(os.path.join(git_directory, "commondir"), "", git_directory)
+    return repository_root(common) if common and _is_worktree(git_directory, common, dot_git) else top
 
 
-def _is_worktree(own: str, common: str, dot_git: str) -> bool:
+def _is_worktree(git_directory: str, common: str, dot_git: str) -> bool:
     """Return whether the repository lists this worktree, because any `.git` file can name a foreign repository."""
-    if os.path.dirname(own) != os.path.join(common, "worktrees") or not _is_store(common):
+    if os.path.dirname(git_directory) != os.path.join(common, "worktrees") or not _is_git_directory(common):
         return False
-    return _pointed(os.path.join(own, "gitdir"), "", own) == os.path.realpath(dot_git)
+    return _read_pointer(os.path.join(git_directory, "gitdir"), "", git_directory) == os.path.realpath(
+        dot_git
+    )
 
 
-def _pointed(file: str, word: str, base: str) -> str:
-    """Return the canonical folder that a git file names after `word`, relative to `base`; "" if there is none."""
+def _read_pointer(file: str, prefix: str, base: str) -> str:
+    """Return the canonical folder that a git file names after `prefix`, relative to `base`; "" if there is none."""
     try:
-        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
-            said = opened.read(POINTER_MAX).strip()
+        with open(file, encoding="utf-8", errors="surrogateescape") as handle:
+            text = handle.read(POINTER_MAX).strip()
     except OSError:
         return ""
-    if not said.startswith(word) or "\0" in said:
+    if not text.startswith(prefix) or "\0" in text:
         return ""
-    return os.path.realpath(os.path.join(base, said.removeprefix(word).strip()))
+    return os.path.realpath(os.path.join(base, text.removeprefix(prefix).strip()))
 
 
-def _is_store(folder: str) -> bool:
+def _is_git_directory(folder: str) -> bool:
     """Return whether the folder has the entries that git requires of a git directory."""
     return all(os.path.exists(os.path.join(folder, part)) for part in ("HEAD", "objects", "refs"))

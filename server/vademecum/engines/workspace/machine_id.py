@@ -1,6 +1,6 @@
 """Compute an id of this machine, so a folder on another machine is not mistaken for a moved folder.
 
-Each computer, container and home folder has its own id. It is a hash, because host names often contain names of persons.
+Each computer, container and home folder has its own id. It is a hash, because host names often contain personal names.
 64 bits suffice to distinguish a person's few machines.
 """
 
@@ -12,11 +12,13 @@ ID_FILE = "/etc/machine-id"
 ID_MAX = 100  # bytes
 
 
-def machine(home: str) -> str:
-    return _hash("\0".join((_id(), os.uname().nodename, os.path.realpath(home))).encode(errors="replace"))
+def compute_machine_id(home: str) -> str:
+    return _hash(
+        "\0".join((_read_id(), os.uname().nodename, os.path.realpath(home))).encode(errors="replace")
+    )
 
 
-def _id() -> str:
+def _read_id() -> str:
     """Return /etc/machine-id or "". A container may lack it or share its host's; its host name is its own."""
     try:
         with open(ID_FILE, "rb") as file:

@@ -9,80 +9,86 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from vademecum.engines.workspace.config import project_of
-from vademecum.engines.workspace.git import Repository, ancestors, around
+from vademecum.engines.workspace.config import read_project_name
+from vademecum.engines.workspace.git import Repository, ancestors, find_repository
 from vademecum.errors import BadRequest
 from vademecum.model.agents.project_identity import (
     FolderIdentity,
-    folder_name,
-    identity,
-    relative,
+    create_identity,
+    is_inside,
+    project_name,
+    relative_path,
     repository_name,
-    within,
 )
 
 
-class Place(namedtuple("Place", ("identity", "top", "home"))):
+class ProjectLocation(namedtuple("ProjectLocation", ("identity", "top", "home"))):
     """A project's location. `top`: its local root folder; in a worktree this is not the folder that `identity` names."""
 
     __slots__ = ()
 
     def relative(self, path: str, cwd: str) -> str:
         """Return the stored form of a path that an agent in `cwd` used."""
-        return relative(_absolute(path, cwd, self.top), self.top, self.home)
+        return relative_path(_make_absolute(path, cwd, self.top), self.top, self.home)
 
 
 def identify(cwd: str, home: str) -> FolderIdentity:
     """Return the identity of a folder's project. Raises BadRequest as `locate`."""
-    found: FolderIdentity = locate(cwd, home).identity
-    return found
+    identity: FolderIdentity = locate(cwd, home).identity
+    return identity
 
 
-def locate(cwd: str, home: str, configured: bool = True) -> Place:
-    """Return the project location of a folder. `configured`: read configs.
+def locate(cwd: str, home: str, use_config: bool = True) -> ProjectLocation:
+    """Return the project location of a folder. `use_config`: read configs.
     Raises BadRequest for `/` and for an invalid config."""
     folder, home = os.path.realpath(cwd), os.path.realpath(home)
     if folder == "/":
-        raise BadRequest("The folder / is no project. Work in a folder of its own.")
+        raise BadRequest("The folder / cannot be a project. Work in another folder.")
     if folder == home:
-        return _place("", home, home, "home", home)
-    repository = around(folder)
-    for above in _up_to(folder, repository, home) if configured else []:
-        name = project_of(above)
+        return _create_location("", home, home, "home", home)
+    repository = find_repository(folder)
+    for ancestor in _config_folders(folder, repository, home) if use_config else []:
+        name = read_project_name(ancestor)
         if name is not None:
-            return _place(name, above, _in_main(above, repository), "config", home)
+            return _create_location(
+                name, ancestor, _map_to_main_checkout(ancestor, repository), "config", home
+            )
     if repository:
-        return _place(repository_name(repository.root), repository.top, repository.root, "git", home)
-    return _place(folder_name(folder), folder, folder, "folder", home)
+        return _create_location(
+            repository_name(repository.root), repository.top, repository.root, "git", home
+        )
+    return _create_location(project_name(folder), folder, folder, "folder", home)
 
 
-def _place(name: str, top: str, root: str, source: str, home: str) -> Place:
-    return Place(identity(name, root, source, home), top, home)
+def _create_location(name: str, top: str, root: str, source: str, home: str) -> ProjectLocation:
+    return ProjectLocation(create_identity(name, root, source, home), top, home)
 
 
-def _up_to(folder: str, repository: Repository | None, home: str) -> list[str]:
+def _config_folders(folder: str, repository: Repository | None, home: str) -> list[str]:
     """Return the folders to search for a config: none above the repository, none at or above the home folder."""
-    inside = [one for one in ancestors(folder) if not within(home, one)]
-    return [one for one in inside if within(one, repository.top)] if repository else inside
+    folders = [ancestor for ancestor in ancestors(folder) if not is_inside(home, ancestor)]
+    return (
+        [ancestor for ancestor in folders if is_inside(ancestor, repository.top)] if repository else folders
+    )
 
 
-def _in_main(folder: str, repository: Repository | None) -> str:
+def _map_to_main_checkout(folder: str, repository: Repository | None) -> str:
     """Return the folder in the main checkout that corresponds to a worktree's folder."""
     if repository is None:
         return folder
     return os.path.normpath(os.path.join(repository.root, os.path.relpath(folder, repository.top)))
 
 
-def _absolute(path: str, cwd: str, top: str) -> str:
-    """Return the path as named if it lies in the project, even through a symlink to the project; otherwise its canonical
+def _make_absolute(path: str, cwd: str, top: str) -> str:
+    """Return the path as the agent wrote it if it lies in the project, even through a symlink to the project; otherwise its canonical
     path. The last component is not resolved, because the agent changed the link, not its target."""
     if path[1:3] in {":\\", ":/"} or path.startswith("\\\\"):
         return path
-    named = os.path.normpath(os.path.join(cwd, path))
-    if within(named, top):
-        return named
-    for above in ancestors(named):
-        if os.path.realpath(above) == top:
-            return top + named[len(above) :]
-    folder, last = os.path.split(named)
+    normalized = os.path.normpath(os.path.join(cwd, path))
+    if is_inside(normalized, top):
+        return normalized
+    for ancestor in ancestors(normalized):
+        if os.path.realpath(ancestor) == top:
+            return top + normalized[len(ancestor) :]
+    folder, last = os.path.split(normalized)
     return os.path.join(os.path.realpath(folder), last)

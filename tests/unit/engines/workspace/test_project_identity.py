@@ -9,7 +9,7 @@ import pytest
 
 from vademecum.engines.workspace import identify, locate
 from vademecum.errors import BadRequest
-from vademecum.model.agents.project_identity import FolderIdentity, folder_name, is_name, relative
+from vademecum.model.agents.project_identity import FolderIdentity, is_name, project_name, relative_path
 
 GIT = which("git")
 
@@ -193,7 +193,7 @@ def test_a_path_is_stored_the_same_under_every_home(homes, folder, path):
     ("../x", "/srv/app", "/h/ada", "../x"),
 ])  # fmt: skip
 def test_paths_are_relative_to_the_root_or_have_the_home_folder_as_a_tilde(path, root, home, stored):
-    assert relative(path, root, home) == stored
+    assert relative_path(path, root, home) == stored
 
 
 MALFORMED = {
@@ -231,7 +231,7 @@ def test_a_config_that_is_no_file_is_an_error_and_is_not_waited_for(tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         make(folder / ".vademecum.toml")
-        with pytest.raises(BadRequest, match="is no file"):
+        with pytest.raises(BadRequest, match="is not a regular file"):
             identify(str(folder), str(tmp_path))
 
 
@@ -243,7 +243,7 @@ def test_a_config_may_begin_with_a_byte_order_mark(tmp_path):
 
 def test_the_root_of_the_machine_is_refused(tmp_path):
     for folder in ("/", "//", "/tmp/.."):
-        with pytest.raises(BadRequest, match="The folder / is no project"):
+        with pytest.raises(BadRequest, match="The folder / cannot be a project"):
             identify(folder, str(tmp_path))
 
 
@@ -333,6 +333,6 @@ def test_no_git_program_is_needed(homes, monkeypatch):
 
 
 def test_a_folder_with_an_odd_name_has_a_name_that_can_be_shown():
-    assert folder_name("/x/a\nb\udcff") == "a_b_"
-    assert folder_name("/x/" + "y" * 200) == "y" * 100
-    assert all(is_name(folder_name(path)) for path in ("/x/ ", "/x/\t", "/x/ä"))
+    assert project_name("/x/a\nb\udcff") == "a_b_"
+    assert project_name("/x/" + "y" * 200) == "y" * 100
+    assert all(is_name(project_name(path)) for path in ("/x/ ", "/x/\t", "/x/ä"))

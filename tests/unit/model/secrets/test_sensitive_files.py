@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vademecum.model.agents.hook_events import act
+from vademecum.model.agents.hook_events import parse_action
 from vademecum.model.secrets.sensitive_files import holds_secrets
 
 MUST = [
@@ -43,7 +43,7 @@ def told(tool: str, failed: str = "", **given: object) -> tuple[str, str, str]:
     event = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": given}
     if failed:
         event |= {"hook_event_name": "PostToolUseFailure", "error": failed}
-    kept = act(event)
+    kept = parse_action(event)
     assert kept is not None
     return kept.kind, kept.path, kept.content
 
