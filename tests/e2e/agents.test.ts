@@ -217,7 +217,7 @@ test("a step is deleted after a question, and the focus is never lost", async ()
 });
 
 test("two folders that call themselves the same are told", async () => {
-  const notice = page.getByRole("alert").filter({ hasText: "Two folders call themselves “ferry”" });
+  const notice = page.getByRole("alert").filter({ hasText: "Two folders have the name “ferry”" });
   await notice.filter({ hasText: join(folders, "work", "ferry") }).waitFor();
   await go(`/projects/${await projectId("chores")}/agents`);
   await counts(50);

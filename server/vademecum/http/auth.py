@@ -115,10 +115,12 @@ def _authenticate_local_command(
     return account, Token(LOCAL, account.id, "api", "command line", "", "")
 
 
-def folder_view_for(connection: ASGIConnection[Any, Account, Token, Any]) -> folder_check.View:
-    """Only commands of this machine learn which folders it has: an account on the loopback may be anybody's, through a
-    proxy or a tunnel."""
-    return folder_check.HERE if connection.auth.id == LOCAL else folder_check.AFAR
+def folder_access_for(connection: ASGIConnection[Any, Account, Token, Any]) -> folder_check.FolderAccess:
+    """Let only commands of this machine learn which folders it has.
+
+    Anybody may use an account through a proxy or a tunnel, whose requests come from the loopback address.
+    """
+    return folder_check.LOCAL if connection.auth.id == LOCAL else folder_check.REMOTE
 
 
 def session_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> Cookie:

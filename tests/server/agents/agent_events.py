@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from server.in_process_server import House, Person, browser
-from vademecum.engines.workspace import machine
+from vademecum.engines.workspace import compute_machine_id
 from vademecum.services.runtime.ids import new_id
 
 APP = {"name": "app", "root": "~/dev/app", "source": "git"}
@@ -47,7 +47,7 @@ def commands(h: House, person: Person) -> Person:
 
 
 def this_machine() -> str:
-    return machine(str(Path.home()))
+    return compute_machine_id(str(Path.home()))
 
 
 async def join(person: Person, project_id: str, folder: Row) -> None:

@@ -12,7 +12,7 @@ from server.agents.agent_events import APP, commands, event, identify, join, lis
 from server.in_process_server import Person, browser, refused, run_for_one
 from vademecum.model.agents.observations import Identity
 from vademecum.services.agents import folder_check, project_claims
-from vademecum.services.agents.folder_check import ELSEWHERE, HERE, RootPlace, is_gone
+from vademecum.services.agents.folder_check import LOCAL, UNKNOWN_MACHINE, FolderLocation, is_missing
 
 
 async def names(person):
@@ -26,8 +26,8 @@ def test_a_folder_is_no_project_that_was_there_before_until_the_person_joins_the
         found = await identify(ada, source=source)
         assert found["project"]["name"] == "app (~/dev/app)" and found["project"] == found["scope"]["project"]
         assert found["notice"] == (
-            "The folder ~/dev/app calls itself as the project “ÀPP”, which was there before. They are kept apart. To join "
-            "them, run `vademecum claim` in ~/dev/app; to give it a name of its own, put "
+            "The folder ~/dev/app has the same name as the existing project “ÀPP”. They are kept apart. To join "
+            "them, run `vademecum claim` in ~/dev/app. To use another name, put "
             '`project = "another name"` into ~/dev/app/.vademecum.toml.'
         )
         await take(ada, event(project={**APP, "source": source}))
@@ -62,8 +62,8 @@ def test_two_folders_of_one_name_are_kept_apart_and_the_person_is_told(tmp_path)
         assert first["notice"] is None and first["project"]["name"] == "app"
         assert second["project"]["name"] == f"app ({there})"
         assert second["notice"] == (
-            f"Two folders call themselves “app”: {here} and {there}. They are kept apart. To join them, run "
-            f"`vademecum claim` in {there}; to give it a name of its own, put "
+            f"Two folders have the name “app”: {here} and {there}. They are kept apart. To join them, run "
+            f"`vademecum claim` in {there}. To use another name, put "
             f'`project = "another name"` into {there}/.vademecum.toml.'
         )
         for known in (first, second):
@@ -157,7 +157,7 @@ def test_what_a_renamed_project_is_called_now_is_taken_as_well(tmp_path):
         await ada.call("PATCH", f"/v1/projects/{first}", json={"name": "web"})
         second = await identify(ada, name="web", root=str(there))
         assert second["project"]["name"] == f"web ({there})"
-        assert f"The folder {there} calls itself as the project “web”" in second["notice"]
+        assert f"The folder {there} has the same name as the existing project “web”" in second["notice"]
         assert (await identify(ada, root=str(here)))["notice"] is None
 
     run_for_one(tmp_path / "data", scenario)
@@ -196,7 +196,7 @@ def test_a_root_that_another_machine_has_is_not_taken_for_one_that_was_moved_awa
                 first = await identify(own, root=str(there), **mark)
             found = await identify(own, root=str(tmp_path), machine=this_machine())
             assert found["project"]["name"] == f"app ({tmp_path})" != first["project"]["name"]
-            assert f"run `vademecum claim` in {tmp_path};" in found["notice"]
+            assert f"run `vademecum claim` in {tmp_path}." in found["notice"]
             assert (await identify(own, root=str(there)))["project"] == first["project"]
 
     run_for_one(tmp_path / "data", scenario)
@@ -208,8 +208,8 @@ def test_a_folder_that_cannot_be_looked_at_is_not_gone(tmp_path):
     for root, gone in ((tmp_path, False), (tmp_path / "no", True), (tmp_path / "file" / "x", True),
                        (tmp_path / "loop" / "x", False), ("a\0b", False), ("x" * 300, False),
                        (tmp_path / "password=[redacted]1a2b", False)):  # fmt: skip
-        assert is_gone(RootPlace(str(root), this_machine()), this_machine()) is gone, root
-    assert not is_gone(RootPlace(str(tmp_path / "no"), ELSEWHERE), this_machine())
+        assert is_missing(FolderLocation(str(root), this_machine()), this_machine()) is gone, root
+    assert not is_missing(FolderLocation(str(tmp_path / "no"), UNKNOWN_MACHINE), this_machine())
 
 
 def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_path, monkeypatch):
@@ -220,7 +220,7 @@ def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_pat
         answers.wait(20)
         return True
 
-    monkeypatch.setattr(folder_check, "is_gone", hangs)
+    monkeypatch.setattr(folder_check, "is_missing", hangs)
 
     async def scenario(h, ada):
         async with commands(h, ada).client as client:
@@ -240,21 +240,21 @@ def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_pat
 
 
 def test_after_a_check_that_hung_folders_are_checked_again(tmp_path, monkeypatch):
-    answers, place = threading.Event(), RootPlace(str(tmp_path / "no"), this_machine())
+    answers, place = threading.Event(), FolderLocation(str(tmp_path / "no"), this_machine())
 
     def hangs(place, here):
         return answers.wait(60)
 
-    monkeypatch.setattr(folder_check, "is_gone", hangs)
+    monkeypatch.setattr(folder_check, "is_missing", hangs)
     monkeypatch.setattr(folder_check, "CHECK_S", 0.1)
 
     async def scenario():
         for _ in range(2):
-            assert await folder_check.find_gone([place]) == frozenset()
+            assert await folder_check.find_missing([place]) == frozenset()
             assert folder_check.is_checking()
         answers.set()
         monkeypatch.setattr(folder_check, "CHECK_S", 60)
-        assert await folder_check.find_gone([place]) == {place}
+        assert await folder_check.find_missing([place]) == {place}
 
     try:
         asyncio.run(scenario())
@@ -349,7 +349,9 @@ def test_of_many_folders_the_one_that_was_not_at_work_for_longest_is_forgotten(t
             def work(tx):
                 tx.now = f"2030-01-{day:02}T00:00:00.000Z"
                 said = Identity(name, f"~/{name}", "git")
-                project_id = project_claims.project_of(tx, said, h.services.limits(account), HERE)
+                project_id = project_claims.Claims(tx, h.services.limits(account), LOCAL).resolve_project(
+                    said
+                )
                 known = [tx.row(key)["name"] for key in tx.keys("roots") if tx.row_state(key) == "live"]
                 return project_id, sorted(known)
 

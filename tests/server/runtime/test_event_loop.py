@@ -132,14 +132,18 @@ def test_what_is_to_be_known_of_many_folders_of_one_name_is_gathered_in_a_thread
             folders = [{"name": "app", "root": f"~/{n}/app", "source": "git"} for n in range(ROWS)]
             await take(ada, *(event(project=folder) for folder in folders))
             assert len(read) < 20 * ROWS, "what is claimed is read once, not for each folder anew"
-            in_the_loop = [noted(monkeypatch, project_claims, name) for name in ("_notices", "_plain")]
+            in_the_loop = [
+                noted(monkeypatch, project_claims, name) for name in ("_build_notices", "_comparable")
+            ]
             said: list[str] = []
-            cure = project_claims._cure
-            monkeypatch.setattr(project_claims, "_cure", lambda folder: said.append(folder) or cure(folder))
+            advice = project_claims._advice
+            monkeypatch.setattr(
+                project_claims, "_advice", lambda folder: said.append(folder) or advice(folder)
+            )
             answer = await ada.call("GET", "/v1/agents/projects", params={"project": "*"})
             notices = [one["notice"] for one in answer.json()["projects"]]
             assert len(notices) == ROWS and all("kept apart" in notice for notice in notices)
-            assert max(map(len, notices)) < 1000 and project_claims.MORE in notices[0]
+            assert max(map(len, notices)) < 1000 and project_claims.MORE_CONFLICTS in notices[0]
             assert in_the_loop == [[], []] and len(said) < 10 * ROWS
 
     run(scenario)

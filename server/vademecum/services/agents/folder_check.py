@@ -13,50 +13,49 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from vademecum.engines.workspace import machine
+from vademecum.engines.workspace import compute_machine_id
 from vademecum.model.schema.collections import Json
 from vademecum.model.secrets import HIDDEN
 
 CHECK_S = 1.0  # for all folders of one transaction
-ELSEWHERE = ""  # a machine: not this one, or not this one alone
+UNKNOWN_MACHINE = ""  # not reported, or several machines
 
 
-class RootPlace(NamedTuple):
+class FolderLocation(NamedTuple):
     root: str
     machine: str
 
 
-class View(NamedTuple):
-    """What the caller may learn about this machine.
+class FolderAccess(NamedTuple):
+    """What a caller may learn about the folders of this machine.
 
-    `is_here`: the caller is a command of this machine. `gone`: folders that were checked and do not exist.
+    `is_local`: the caller is a command on this machine. `missing`: folders that were checked and do not exist.
     """
 
-    is_here: bool
-    gone: frozenset[RootPlace] = frozenset()
+    is_local: bool
+    missing: frozenset[FolderLocation] = frozenset()
 
-    def standing(self, claims: Sequence[Json]) -> list[Json]:
+    def keep_existing(self, claims: Sequence[Json]) -> list[Json]:
         """Return the claims whose folders may still exist."""
-        return [claim for claim in claims if place_of(claim) not in self.gone]
+        return [claim for claim in claims if location_of(claim) not in self.missing]
 
 
-HERE = View(is_here=True)
-AFAR = View(is_here=False)
-_checker = ThreadPoolExecutor(
-    1, "folder-check"
-)  # not asyncio's: a check that hangs must not delay other work
-_checks: set[Future[frozenset[RootPlace]]] = set()
+LOCAL = FolderAccess(is_local=True)
+REMOTE = FolderAccess(is_local=False)
+# Not asyncio's threads, because a check that hangs must not delay other work.
+_executor = ThreadPoolExecutor(1, "folder-check")
+_running_checks: set[Future[frozenset[FolderLocation]]] = set()
 
 
-def place_of(claim: Json) -> RootPlace:
-    return RootPlace(claim["root"], claim.get("machine", ELSEWHERE))
+def location_of(claim: Json) -> FolderLocation:
+    return FolderLocation(claim["root"], claim.get("machine", UNKNOWN_MACHINE))
 
 
-async def find_gone(places: Collection[RootPlace]) -> frozenset[RootPlace]:
-    """Return the folders that do not exist. Without an answer in time, return none: a claim never moves in doubt."""
-    check = _checker.submit(_gone_of, places)
-    _checks.add(check)
-    check.add_done_callback(_checks.discard)
+async def find_missing(locations: Collection[FolderLocation]) -> frozenset[FolderLocation]:
+    """Return the folders that do not exist. After a timeout return none, because a claim never moves in doubt."""
+    check = _executor.submit(_find_missing, locations)
+    _running_checks.add(check)
+    check.add_done_callback(_running_checks.discard)
     try:
         return await asyncio.wait_for(asyncio.wrap_future(check), CHECK_S)
     except TimeoutError:
@@ -65,20 +64,20 @@ async def find_gone(places: Collection[RootPlace]) -> frozenset[RootPlace]:
 
 def is_checking() -> bool:
     """Return whether a check has not returned yet."""
-    return bool(_checks)
+    return bool(_running_checks)
 
 
-def _gone_of(places: Collection[RootPlace]) -> frozenset[RootPlace]:
-    here = machine(str(Path.home()))
-    return frozenset(place for place in places if is_gone(place, here))
+def _find_missing(locations: Collection[FolderLocation]) -> frozenset[FolderLocation]:
+    this_machine = compute_machine_id(str(Path.home()))
+    return frozenset(location for location in locations if is_missing(location, this_machine))
 
 
-def is_gone(place: RootPlace, here: str) -> bool:
-    """Return whether only this machine (`here`) has seen the folder and it does not exist; False in doubt."""
-    if place.machine != here or HIDDEN in place.root:
+def is_missing(location: FolderLocation, this_machine: str) -> bool:
+    """Return whether only this machine has reported the folder and it does not exist; False in doubt."""
+    if location.machine != this_machine or HIDDEN in location.root:
         return False
     try:
-        return not stat.S_ISDIR(Path(place.root).expanduser().stat().st_mode)
+        return not stat.S_ISDIR(Path(location.root).expanduser().stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return True
     except (OSError, RuntimeError, ValueError):
