@@ -95,7 +95,7 @@ def test_an_event_that_is_taken_up_in_the_very_commit_that_forgets_leaves_no_id(
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         said = [msgspec.convert(event("x"), Event)]
         limits = h.services.limits(h.services.accounts.accounts[ada.id])
-        taking = partial(ingest.take_up, events=said, limits=limits, view=folder_check.AFAR)
+        taking = partial(ingest.store_events, events=said, limits=limits, access=folder_check.REMOTE)
         async with h.services.users.open(ada.id) as store:
             before = store.seq
             both = store.write(taking), store.write(lambda tx: _bury_all(tx, {}))

@@ -1,7 +1,7 @@
-"""Retain: observations go when their time is over, by kind. What is pinned stays, and so do decisions.
+"""Delete observations after their retention period, which depends on the kind. Pinned ones and decisions are kept.
 
-Looked at once a day for as long as a user has any; what goes is a delete like any other, and leaves the disk like one.
-No device is told of it, so a day later its tombstone goes, too: an agent makes more rows than a person deletes.
+Runs daily for each user with observations. Expired rows are deleted and erased like any other. Devices have no copy, so
+the tombstone is purged a day later: agents create more rows than persons delete.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.engines.duckdb.user_stores import UserStores
-from vademecum.model.agents.observations import days_before, expired
+from vademecum.model.agents.observations import days_before, is_expired
 from vademecum.model.schema.collections import ObservationKind
 from vademecum.model.sync import cascade
 from vademecum.model.sync.transaction import Change, RowHead, Transaction
@@ -22,14 +22,15 @@ from vademecum.services.agents.ingest import OBSERVATIONS
 from vademecum.services.agents.spool import Spool
 from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 
-EVERY_S = 86_400.0
-SOON_S = 60.0  # after a start
-TAKEN_DAYS = 30.0  # how long the ids of events are known; a file in the spool is taken up long before
-AT_ONCE = 500  # rows of one commit
+INTERVAL_S = 86_400.0
+START_DELAY_S = 60.0  # after the server's start
+EVENT_ID_DAYS = 30.0  # events are ingested from the spool long before
+BATCH = 500  # rows of one commit
+Tombstones = list[tuple[str, RowHead]]
 
 
-def is_news(changes: Iterable[Change]) -> bool:
-    """Has a commit brought what is not kept for ever?"""
+def adds_observations(changes: Iterable[Change]) -> bool:
+    """Return whether a commit added or changed an observation."""
     return any(
         change.key.startswith(f"{OBSERVATIONS}/") and change.head is not None and not change.head.deleted
         for change in changes
@@ -37,8 +38,8 @@ def is_news(changes: Iterable[Change]) -> bool:
 
 
 class Retention:
-    """`follow`: has the index of memory read all that was committed. `again`: asks for another look at this user, so many
-    seconds later."""
+    """`update_index`: wait until the user's memory index has read all commits.
+    `schedule`: run again for this user after so many seconds."""
 
     def __init__(
         self,
@@ -46,79 +47,82 @@ class Retention:
         spool: Spool,
         kept_days: Mapping[ObservationKind, float],
         clock: Callable[[], str],
-        follow: Callable[[str], Awaitable[None]],
-        again: Callable[[str, float], None],
+        update_index: Callable[[str], Awaitable[None]],
+        schedule: Callable[[str, float], None],
     ) -> None:
         self._users = users
         self._spool = spool
         self._kept_days = kept_days
         self._clock = clock
-        self._follow = follow
-        self._again = again
+        self._update_index = update_index
+        self._schedule = schedule
 
-    async def work(self, user_id: str) -> None:
-        await self._spool.take_up()  # an event whose file outlived it is still known by then
+    async def run(self, user_id: str) -> None:
+        await self._spool.ingest_all()  # event ids expire below: first ingest files that outlived their event
         now = self._clock()
-        dead = await self._read_by_the_index(user_id)
+        tombstones = await self._find_indexed_tombstones(user_id)
         async with self._users.open(user_id) as store:
-            await self._drop(store, dead)
-            old = await self._expired(store, now)
-            for at in range(0, max(1, len(old)), AT_ONCE):
-                await store.write(partial(self._sweep, old[at : at + AT_ONCE], now))
+            await self._purge(store, tombstones)
+            expired = await self._find_expired(store, now)
+            for start in range(0, max(1, len(expired)), BATCH):
+                await store.write(partial(self._delete_expired, expired[start : start + BATCH], now))
             if (
                 await list_live_keys(store, OBSERVATIONS)
                 or await store.has_ingested_events()
-                or await _tombstones(store)
+                or await _find_tombstones(store)
             ):
-                self._again(user_id, EVERY_S)
+                self._schedule(user_id, INTERVAL_S)
 
-    async def _read_by_the_index(self, user_id: str) -> list[tuple[str, RowHead]]:
-        """The tombstones that no device is told of; the index of memory has read them."""
+    async def _find_indexed_tombstones(self, user_id: str) -> Tombstones:
+        """Return tombstones of server-only rows that the memory index has read."""
         async with self._users.open(user_id) as store:
-            dead = await _tombstones(store)
-        if dead:
-            await self._follow(user_id)  # it opens the file itself
-        return dead
+            tombstones = await _find_tombstones(store)
+        if tombstones:
+            await self._update_index(user_id)  # opens the store itself
+        return tombstones
 
-    async def _drop(self, store: UserStore, dead: list[tuple[str, RowHead]]) -> None:
-        """Once the ledger holds them, and no pack an older version of theirs: without a tombstone it would live again."""
-        if dead:
+    async def _purge(self, store: UserStore, tombstones: Tombstones) -> None:
+        """Purge tombstones after the ledger lists them and no segment has an older version of their rows.
+
+        Without a tombstone, an older version would become live again.
+        """
+        if tombstones:
             await store.sync_ledger()
             await store.compact()
-        for at in range(0, len(dead), AT_ONCE):
-            await store.write(partial(_drop, dead[at : at + AT_ONCE]))
+        for start in range(0, len(tombstones), BATCH):
+            await store.write(partial(_purge_unchanged, tombstones[start : start + BATCH]))
 
-    async def _expired(self, store: UserStore, now: str) -> list[str]:
-        found: list[str] = []
-        async for portion in read_batches(store, await list_live_keys(store, OBSERVATIONS)):
-            found += await asyncio.to_thread(self._of_portion, portion, now)
-        return found
+    async def _find_expired(self, store: UserStore, now: str) -> list[str]:
+        keys: list[str] = []
+        async for batch in read_batches(store, await list_live_keys(store, OBSERVATIONS)):
+            keys += await asyncio.to_thread(self._find_expired_in_batch, batch, now)
+        return keys
 
-    def _of_portion(self, portion: Batch, now: str) -> list[str]:
-        return [key for key, body in portion if expired(msgspec.json.decode(body), now, self._kept_days)]
+    def _find_expired_in_batch(self, batch: Batch, now: str) -> list[str]:
+        return [key for key, body in batch if is_expired(msgspec.json.decode(body), now, self._kept_days)]
 
-    def _sweep(self, keys: list[str], now: str, tx: Transaction) -> None:
-        """Looked at again: it may have been pinned, or done once more, since."""
+    def _delete_expired(self, keys: list[str], now: str, tx: Transaction) -> None:
+        """Delete the rows that are still expired, because one may have been pinned or repeated meanwhile."""
         tx.prefetch(keys)
         live = [key for key in keys if tx.row_state(key) == "live"]
-        old = [key for key in live if expired(tx.row(key), now, self._kept_days)]
-        for key in old:
+        expired = [key for key in live if is_expired(tx.row(key), now, self._kept_days)]
+        for key in expired:
             tx.put_tombstone(key, tx.row(key), expired=True)
-        cascade.delete_dependents(tx, old)
-        tx.ingested_events.expire_before = days_before(now, TAKEN_DAYS)
+        cascade.delete_dependents(tx, expired)
+        tx.ingested_events.expire_before = days_before(now, EVENT_ID_DAYS)
 
 
-async def _tombstones(store: UserStore) -> list[tuple[str, RowHead]]:
-    """Those of the collections that devices do not have."""
+async def _find_tombstones(store: UserStore) -> Tombstones:
+    """Return the tombstones of collections that devices do not have."""
     rows = list(store.row_index.rows.items())  # a copy, for the thread
-    ours = tuple(f"{one.name}/" for one in store.collections.values() if not one.synced)
+    prefixes = tuple(f"{one.name}/" for one in store.collections.values() if not one.synced)
     return await asyncio.to_thread(
-        lambda: [(key, head) for key, head in rows if head.deleted and key.startswith(ours)]
+        lambda: [(key, head) for key, head in rows if head.deleted and key.startswith(prefixes)]
     )
 
 
-def _drop(dead: list[tuple[str, RowHead]], tx: Transaction) -> None:
-    """Looked at again: one may have come alive, and died once more, since."""
-    for key, head in dead:
+def _purge_unchanged(tombstones: Tombstones, tx: Transaction) -> None:
+    """Purge tombstones unless the row was revived meanwhile, even if it was deleted again."""
+    for key, head in tombstones:
         if tx.head(key) == head:
             tx.purge(key)

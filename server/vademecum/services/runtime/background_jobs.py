@@ -101,8 +101,8 @@ class BackgroundJobs:
             self.schedule("embed", user_id)
         if self._extracts and job_triggers.may_cause_jobs(changes):
             self.schedule("work", user_id)
-        if retention.is_news(changes):
-            self.schedule("retain", user_id, retention.EVERY_S)
+        if retention.adds_observations(changes):
+            self.schedule("retain", user_id, retention.INTERVAL_S)
         if deletes_content(changes):
             self.schedule("erase", user_id)
         elif replaces_text(changes):  # the erasure of a delete also removes the old texts of edits

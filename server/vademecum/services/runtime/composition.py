@@ -25,7 +25,7 @@ from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.rate_limiter import Limiter
-from vademecum.services.agents.retention import SOON_S, Retention
+from vademecum.services.agents.retention import START_DELAY_S, Retention
 from vademecum.services.agents.spool import Spool
 from vademecum.services.chat.answer import create_endpoint, open_answers
 from vademecum.services.chat.prompt_context import ContextBuilder
@@ -219,7 +219,7 @@ def open_spool(
     follow = recalling.indexer.work
     again = partial(background_jobs.schedule, "retain")
     retention = Retention(users, spool, settings.observations_days, clock, follow, again)
-    background_jobs.add("retain", retention.work, delay_s=SOON_S)
+    background_jobs.add("retain", retention.run, delay_s=START_DELAY_S)
     return spool
 
 
