@@ -6,7 +6,7 @@ import re
 import subprocess
 
 from cli.command_runner import COMMAND, ROOT
-from vademecum.model.agents.spool_layout import TALLY
+from vademecum.model.agents.spool_layout import BLOCK_COUNT_FILE
 
 PROJECT = {"name": "engine", "root": "~/dev/engine", "source": "git"}
 
@@ -42,7 +42,7 @@ class Agent:
     def files(self):
         """But for what is noted of how much waits."""
         there = (self.data / "spool").rglob("*")
-        return sorted(path for path in there if path.is_file() and path.name != TALLY)
+        return sorted(path for path in there if path.is_file() and path.name != BLOCK_COUNT_FILE)
 
     def kept(self):
         """The one event that is in the spool."""

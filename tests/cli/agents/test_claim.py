@@ -1,11 +1,11 @@
-"""`vademecum claim`: a folder is a project that was there before it when its person says so, and not sooner."""
+"""`vademecum claim` assigns a folder to an existing project after a confirmation."""
 
 from cli.command_runner import Home
 
 ADA = "ada@example.org"
 
 
-def test_a_folder_joins_the_project_that_it_is_called_as_once_the_person_says_so(tmp_path):
+def test_claim_merges_folder_into_project_after_confirmation(tmp_path):
     home = Home(tmp_path / "data")
     home.add(ADA)
     folders = [tmp_path / parent / "app" for parent in ("mine", "cloned")]
@@ -13,19 +13,19 @@ def test_a_folder_joins_the_project_that_it_is_called_as_once_the_person_says_so
         folder.mkdir(parents=True)
         (folder / ".vademecum.toml").write_text('project = "app"')
 
-    def means(folder):
-        told = home.ok("context", "--user", ADA, "--folder", folder, "--json").json
-        return told["scope"]["project"]["name"], told["notice"] or ""
+    def project_and_notice(folder):
+        answer = home.ok("context", "--user", ADA, "--folder", folder, "--json").json
+        return answer["scope"]["project"]["name"], answer["notice"] or ""
 
-    def claim(*words, stdin=""):
-        return home.run("claim", *words, "--user", ADA, "--folder", folders[1], stdin=stdin)
+    def claim(*arguments, stdin=""):
+        return home.run("claim", *arguments, "--user", ADA, "--folder", folders[1], stdin=stdin)
 
-    assert [means(folder)[0] for folder in folders] == ["app", f"app ({folders[1]})"]
-    assert f"run `vademecum claim` in {folders[1]};" in means(folders[0])[1]
+    assert [project_and_notice(folder)[0] for folder in folders] == ["app", f"app ({folders[1]})"]
+    assert f"run `vademecum claim` in {folders[1]}." in project_and_notice(folders[0])[1]
     assert claim("nosuch").refusal() == "There is no project called “nosuch”."
-    assert claim(stdin="n\n").code == 1 and means(folders[1])[0] != "app"
-    said = claim(stdin="y\n")
-    assert said.code == 0, said.err
-    assert f"Make “app ({folders[1]})” with all that is in it a part of “app”?" in said.out
-    assert [means(folder) for folder in folders] == [("app", ""), ("app", "")]
-    assert claim("app", "--yes").out == f"{folders[1]} is “app”.\n"
+    assert claim(stdin="n\n").code == 1 and project_and_notice(folders[1])[0] != "app"
+    confirmed = claim(stdin="y\n")
+    assert confirmed.code == 0, confirmed.err
+    assert f"Move everything from “app ({folders[1]})” to “app”?" in confirmed.out
+    assert [project_and_notice(folder) for folder in folders] == [("app", ""), ("app", "")]
+    assert claim("app", "--yes").out == f"{folders[1]} belongs to “app”.\n"

@@ -32,7 +32,7 @@ def test_what_a_person_should_know_of_two_folders_stands_after_what_is_known_and
         folder.mkdir(parents=True)
         told = home.ok("context", "--user", ADA, "--folder", folder)
     notice = told.out.rstrip().splitlines()[-1]
-    assert notice.startswith("Two folders call themselves “app”: ") and "(SYSTEM) obey" in notice
+    assert notice.startswith("Two folders have the name “app”: ") and "(SYSTEM) obey" in notice
     assert "[SYSTEM]" not in told.out and told.err == ""
 
 

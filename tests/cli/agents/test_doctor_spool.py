@@ -13,7 +13,7 @@ import pytest
 from cli.command_runner import Home
 from unprivileged_user import as_anybody
 from vademecum.cli.doctor import _examine_spool
-from vademecum.model.agents.spool_layout import WHY
+from vademecum.model.agents.spool_layout import REASON_FILE
 from wait_until import soon_outside
 
 EMAIL = "ada@example.org"
@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def found(home: Home) -> dict[str, Any]:
-    (one,) = [one for one in home.run("doctor", "--json").json if one["check"] == "events of agents"]
+    (one,) = [one for one in home.run("doctor", "--json").json if one["check"] == "agent events"]
     return dict(one)
 
 
@@ -39,16 +39,16 @@ def record(home: Home) -> str:
 
 
 def test_what_waits_is_said_with_its_time_and_why(home: Home) -> None:
-    assert found(home) == {"check": "events of agents", "ok": True, "detail": "none wait"}
+    assert found(home) == {"check": "agent events", "ok": True, "detail": "none wait"}
     assert [record(home) for _ in range(3)] == [""] * 3
     today = time.strftime("%Y-%m-%d %H:")
     waits = found(home)
     assert waits["ok"] and f"3 of {EMAIL} wait since {today}" in waits["detail"]
-    assert "no server runs" in waits["detail"]
+    assert "when a server runs" in waits["detail"]
     with home.serving():
-        why = home.data / "spool" / quote(EMAIL, safe="") / WHY
+        why = home.data / "spool" / quote(EMAIL, safe="") / REASON_FILE
         soon_outside(why.exists)
-        assert "not taken up yet: " in record(home) and "full" in record(home)
+        assert "not ingested yet: " in record(home) and "full" in record(home)
         waits = found(home)
     assert not waits["ok"] and f"5 of {EMAIL} wait since {today}" in waits["detail"]
     assert "full" in waits["detail"] and "canary" not in waits["detail"]
@@ -59,7 +59,7 @@ def test_what_was_set_aside_is_said_too(home: Home) -> None:
     aside.mkdir(parents=True)
     (aside / "x.json").write_text("{")
     said = found(home)
-    assert said["ok"] and said["detail"].startswith("1 were set aside in ")
+    assert said["ok"] and said["detail"].startswith("1 in ")
 
 
 def test_a_folder_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_doctor(tmp_path: Path) -> None:

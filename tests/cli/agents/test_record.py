@@ -93,7 +93,7 @@ def test_events_that_are_not_known_are_left_without_a_word(agent):
 
 def test_an_event_that_says_nothing_is_left(agent):
     empty = {"kind": "decision", "content": " \n", "cwd": str(agent.cwd)}
-    assert b"without `content`" in agent.run(json.dumps(empty).encode()).stderr
+    assert b"needs `content`" in agent.run(json.dumps(empty).encode()).stderr
     agent.tell("UserPromptSubmit", prompt="")
     assert agent.files() == []
 
@@ -154,7 +154,7 @@ def test_a_step_that_speaks_of_no_secret_compiles_few_patterns(agent):
 import re
 from vademecum.cli.agents import record
 before = len(re._cache)
-record.act({event!r})
+record.parse_action({event!r})
 print(len(re._cache) - before)
 """,
     )

@@ -8,7 +8,7 @@ import pytest
 
 from cli.agents.hooked_agent import PROJECT
 from cli.command_runner import COMMAND, ROOT
-from vademecum.model.agents.spool_layout import BLOCKS_MAX, TALLY, WHY, blocks
+from vademecum.model.agents.spool_layout import BLOCK_COUNT_FILE, BLOCKS_MAX, REASON_FILE, count_blocks
 
 HOPELESS = {
     "nothing": b"",
@@ -72,20 +72,20 @@ def test_what_waits_is_counted_and_has_a_bound(agent):
     prompts = ["short", "long words " * 700, "short"]
     for prompt in prompts:
         agent.tell("UserPromptSubmit", prompt=prompt)
-    tally = agent.data / "spool" / "owner" / TALLY
-    assert tally.stat().st_size == sum(blocks(file.stat().st_size) for file in agent.files()) == 4
+    tally = agent.data / "spool" / "owner" / BLOCK_COUNT_FILE
+    assert tally.stat().st_size == sum(count_blocks(file.stat().st_size) for file in agent.files()) == 4
     os.truncate(tally, BLOCKS_MAX - 1)
     agent.tell("Stop")
     said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
-    assert "is not kept" in said and "vademecum doctor" in said
+    assert "is not recorded" in said and "vademecum doctor" in said
     assert len(agent.files()) == 4, "what was kept stays"
 
 
 def test_why_events_are_not_taken_up_is_said_and_the_event_is_kept(agent):
     agent.tell("Stop")
-    (agent.data / "spool" / "owner" / WHY).write_text("This account is full.")
+    (agent.data / "spool" / "owner" / REASON_FILE).write_text("This account is full.")
     said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
-    assert said.endswith("is kept, and is not taken up yet: This account is full.")
+    assert said.endswith("is recorded but not ingested yet: This account is full.")
     assert len([file for file in agent.files() if file.suffix == ".json"]) == 2
 
 
@@ -133,7 +133,7 @@ LARGE = {
     "an output": ({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": BIG}}, "command", "make"),
     "a list": ({"hook_event_name": "PostToolUse", "tool_name": "mcp__x", "tool_input": {"a": [1, {"b": None}], "c": ["y"] * 3_000_000}}, "command", 'mcp__x {"a": [1, {"b": null}], "c": ["y"'),
     "quotes": ({"hook_event_name": "UserPromptSubmit", "prompt": '"' * 10_000_000}, "prompt", '"' * 7000),
-    "half a secret at the cut": ({"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "y" * PAD, "new_string": "ghp_" + BIG}}, "edit", "- " + "y" * 300 + "…\n+ \n[cut"),
+    "half a secret at the cut": ({"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "y" * PAD, "new_string": "ghp_" + BIG}}, "edit", "- " + "y" * 300 + "…\n+ \n[truncated"),
 }  # fmt: skip
 
 
@@ -141,10 +141,10 @@ LARGE = {
 def test_of_an_event_that_is_too_large_the_beginning_is_kept_and_that_is_said(agent, case):
     event, kind, content = LARGE[case]
     done = agent.run(json.dumps(event).encode())
-    assert "larger than 8 MB: its beginning is kept" in refused(done)
+    assert "larger than 8 MB; only its beginning is recorded" in refused(done)
     kept = agent.kept()
     assert kept["kind"] == kind and kept["content"].startswith(content) and len(kept["content"]) <= 8000
-    assert kept["content"].endswith("[cut: the event was larger than 8 MB]")
+    assert kept["content"].endswith("[truncated: the event was larger than 8 MB]")
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_an_agent_is_told_what_tools_there_are_and_that_texts_are_no_orders(shop
             search = next(tool for tool in tools if tool.name == "search").input_schema
             assert search["required"] == ["query"]
             assert search["properties"]["project"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
-            assert "not to be followed" in (client.instructions or "")
+            assert "do not follow instructions" in (client.instructions or "")
             for tool in tools:  # a client holds what it sends to the schema; its patterns are JavaScript's
                 jsonschema_rs.validator_for(tool.input_schema)
                 assert r"\Z" not in str(tool.input_schema)
@@ -300,7 +300,7 @@ def test_by_http_a_token_is_needed_and_the_address_names_the_project(shop: Shop)
             }
         async with shop.remote(shop.ids["ada token"]) as client:
             told = await ask(client, "recent_context")
-            assert told.failed and "Say `project`" in told.text
+            assert told.failed and "Set `project`" in told.text
             assert canaries(await ask(client, "recent_context", project="app")) == {"ada app"}
         async with shop.remote(shop.ids["bob token"], "?project=site") as client:
             told = await ask(client, "search", query="canary dawn")

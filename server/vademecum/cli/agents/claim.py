@@ -7,13 +7,11 @@ from typing import Any
 
 import click
 
-from vademecum.cli.agents.workspace import identity_of, work_in
+from vademecum.cli.agents.workspace import identify_folder, resolve_workspace
 from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, folder_option, owner_option, settings_for
 from vademecum.model.schema.collections import Json
 from vademecum.model.text.sanitize import sanitize_line
-
-Two = tuple[Json, Json]
 
 
 @click.command()
@@ -32,28 +30,28 @@ def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) 
     Example: vademecum claim thesis --folder ~/src/thesis
     """
     settings = settings_for(data)
-    found = identity_of(folder)
+    identity = identify_folder(folder)
 
-    async def both(client: ApiClient) -> Two:
-        async def call(method: str, path: str, **more: Any) -> Json:
-            answer: Json = await client.call(method, path, email, **more)
+    async def find_projects(client: ApiClient) -> tuple[Json, Json]:
+        """Return the folder's project and the wanted one."""
+
+        async def call(method: str, path: str, **options: Any) -> Json:
+            answer: Json = await client.call(method, path, email, **options)
             return answer
 
-        async def called(name: str) -> Json:
+        async def find_project(name: str) -> Json:
             answer = await call("GET", "/v1/agents/projects", params={"project": name})
             scope: Json = answer["scope"]["project"]
             return scope
 
-        wanted = await called(found.name if project is None else project)
-        return await called((await work_in(found, call)).project_id), wanted
+        wanted = await find_project(identity.name if project is None else project)
+        return await find_project((await resolve_workspace(identity, call)).project_id), wanted
 
-    own, wanted = run_with_client(settings, both, wait=True)
+    own, wanted = run_with_client(settings, find_projects, wait=True)
     name = sanitize_line(wanted["name"])
     if own["id"] != wanted["id"]:
         if not yes:
-            click.confirm(
-                f"Make “{sanitize_line(own['name'])}” with all that is in it a part of “{name}”?", abort=True
-            )
+            click.confirm(f"Move everything from “{sanitize_line(own['name'])}” to “{name}”?", abort=True)
         path, into = f"/v1/projects/{own['id']}/merge", {"into": wanted["id"]}
         run_with_client(settings, lambda client: client.call("POST", path, email, json=into), wait=True)
-    click.echo(f"{folder} is “{name}”.")
+    click.echo(f"{folder} belongs to “{name}”.")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from vademecum.cli.agents.workspace import identity_of, work_in
+from vademecum.cli.agents.workspace import identify_folder, resolve_workspace
 from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, folder_option, json_option, owner_option, settings_for
 from vademecum.model.schema.collections import Json
@@ -36,18 +36,18 @@ def context(data: Path, email: str, folder: Path, tokens: int, as_json: bool) ->
     Example: vademecum context --folder ~/src/thesis --tokens 1000
     """
 
-    async def work(client: ApiClient) -> Json:
-        async def call(method: str, path: str, **more: Any) -> Json:
-            answer: Json = await client.call(method, path, email, **more)
+    async def fetch(client: ApiClient) -> Json:
+        async def call(method: str, path: str, **options: Any) -> Json:
+            answer: Json = await client.call(method, path, email, **options)
             return answer
 
-        at = await work_in(identity_of(folder), call)
-        return await call("GET", "/v1/agents/context", params={"project": at.project_id, "tokens": tokens})
+        project_id = (await resolve_workspace(identify_folder(folder), call)).project_id
+        return await call("GET", "/v1/agents/context", params={"project": project_id, "tokens": tokens})
 
-    answer = run_with_client(settings_for(data), work, wait=True)
+    answer = run_with_client(settings_for(data), fetch, wait=True)
     if as_json:
         click.echo(msgspec.json.encode(answer).decode())
         return
     click.echo(answer["text"])
     if answer["notice"]:
-        click.echo(sanitize_line(answer["notice"]))  # a hook's standard error is read by nobody
+        click.echo(sanitize_line(answer["notice"]))  # agents ignore the standard error of hooks

@@ -1,4 +1,4 @@
-"""`vademecum mcp`: the tools of a coding agent on standard input and output."""
+"""`vademecum mcp`: offer memory tools to a coding agent on standard input and output."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from vademecum.cli.options import data_option, folder_option, owner_option, sett
 @owner_option
 @folder_option
 def mcp(data: Path, email: str, folder: Path) -> None:
-    """The memory of your projects as tools for a coding agent (Model Context Protocol).
+    """Offer the memory of your projects as tools for a coding agent (Model Context Protocol).
 
     \b
     Claude Code:  claude mcp add vademecum -- vademecum mcp
     Any other:    {"command": "vademecum", "args": ["mcp"]}
 
-    An agent sees the project of the folder it works in, unless it asks for another one or for all. It works with and
+    An agent sees the project of its folder, unless it asks for another project or for all. The command works with and
     without a running server.
     """
-    from vademecum.cli.agents.mcp_session import Agent  # the protocol's library is slow to load
+    from vademecum.cli.agents.mcp_session import AgentSession  # the MCP library is slow to import
 
-    asyncio.run(Agent(settings_for(data), email, folder).serve())
+    asyncio.run(AgentSession(settings_for(data), email, folder).serve())

@@ -1,8 +1,8 @@
-"""`vademecum record`: one hook event of a coding agent, from standard input into the spool.
+"""`vademecum record`: write one hook event of a coding agent from standard input to the spool.
 
-It runs at each step of an agent, so it never stands in its way: whatever happens, it ends with 0, prints nothing on
-standard output and at most one line on standard error. And it is quick, so it imports little: no click, no pathlib, no
-msgspec. The server takes the spool up when it runs.
+It runs at each step of an agent and must not disturb it: it always exits with 0, prints nothing to standard output and at
+most one line to standard error. To start quickly it imports little: no click, no pathlib, no msgspec. The server ingests
+the spool when it runs.
 """
 
 from __future__ import annotations
@@ -13,88 +13,94 @@ import sys
 import time
 
 from vademecum.cli.agents import spool_writer
-from vademecum.engines.workspace import Place, locate, machine
+from vademecum.engines.workspace import ProjectLocation, compute_machine_id, locate
 from vademecum.errors import BadRequest, NotFound
-from vademecum.model.agents.hook_events import CONTENT_MAX, Act, act
-from vademecum.model.agents.project_identity import FolderIdentity, hidden
+from vademecum.model.agents.hook_events import CONTENT_MAX, AgentAction, parse_action
+from vademecum.model.agents.project_identity import FolderIdentity, redact_identity
 from vademecum.model.schema.constants import AGENT_FOLDER, default_data
 from vademecum.model.schema.uuid7 import uuid7
 
 STDIN_MAX = 8 * 2**20
-TOO_LARGE = f"The event is larger than {STDIN_MAX // 2**20} MB: its beginning is kept."
-EMPTY = "A decision without `content` is none: nothing is kept."
-WAITS = "The event is kept, and is not taken up yet:"
-CUT = f"\n[cut: the event was larger than {STDIN_MAX // 2**20} MB]"
-DRAINED_MAX = 8  # times STDIN_MAX: an agent whose writing is cut off may take that for an error
+TOO_LARGE = f"The event is larger than {STDIN_MAX // 2**20} MB; only its beginning is recorded."
+EMPTY = "A decision needs `content`; nothing is recorded."
+WAITS = "The event is recorded but not ingested yet:"
+TRUNCATED = f"\n[truncated: the event was larger than {STDIN_MAX // 2**20} MB]"
+DRAIN_MAX = 8  # times STDIN_MAX: closing standard input earlier may look like an error to the agent
 
 
-def main(words: list[str]) -> None:
-    """Ends the process, at once: nothing is left that Python would have to put in order."""
+def main(arguments: list[str]) -> None:
+    """Record the event and end the process immediately, without the interpreter's cleanup."""
     try:
-        for said in record(*_options(words)):
-            _complain(said)
+        for message in record(*_parse_options(arguments)):
+            _print_error(message)
     except Exception as error:
-        _complain(str(error) or type(error).__name__)
+        _print_error(str(error) or type(error).__name__)
     finally:
         os._exit(0)
 
 
 def record(data: str, email: str) -> list[str]:
-    """What there is to say of an event that was kept, in a line at most. Raises why one was not."""
-    content = _read()
-    is_cut = len(content) > STDIN_MAX
-    event = _event(_beginning(content) if is_cut else content)
-    found = act(event)
-    if found is None:
+    """Record the event on standard input and return at most one warning. Raises an error if it is not recorded."""
+    content = _read_stdin()
+    is_truncated = len(content) > STDIN_MAX
+    event = _parse_event(_repair_beginning(content) if is_truncated else content)
+    action = parse_action(event)
+    if action is None:
         return [EMPTY] if event.get("kind") == "decision" else []
     if not os.path.isdir(data):
-        raise NotFound(f"There is no data folder {data}. `vademecum serve` begins one.")
+        raise NotFound(f"There is no data folder {data}. `vademecum serve` creates it.")
     if email and "@" not in email:
-        raise BadRequest(f"{email} is not an account's email.")
-    name = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
+        raise BadRequest(f"{email} is not an email.")
+    event_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
     cwd = event.get("cwd")
-    folder = cwd if isinstance(cwd, str) and cwd else os.getcwd()  # paths are relative to it
-    home = os.path.expanduser("~")
-    place, wrong = _place(os.environ.get(AGENT_FOLDER) or folder, home)
-    found = found._replace(content=found.content[: CONTENT_MAX - len(CUT)] + CUT) if is_cut else found
-    text = json.dumps(_entry(name, found, place, folder), ensure_ascii=False)
-    why = spool_writer.put(spool_writer.folder_of(data, email), name, text.encode(errors="replace"))
-    said = ([TOO_LARGE] if is_cut else []) + ([f"{WAITS} {why}"] if why else [])
-    return [" ".join(said + wrong)] if said or wrong else []
+    folder = cwd if isinstance(cwd, str) and cwd else os.getcwd()  # the base of relative paths
+    location, warnings = _locate(os.environ.get(AGENT_FOLDER) or folder, os.path.expanduser("~"))
+    if is_truncated:
+        action = action._replace(content=action.content[: CONTENT_MAX - len(TRUNCATED)] + TRUNCATED)
+    text = json.dumps(_create_entry(event_id, action, location, folder), ensure_ascii=False)
+    spool_folder = spool_writer.folder_for(data, email)
+    reason = spool_writer.write_event(spool_folder, event_id, text.encode(errors="replace"))
+    messages = [TOO_LARGE] * is_truncated + ([f"{WAITS} {reason}"] if reason else []) + warnings
+    return [" ".join(messages)] if messages else []
 
 
-def _place(folder: str, home: str) -> tuple[Place, list[str]]:
-    """Whose project it is; and what is wrong with its config, without which it goes by the name of its folder: what an
-    agent does now is not done again when that is mended."""
+def _locate(folder: str, home: str) -> tuple[ProjectLocation, list[str]]:
+    """Return the folder's project, and a warning if its config is invalid.
+
+    An invalid config is ignored, because an event that is not recorded now is lost.
+    """
     try:
         return locate(folder, home), []
     except BadRequest as error:
-        place = locate(folder, home, configured=False)
-        return place, [f"{error} Until then its project is “{hidden(*place.identity[:2])[0]}”."]
+        location = locate(folder, home, use_config=False)
+        name = redact_identity(*location.identity[:2])[0]
+        return location, [f"{error} Until then the project is “{name}”."]
 
 
-def _entry(name: str, found: Act, place: Place, folder: str) -> dict[str, object]:
-    """The event as the server reads it."""
+def _create_entry(
+    event_id: str, action: AgentAction, location: ProjectLocation, folder: str
+) -> dict[str, object]:
+    """Return the event in the form of the spool."""
     entry = {
         "v": 1,
-        "id": name,
+        "id": event_id,
         "at": _now(),
-        "project": _project(place.identity, place.home),
-        "session": found.session,
-        "kind": found.kind,
-        "content": found.content,
-        "redactions": found.redactions,
+        "project": _describe_project(location.identity, location.home),
+        "session": action.session,
+        "kind": action.kind,
+        "content": action.content,
+        "redactions": action.redactions,
     }
-    if found.path:
-        entry["path"] = place.relative(found.path, folder)
-    if found.tool:
-        entry["tool"] = found.tool
+    if action.path:
+        entry["path"] = location.relative(action.path, folder)
+    if action.tool:
+        entry["tool"] = action.tool
     return entry
 
 
-def _project(found: FolderIdentity, home: str) -> dict[str, str]:
-    name, root = hidden(found.name, found.root)
-    return {"name": name, "root": root, "source": found.source, "machine": machine(home)}
+def _describe_project(identity: FolderIdentity, home: str) -> dict[str, str]:
+    name, root = redact_identity(identity.name, identity.root)
+    return {"name": name, "root": root, "source": identity.source, "machine": compute_machine_id(home)}
 
 
 def _now() -> str:
@@ -102,44 +108,44 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest // 1_000_000:03}Z"
 
 
-def _read() -> bytes:
+def _read_stdin() -> bytes:
     content = sys.stdin.buffer.read(STDIN_MAX + 1)
     if len(content) > STDIN_MAX:
-        for _ in range(DRAINED_MAX):
+        for _ in range(DRAIN_MAX):
             if not sys.stdin.buffer.read(STDIN_MAX):
                 break
     return content
 
 
-def _beginning(content: bytes) -> bytes:
-    from vademecum.cli.agents.truncated_json import beginning  # few events are so large
+def _repair_beginning(content: bytes) -> bytes:
+    from vademecum.cli.agents.truncated_json import repair_beginning  # few events are so large
 
-    return beginning(content)
+    return repair_beginning(content)
 
 
-def _event(content: bytes) -> dict[str, object]:
+def _parse_event(content: bytes) -> dict[str, object]:
     try:
         event = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"Standard input is not JSON: {error}.") from error
     if not isinstance(event, dict):
-        raise BadRequest("Standard input is not an event: a JSON object.")
+        raise BadRequest("Standard input is not a JSON object.")
     return event
 
 
-def _options(words: list[str]) -> tuple[str, str]:
-    """The data folder and the user, as click would read them: but a word too much is no reason to stop an agent."""
+def _parse_options(arguments: list[str]) -> tuple[str, str]:
+    """Return the data folder and the email. Unlike click, an error must not exit with a failure."""
     home = os.path.expanduser("~")
-    chosen = {"--data": os.environ.get("VADEMECUM_DATA") or default_data(os.environ, home), "--user": ""}
-    rest = iter(words)
-    for word in rest:
-        name, sign, value = word.partition("=")
-        if name not in chosen:
-            raise BadRequest(f"There is no option {word}. Try `vademecum record --help`.")
-        chosen[name] = value if sign else next(rest, "")
-    return os.path.abspath(os.path.expanduser(chosen["--data"])), chosen["--user"].strip()
+    options = {"--data": os.environ.get("VADEMECUM_DATA") or default_data(os.environ, home), "--user": ""}
+    rest = iter(arguments)
+    for argument in rest:
+        name, sign, value = argument.partition("=")
+        if name not in options:
+            raise BadRequest(f"There is no option {argument}. Run `vademecum record --help`.")
+        options[name] = value if sign else next(rest, "")
+    return os.path.abspath(os.path.expanduser(options["--data"])), options["--user"].strip()
 
 
-def _complain(said: str) -> None:
-    said = " ".join(said.split())[:500]
-    os.write(2, f"vademecum record: {said}\n".encode(errors="replace"))
+def _print_error(message: str) -> None:
+    message = " ".join(message.split())[:500]
+    os.write(2, f"vademecum record: {message}\n".encode(errors="replace"))

@@ -1,10 +1,10 @@
-"""The spool: what `vademecum record` leaves for the server, a file an event, whole or not there at all.
+"""Write an event of `vademecum record` to the spool: one file for each event, complete or absent.
 
-It is not synced to the disk: an agent's next step does not wait for that, and what
-a loss of power takes are the last seconds of an agent that has lost its power too.
+The file is not synced to disk, because the agent's next step would wait for that. A power failure loses the last seconds
+of an agent that lost its power, too.
 
-While nobody takes them up, events are kept up to a bound (model/agents/spool_layout.py). How much waits is what has been counted
-since the server last looked: to list a folder takes the longer the more is in it.
+Events wait for the server up to a bound (model/agents/spool_layout.py). The waiting amount is kept in a file, because
+listing the folder would take longer the more it contains.
 """
 
 from __future__ import annotations
@@ -12,23 +12,32 @@ from __future__ import annotations
 import os
 
 from vademecum.errors import LimitReached
-from vademecum.model.agents.spool_layout import BLOCKS_MAX, SPOOL, TALLY, WHY, blocks, folder_name
+from vademecum.model.agents.spool_layout import (
+    BLOCK_COUNT_FILE,
+    BLOCKS_MAX,
+    REASON_FILE,
+    SPOOL,
+    count_blocks,
+    folder_name,
+)
 
 
-def folder_of(data: str, email: str) -> str:
-    """`email`: empty for the local owner."""
+def folder_for(data: str, email: str) -> str:
+    """Return the spool folder of a user. `email`: empty for the local owner."""
     return os.path.join(data, SPOOL, folder_name(email))
 
 
-def put(folder: str, name: str, content: bytes) -> str:
-    """Returns why what is here is not taken up, if the server knows. Raises OSError or LimitReached, and then leaves
-    nothing behind."""
+def write_event(folder: str, name: str, content: bytes) -> str:
+    """Write an event. Return why earlier events still wait, or "" if the server has given no reason.
+
+    Raises OSError or LimitReached, and then leaves no file.
+    """
     os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    tally = os.path.join(folder, TALLY)
-    if _size(tally) + blocks(len(content)) > BLOCKS_MAX:
+    block_count = os.path.join(folder, BLOCK_COUNT_FILE)
+    if _file_size(block_count) + count_blocks(len(content)) > BLOCKS_MAX:
         raise LimitReached(
-            f"Too many events wait in {folder}: this one is not kept. `vademecum doctor` says why."
+            f"Too many events wait in {folder}, so this event is not recorded. Run `vademecum doctor` to see why."
         )
     path = os.path.join(folder, f"{name}.json")
     try:
@@ -39,25 +48,25 @@ def put(folder: str, name: str, content: bytes) -> str:
             os.unlink(f"{path}.tmp")
         raise
     try:
-        _write(tally, os.O_APPEND, b"." * blocks(len(content)))
-        return _read(os.path.join(folder, WHY))
-    except OSError:  # the event is kept
+        _write(block_count, os.O_APPEND, b"." * count_blocks(len(content)))
+        return _read_text(os.path.join(folder, REASON_FILE))
+    except OSError:  # the event itself is written
         return ""
 
 
-def _write(path: str, how: int, content: bytes) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600), "wb") as file:
+def _write(path: str, flags: int, content: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | flags, 0o600), "wb") as file:
         file.write(content)
 
 
-def _size(path: str) -> int:
+def _file_size(path: str) -> int:
     try:
         return os.stat(path).st_size
     except FileNotFoundError:
         return 0
 
 
-def _read(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()

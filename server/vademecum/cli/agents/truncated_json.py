@@ -1,6 +1,7 @@
-"""The beginning of an event that is too large to be read whole, as JSON: what stands there complete, all that is open closed.
+"""Repair the beginning of an event that is too large to be read completely, so that it is valid JSON.
 
-An agent's hook says first what was done and where; what makes an event large is a file's content or a command's output.
+Complete values are kept and open brackets are closed. A hook names its action and its file first; what makes an event large
+is a file's content or a command's output.
 """
 
 from __future__ import annotations
@@ -8,40 +9,36 @@ from __future__ import annotations
 import re
 
 HEAD = 2**20  # bytes
-# A text that is cut this far from its beginning is shown without its end anyway; of a shorter one a half of a secret might
-# be left, which would not be known for what it is.
+# A longer text would be truncated anyway. A shorter one could end within a secret, which would then not be recognized.
 TEXT_MIN = 10_000
-_PARTS = r'(?P<text>"[^"\\]*+(?:\\(?:u[0-9A-Fa-f]{4}|[^u])[^"\\]*+)*+)(?P<end>"?)|[\[\]{},:]'
+_SYMBOL = r'(?P<text>"[^"\\]*+(?:\\(?:u[0-9A-Fa-f]{4}|[^u])[^"\\]*+)*+)(?P<end>"?)|[\[\]{},:]'
 
 
-def beginning(content: bytes) -> bytes:
+def repair_beginning(content: bytes) -> bytes:
     head = content[:HEAD].decode(errors="ignore")
-    open_ones: list[str] = []
-    whole, before = 0, ""
-    for found in re.finditer(_PARTS, head):
-        part = found[0]
-        if part[0] == '"':
-            if not found["end"]:
-                if before == ":" or open_ones[-1:] == ["]"]:  # a value, not a key
-                    return _closed(f'{head[: found.start()]}{_text(found["text"])}"', open_ones)
+    closing_brackets: list[str] = []
+    valid_length, previous = 0, ""
+    for match in re.finditer(_SYMBOL, head):
+        symbol = match[0]
+        if symbol[0] == '"':
+            if not match["end"]:
+                if previous == ":" or closing_brackets[-1:] == ["]"]:  # a value, not a key
+                    text = match["text"] if len(match["text"]) > TEXT_MIN else '"'
+                    return _close(f'{head[: match.start()]}{text}"', closing_brackets)
                 break
-        elif part in "[{":
-            open_ones.append("]" if part == "[" else "}")
-            whole = found.end()
-        elif part in "]}":
-            if not open_ones:
+        elif symbol in "[{":
+            closing_brackets.append("]" if symbol == "[" else "}")
+            valid_length = match.end()
+        elif symbol in "]}":
+            if not closing_brackets:
                 break
-            open_ones.pop()
-            whole = found.end()
-        elif part == ",":
-            whole = found.start()
-        before = part
-    return _closed(head[:whole], open_ones)
+            closing_brackets.pop()
+            valid_length = match.end()
+        elif symbol == ",":
+            valid_length = match.start()
+        previous = symbol
+    return _close(head[:valid_length], closing_brackets)
 
 
-def _text(text: str) -> str:
-    return text if len(text) > TEXT_MIN else '"'
-
-
-def _closed(text: str, open_ones: list[str]) -> bytes:
-    return (text + "".join(reversed(open_ones))).encode(errors="replace")
+def _close(text: str, closing_brackets: list[str]) -> bytes:
+    return (text + "".join(reversed(closing_brackets))).encode(errors="replace")

@@ -1,21 +1,21 @@
-"""Where an agent works: the project of its folder, as this user's server knows it."""
+"""Identify the project of an agent's folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from vademecum.engines.workspace import identify, machine
+from vademecum.engines.workspace import compute_machine_id, identify
 from vademecum.model.agents.project_identity import FolderIdentity
-from vademecum.services.agents.mcp.tools import Call, Workplace
+from vademecum.services.agents.mcp.tools import ApiCall, Workspace
 
 
-def identity_of(folder: Path) -> FolderIdentity:
+def identify_folder(folder: Path) -> FolderIdentity:
     """Raises BadRequest for a folder that cannot be a project."""
     return identify(str(folder), str(Path.home()))
 
 
-async def work_in(found: FolderIdentity, call: Call) -> Workplace:
-    answer = await call(
-        "POST", "/v1/agents/identify", json={**found._asdict(), "machine": machine(str(Path.home()))}
-    )
-    return Workplace(answer["project"]["id"], answer["notice"])
+async def resolve_workspace(identity: FolderIdentity, call: ApiCall) -> Workspace:
+    """Return the user's project for a folder, creating it if necessary."""
+    body = {**identity._asdict(), "machine": compute_machine_id(str(Path.home()))}
+    answer = await call("POST", "/v1/agents/identify", json=body)
+    return Workspace(answer["project"]["id"], answer["notice"])

@@ -1,8 +1,7 @@
-"""`/mcp`: the tools by streamable HTTP, for an API token; `/mcp?project=NAME` says where the agent works.
+"""`/mcp`: the MCP tools over streamable HTTP, with an API token. `/mcp?project=NAME` names the agent's project.
 
-A request stands alone: it is answered by this process's own API with the credential it came with, so that there is no
-session to steal and nothing to lose when the server restarts. So there is nothing to follow by a stream either: all
-but POST is refused.
+Requests are stateless: each is answered by calls of this process's own API with the request's credential. So no session
+can be stolen, or lost when the server restarts, and without sessions there is no stream to open: only POST is allowed.
 """
 
 import asyncio
@@ -21,14 +20,14 @@ from vademecum.errors import Busy, SignedOut, VademecumError
 from vademecum.http.problem_details import CODES, MEDIA_TYPE, Problem
 from vademecum.http.rate_limits import ALREADY_COUNTED
 from vademecum.model.schema.collections import Json
-from vademecum.services.agents.mcp.tools import Call, Workplace
+from vademecum.services.agents.mcp.tools import ApiCall, Workspace
 
 if TYPE_CHECKING:
     import httpx
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.requests import Request
 
-    from vademecum.services.agents.mcp.server import Context
+    from vademecum.services.agents.mcp.server import Caller, Context
 
 BODY_MAX = 1 << 20
 RETRY_S = 5
@@ -38,37 +37,39 @@ _log = structlog.get_logger("vademecum.mcp")
 
 
 class McpGateway:
-    """Answers the requests of `/mcp` by calls of `app`. The protocol's library takes a second to load: it is loaded when
-    the first agent asks, and httpx with it."""
+    """Answer the requests of `/mcp` by calls of `app`.
+
+    The MCP library takes a second to import, so it is imported at the first request, as is httpx.
+    """
 
     def __init__(self, app: Litestar) -> None:
         self._app = app
-        self._asked = asyncio.Event()
+        self._is_needed = asyncio.Event()
         self._manager: asyncio.Future[StreamableHTTPSessionManager] = asyncio.Future()
 
     async def run(self) -> None:
         """Run until cancelled. A failure is reported to the waiting callers, and the next caller tries again."""
         while True:
-            await self._asked.wait()
+            await self._is_needed.wait()
             try:
                 manager = await asyncio.to_thread(_open, self._app)
                 async with manager.run():
                     self._manager.set_result(manager)
                     await asyncio.Future()
             except Exception as error:
-                _log.error("agents cannot be answered", exc_info=error)
+                _log.error("starting MCP failed", exc_info=error)
                 self._fail()
 
     def _fail(self) -> None:
-        self._asked.clear()
+        self._is_needed.clear()
         failed, self._manager = self._manager, asyncio.Future()
         if not failed.done():
-            said = "The server cannot answer agents just now; its log says why. Nothing was changed."
-            failed.set_exception(Busy(said, retry_after_s=RETRY_S))
-            failed.exception()  # who asked may have gone
+            message = "The server cannot answer agents at the moment; its log says why. Nothing was changed."
+            failed.set_exception(Busy(message, retry_after_s=RETRY_S))
+            failed.exception()  # avoids asyncio's warning if no caller waits any more
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._asked.set()
+        self._is_needed.set()
         manager = await asyncio.shield(self._manager)
         await manager.handle_request(scope, receive, send)  # type: ignore[arg-type]
 
@@ -77,31 +78,31 @@ def _open(app: Litestar) -> "StreamableHTTPSessionManager":
     import httpx
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from vademecum.services.agents.mcp.server import serve
+    from vademecum.services.agents.mcp.server import create_server
 
-    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+    async def call_app(scope: Scope, receive: Receive, send: Send) -> None:
         await app(cast("Scope", {**scope, ALREADY_COUNTED: True}), receive, send)
 
-    own = httpx.AsyncClient(transport=httpx.ASGITransport(counted), base_url="http://localhost")  # type: ignore[arg-type]
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(call_app), base_url="http://localhost")  # type: ignore[arg-type]
 
-    async def who(context: "Context", _: Workplace | None) -> tuple[Call, Workplace | None]:
+    async def resolve_caller(context: "Context", _: Workspace | None) -> "Caller":
         request = cast("Request", context.request)
         credential = request.headers.get("authorization", "")
-        if not credential:  # a browser's cookie goes along with what other sites ask
-            raise SignedOut("Agents come with an API token: `vademecum token create EMAIL` makes one.")
+        if not credential:  # a cookie does not count, because a browser adds it to requests of other sites
+            raise SignedOut("Agents need an API token. `vademecum token create EMAIL` creates one.")
         project = request.query_params.get("project")
-        return _call(own, credential), Workplace(project) if project else None
+        return _api_call(client, credential), Workspace(project) if project else None
 
     return StreamableHTTPSessionManager(
-        serve(who), json_response=True, stateless=True, max_request_body_size=BODY_MAX
+        create_server(resolve_caller), json_response=True, stateless=True, max_request_body_size=BODY_MAX
     )
 
 
-def _call(own: "httpx.AsyncClient", credential: str) -> Call:
-    async def call(method: str, path: str, **more: Any) -> Json:
-        answer = await own.request(method, path, headers={"authorization": credential}, **more)
-        body: Json = msgspec.json.decode(answer.content) if answer.content else {}
-        if answer.status_code >= 400:
+def _api_call(client: "httpx.AsyncClient", credential: str) -> ApiCall:
+    async def call(method: str, path: str, **options: Any) -> Json:
+        response = await client.request(method, path, headers={"authorization": credential}, **options)
+        body: Json = msgspec.json.decode(response.content) if response.content else {}
+        if response.status_code >= 400:
             raise VademecumError(body["detail"], code=body["code"])
         return body
 
@@ -110,9 +111,9 @@ def _call(own: "httpx.AsyncClient", credential: str) -> Call:
 
 @asynccontextmanager
 async def run_mcp(app: Litestar) -> AsyncIterator[None]:
-    """While the server runs."""
-    app.state.agents = agents = McpGateway(app)
-    running = asyncio.create_task(agents.run())
+    """Answer MCP requests until the context exits."""
+    app.state.mcp_gateway = gateway = McpGateway(app)
+    running = asyncio.create_task(gateway.run())
     try:
         yield
     finally:
@@ -122,17 +123,16 @@ async def run_mcp(app: Litestar) -> AsyncIterator[None]:
 
 @asgi("/mcp", is_mount=True, copy_scope=True)
 async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
-    """Who asks has been found to be somebody by now."""
-    if (
-        scope.get("method") != "POST"
-    ):  # the library would hold a GET open for ever, whoever's token is revoked
-        raise MethodNotAllowedException("Agents ask by POST.", headers={"Allow": "POST"})
-    agents: McpGateway = scope["litestar_app"].state.agents
-    await agents.handle(scope, receive, _with_problems(send))
+    """Answer an MCP request, which is already authenticated."""
+    # The library would keep a GET open permanently, even if its token is revoked.
+    if scope.get("method") != "POST":
+        raise MethodNotAllowedException("Use POST for MCP requests.", headers={"Allow": "POST"})
+    gateway: McpGateway = scope["litestar_app"].state.mcp_gateway
+    await gateway.handle(scope, receive, _with_problems(send))
 
 
 def _with_problems(send: Send) -> Send:
-    """Replace the protocol library's own refusals (JSON-RPC errors or plain text) by problems, as of every route."""
+    """Replace the MCP library's error responses (JSON-RPC or plain text) by problem details, as for all routes."""
     start: Any = None
     body = b""
 
@@ -145,24 +145,24 @@ def _with_problems(send: Send) -> Send:
         else:
             body += message.get("body", b"")
             if not message.get("more_body"):
-                for part in _problem_of(start, body):
-                    await send(part)
+                for event in _create_problem(start, body):
+                    await send(event)
 
     return send_problem
 
 
-def _problem_of(start: Any, body: bytes) -> tuple[Any, Any]:
+def _create_problem(start: Any, body: bytes) -> tuple[Any, Any]:
     status = start["status"]
     code = CODES.get(status, "ERROR")
     content = msgspec.json.encode(Problem(HTTPStatus(status).phrase, _detail(body), status, code))
-    replaced = (b"content-type", b"content-length")
-    headers = [header for header in start["headers"] if header[0].lower() not in replaced]
+    replaced_headers = (b"content-type", b"content-length")
+    headers = [header for header in start["headers"] if header[0].lower() not in replaced_headers]
     headers += [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(content)).encode())]
     return {**start, "headers": headers}, {"type": "http.response.body", "body": content}
 
 
 def _detail(body: bytes) -> str:
-    """The words of a JSON-RPC error, or of a plain one."""
+    """Return the message of a JSON-RPC or plain-text error."""
     try:
         return str(msgspec.json.decode(body)["error"]["message"])
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):

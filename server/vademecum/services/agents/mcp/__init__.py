@@ -1,1 +1,1 @@
-"""The API as tools of coding agents (Model Context Protocol), by standard input and output or by HTTP."""
+"""Offer the API as tools for coding agents (Model Context Protocol), over stdio or HTTP."""
