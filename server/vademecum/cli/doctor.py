@@ -1,4 +1,4 @@
-"""`vademecum doctor`: everything that could be wrong with a data folder, and what to do about it."""
+"""`vademecum doctor`: check the data folder and the server, and say how to fix each problem."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from vademecum.cli.options import data_option, json_option, settings_for_new_fol
 from vademecum.engines.onnx import manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
-from vademecum.model.agents.spool_layout import REJECTED, SPOOL
+from vademecum.model.agents.spool_layout import REJECTED_FOLDER, SPOOL
 from vademecum.services.accounts import local_auth
 from vademecum.services.agents import spool_files
-from vademecum.services.models import active_model as using
+from vademecum.services.models import active_model
 from vademecum.settings import Settings
 
 if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 
-OVERDUE_S = 600  # after which an erasure that is due is late
+OVERDUE_S = 600  # an older erasure is overdue
 
 
 class Finding(NamedTuple):
@@ -65,30 +65,32 @@ def doctor(data: Path, as_json: bool) -> None:
 def _examine(settings: Settings) -> Iterator[Finding]:
     data = settings.data
     if not data.is_dir():
-        yield Finding("data folder", False, f"there is no {data}: `vademecum serve` begins one")
+        yield Finding("data folder", False, f"{data} does not exist. Run `vademecum serve` to create it")
         return
     yield Finding("data folder", os.access(data, os.W_OK), str(data))
     if not (data / "accounts.duckdb").exists():
-        from vademecum.engines.duckdb.paths import missing_accounts_message  # with all that it needs
+        from vademecum.engines.duckdb.paths import missing_accounts_message  # slow to import
 
-        lost = missing_accounts_message(data)
-        yield Finding("accounts", False, lost or "none yet: `vademecum serve` begins this folder")
+        message = missing_accounts_message(data)
+        yield Finding("accounts", False, message or "none yet. Run `vademecum serve` to create the owner")
         return
     free = shutil.disk_usage(data).free
-    yield Finding("free disk", free > 2**30, f"{free / 2**30:.1f} GB free; a backup and an erasure need room")
-    mode = data.stat().st_mode & 0o077
+    yield Finding("free disk", free > 2**30, f"{free / 2**30:.1f} GB free. Backups and erasures need space")
+    is_private = data.stat().st_mode & 0o077 == 0
     yield Finding(
-        "privacy", mode == 0, "only you can read it" if mode == 0 else f"others can read it: chmod 700 {data}"
+        "privacy",
+        is_private,
+        "only you can read it" if is_private else f"others can read it. Run `chmod 700 {data}`",
     )
-    with try_lock(data) as mine:
-        door = local_auth.read(data)
-        running = not mine
-    yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
-    yield _examine_spool(data, running)  # before what may take it up
+    with try_lock(data) as is_locked:
+        auth = local_auth.read(data)
+        running = not is_locked
+    yield Finding("server", True, f"running at {auth.url}" if running and auth else "not running")
+    yield _examine_spool(data, running)  # before commands below ingest it
     yield _examine_users(settings)
     yield _examine_erasures(data)
-    yield _examine_left(data, running)  # after a start, which erases them
-    yield _examine_logs(data)  # after the opening of every file, which is what repairs them
+    yield _examine_deleted_accounts(data, running)  # after a start, which erases them
+    yield _examine_logs(data)  # after every account was opened, which repairs its log
     yield _examine_rollbacks(data)
     yield _examine_ledgers(data)
     yield _examine_model(settings, running)
@@ -99,74 +101,70 @@ def _examine(settings: Settings) -> Iterator[Finding]:
 
 
 def _examine_proxies(settings: Settings) -> Finding:
-    """Whether everybody seems to come from one address, because a proxy does not say from where they come."""
+    """Find addresses that seem to be proxies, because they use more than one address may."""
     try:
         crowded = run_with_client(settings, lambda client: client.call("GET", "/v1/local/crowded"))
-    except VademecumError as error:  # such as a server of an earlier version
+    except VademecumError as error:  # for example a server of an earlier version
         return Finding("proxies", True, f"unknown: {error.message}")
     if not crowded:
-        return Finding("proxies", True, "no address uses more than the rate limits of one")
+        return Finding("proxies", True, "no address exceeds the limits of one client")
     return Finding(
         "proxies",
         False,
-        f"{', '.join(crowded)} used more than the rate limits of one address. If a proxy runs there, have it send "
-        "X-Forwarded-For and name it with --trusted-proxies; until then all who come through it share 20 times the limits",
+        f"{', '.join(crowded)} exceeded the rate limits of one address. If a proxy runs there, let it send X-Forwarded-For "
+        "and name it with --trusted-proxies. Until then, its clients together have 20 times the limits of one address",
     )
 
 
 def _examine_clients(settings: Settings) -> Finding:
-    """Whether clients know more than the records, which an unsigned checkpoint does not prove."""
+    """Find clients that are ahead of the records, according to unsigned checkpoints, which prove nothing."""
     try:
         ahead = run_with_client(settings, lambda client: client.call("GET", "/v1/local/ahead"))
-    except VademecumError as error:  # such as a server of an earlier version
+    except VademecumError as error:  # for example a server of an earlier version
         return Finding("clients", True, f"unknown: {error.message}")
     if not ahead:
         return Finding("clients", True, "none is ahead of the records")
-    said = ", ".join(f"{email} ({count} requests)" for email, count in ahead.items())
+    counts = ", ".join(f"{email} ({count} requests)" for email, count in ahead.items())
     return Finding(
         "clients",
         False,
-        f"clients with an unsigned checkpoint are ahead of the records: {said}. If these records were put back from a copy, "
-        "run `vademecum epoch EMAIL`: devices then send what the copy lacks",
+        f"clients with an unsigned checkpoint are ahead of the records: {counts}. If you restored these records from a "
+        "copy by hand, run `vademecum epoch EMAIL`, so that devices upload what the copy lacks",
     )
 
 
 def _examine_logs(data: Path) -> Finding:
     damaged = [*data.glob("*.damaged"), *(data / "users").glob("*/*/*.damaged")]
     if not damaged:
-        return Finding("logs", True, "whole")
+        return Finding("logs", True, "not damaged")
     kept = ", ".join(str(path.relative_to(data)) for path in damaged)
     return Finding(
         "logs",
         False,
-        f"{len(damaged)} damaged by a crash and cut; what stood before the damage is safe. The whole is kept, "
-        f"for you to copy, until the next erasure of its account: {kept}",
+        f"{len(damaged)} damaged by a crash and truncated. Everything before the damage is safe. The damaged originals are "
+        f"kept until the account's next erasure, so copy them if you need them: {kept}",
     )
 
 
 def _examine_rollbacks(data: Path) -> Finding:
-    """Name the accounts whose records turned out to lack acknowledged changes."""
+    """Name the accounts whose records lacked acknowledged changes when they were opened."""
     found = sorted((data / "ledger").glob("*.put-back"))
     if not found:
-        return Finding(
-            "lost changes", True, "all records had every acknowledged change when they were opened"
-        )
-    said = ", ".join(f"{path.stem} ({path.read_text(encoding='utf-8')})" for path in found)
+        return Finding("lost changes", True, "none")
+    details = ", ".join(f"{path.stem} ({path.read_text(encoding='utf-8')})" for path in found)
     paths = " ".join(str(path.relative_to(data)) for path in found)
     return Finding(
         "lost changes",
         False,
-        f"records lacked acknowledged changes, because an old copy was put back or the disk lost the end of a write-ahead "
-        f"log: {said}. What was erased was erased again, and devices send what is missing when they sync. If nobody put "
-        f"a copy back, check the disk. When you have read this, remove {paths}",
+        f"records lacked acknowledged changes, because an old copy was restored by hand or the disk lost the end of a "
+        f"write-ahead log: {details}. Erased rows were erased again, and devices upload missing rows when they sync. If "
+        f"nobody restored a copy, check the disk. Then delete {paths}",
     )
 
 
 def _examine_ledgers(data: Path) -> Finding:
-    """Name the damaged lines of the files that say what was erased."""
-    from vademecum.engines.duckdb.erasure_ledger import (
-        ErasureLedger,
-    )  # half of the server, for the doctor alone
+    """Name the damaged lines of the erasure ledgers."""
+    from vademecum.engines.duckdb.erasure_ledger import ErasureLedger  # slow to import
 
     damaged = []
     for path in sorted((data / "ledger").glob("*.jsonl")):
@@ -178,30 +176,33 @@ def _examine_ledgers(data: Path) -> Finding:
         if numbers:
             damaged.append(f"{path.relative_to(data)} line {', '.join(map(str, numbers))}")
     if not damaged:
-        return Finding("ledger", True, "every line of what was erased is sound")
+        return Finding("ledger", True, "no damaged lines")
     return Finding(
         "ledger",
         False,
-        f"damaged and ignored: {'; '.join(damaged)}. What these lines said to be erased may come back when an older backup "
-        "is restored: look through the account after that. When you have read this, remove the lines while no server runs",
+        f"damaged lines are ignored: {'; '.join(damaged)}. Rows that they list as erased may return when you restore an "
+        "older backup, so review the account after a restore. Stop the server and delete these lines",
     )
 
 
 def _examine_spool(data: Path, running: bool) -> Finding:
-    """What agents' hooks have left, and why it is still there."""
-    waiting = list(spool_files.waiting(data / SPOOL))
-    unread = spool_files.unreadable(data / SPOOL)
-    aside = spool_files.set_aside(data / SPOOL)
-    usual = "the server takes them up within seconds" if running else "no server runs to take them up"
-    said = [
+    """Count the waiting and rejected events of agents and say why they wait."""
+    spool = data / SPOOL
+    waiting = list(spool_files.find_waiting(spool))
+    unreadable = spool_files.find_unreadable(spool)
+    rejected = spool_files.count_rejected(spool)
+    default_reason = (
+        "the server ingests them within seconds" if running else "they are ingested when a server runs"
+    )
+    details = [
         f"{one.events} of {one.email} wait since {datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M}: "
-        f"{one.why or usual}"
+        f"{one.reason or default_reason}"
         for one in waiting
     ]
-    if aside:
-        said.append(f"{aside} were set aside in {data / SPOOL / REJECTED}: no events of an account")
-    ok = not unread and not any(one.why for one in waiting)
-    return Finding("events of agents", ok, "; ".join(said + unread) or "none wait")
+    if rejected:
+        details.append(f"{rejected} in {spool / REJECTED_FOLDER} are invalid or have no account")
+    ok = not unreadable and not any(one.reason for one in waiting)
+    return Finding("agent events", ok, "; ".join(details + unreadable) or "none wait")
 
 
 def _examine_users(settings: Settings) -> Finding:
@@ -211,11 +212,11 @@ def _examine_users(settings: Settings) -> Finding:
         return Finding("users", False, error.message)
     if problems:
         return Finding("users", False, " ".join(problems))
-    return Finding("users", True, f"{accounts} accounts, every segment of their files is sound")
+    return Finding("users", True, f"{accounts} accounts, no damaged segments")
 
 
 async def _verify_accounts(client: ApiClient) -> tuple[int, list[str]]:
-    """Return how many accounts there are, and a sentence about each that has a problem."""
+    """Return the number of accounts, and a sentence for each that has a problem."""
     accounts = await client.call("GET", "/v1/accounts")
     problems = []
     for account in accounts:
@@ -229,40 +230,41 @@ async def _verify_accounts(client: ApiClient) -> tuple[int, list[str]]:
 
 
 def _examine_erasures(data: Path) -> Finding:
-    from vademecum.services.data.erase import room_needed  # half of the server, for the doctor alone
+    from vademecum.services.data.erase import room_needed  # slow to import
 
     free = shutil.disk_usage(data).free
-    marks = data / "jobs" / "erase"
-    late = time.time() - OVERDUE_S
-    overdue = [mark.name for mark in marks.glob("*") if mark.stat().st_mtime < late]
-    wanting = {user_id: needed for user_id in overdue if (needed := room_needed(data, user_id)) > free}
-    if not wanting:
-        return Finding(
-            "erasure", True, f"{len(overdue)} overdue, the server does it" if overdue else "none is overdue"
-        )
-    said = ", ".join(f"{user_id} needs {math.ceil(needed / 1e6)} MB" for user_id, needed in wanting.items())
-    return Finding("erasure", False, f"not yet erased: {said}, and {free // 10**6} MB of the disk are free")
+    oldest = time.time() - OVERDUE_S
+    overdue = [mark.name for mark in (data / "jobs" / "erase").glob("*") if mark.stat().st_mtime < oldest]
+    needed = {user_id: size for user_id in overdue if (size := room_needed(data, user_id)) > free}
+    if not needed:
+        detail = f"{len(overdue)} overdue, the server will do them" if overdue else "none is overdue"
+        return Finding("erasure", True, detail)
+    details = ", ".join(f"{user_id} needs {math.ceil(size / 1e6)} MB" for user_id, size in needed.items())
+    return Finding(
+        "erasure", False, f"not yet erased: {details}, but only {free // 10**6} MB are free. Free disk space"
+    )
 
 
-def _examine_left(data: Path, running: bool) -> Finding:
-    from vademecum.engines.duckdb.paths import user_folder  # half of the server, for the doctor alone
+def _examine_deleted_accounts(data: Path, running: bool) -> Finding:
+    from vademecum.engines.duckdb.paths import user_folder  # slow to import
     from vademecum.services.accounts.deleted_accounts import look
 
-    left = look(data)
-    if left.unsure:
-        return Finding("who has left", False, left.unsure)
-    folders = [user_folder(data, account_id) for account_id in sorted(left.digests)]
-    stays = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
-    said = f"each start of the server tries to erase it, and cannot: remove by hand {stays}"
-    if running:  # since when it is there nobody knows: no start may have tried yet
-        said = f"not erased yet, the server tries again: {stays}"
-    return Finding("who has left", not stays, said if stays else "nothing of them is left")
+    deleted = look(data)
+    if deleted.unsure:
+        return Finding("deleted accounts", False, deleted.unsure)
+    folders = [user_folder(data, account_id) for account_id in sorted(deleted.digests)]
+    remaining = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
+    if not remaining:
+        return Finding("deleted accounts", True, "completely erased")
+    if running:  # the running server may not have tried yet
+        return Finding("deleted accounts", False, f"not erased yet; the server tries again: {remaining}")
+    return Finding("deleted accounts", False, f"the server cannot erase them. Delete by hand: {remaining}")
 
 
 def _examine_model(settings: Settings, running: bool) -> Finding:
-    """Say what the running server uses, which may look in another folder of models than this command."""
+    """Report the model of the running server, which may use another models folder than this command."""
     try:
-        folder = using.current(settings)
+        folder = active_model.current(settings)
         if running:
             served = run_with_client(settings, lambda client: client.call("GET", "/v1/models"))
             name = next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)
@@ -270,35 +272,36 @@ def _examine_model(settings: Settings, running: bool) -> Finding:
                 return Finding(
                     "model",
                     False,
-                    f"{folder} is installed, but the running server uses none. It looks for one every few seconds; if "
-                    f"this stays, it looks in another folder: start it with VADEMECUM_MODELS={folder.parent}",
+                    f"{folder} is installed, but the running server uses no model. It checks every few seconds. If this "
+                    f"persists, it checks another folder: restart it with VADEMECUM_MODELS={folder.parent}",
                 )
             if name is not None and (folder is None or folder.name != name):
                 return Finding("model", True, f"{name}, in use by the running server")
         if folder is None:
-            return Finding("model", False, f"none: search by words only. {using.advice(settings)}")
+            return Finding(
+                "model", False, f"none, so search uses words only. {active_model.advice(settings)}"
+            )
         manifest.verify(folder)
     except (VademecumError, ModelError) as error:
         return Finding("model", False, error.message)
-    return Finding("model", True, f"{folder.name}, whole")
+    return Finding("model", True, f"{folder.name}, complete")
 
 
 def _examine_assistant(settings: Settings) -> Finding:
-    """Asks the endpoint itself: its own words are not repeated, nor is the key."""
-    from vademecum.services.chat.answer import create_endpoint  # half of the server, for the doctor alone
+    """Send a request to the endpoint. Neither its messages nor the key are printed."""
+    from vademecum.services.chat.answer import create_endpoint  # slow to import
 
     endpoint = create_endpoint(settings)
     if endpoint is None:
         return Finding(
-            "assistant", True, "none set up, answers are quotations: VADEMECUM_ASSISTANT_URL names one"
+            "assistant", True, "not set up, answers are quotations. Set VADEMECUM_ASSISTANT_URL to use one"
         )
-    asked = f"{endpoint.model} at {endpoint.base}"
-
+    name = f"{endpoint.model} at {endpoint.base}"
     try:
         asyncio.run(_check(endpoint))
     except VademecumError as error:
-        return Finding("assistant", False, f"{asked}: {error.message}")
-    return Finding("assistant", True, f"{asked}, reachable, has the model")
+        return Finding("assistant", False, f"{name}: {error.message}")
+    return Finding("assistant", True, f"{name}, reachable, has the model")
 
 
 async def _check(endpoint: Endpoint) -> None:
