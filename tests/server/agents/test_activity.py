@@ -59,6 +59,6 @@ def test_projects_of_folders_that_call_themselves_the_same_say_so(tmp_path):
         assert notices.pop("site") is None
         assert set(notices) == {"app", f"app ({other['root']})"}
         assert set(notices.values()) == {(await identify(ada, **first))["notice"]}
-        assert "Two folders call themselves “app”" in notices["app"]
+        assert "Two folders have the name “app”" in notices["app"]
 
     run_for_one(tmp_path, scenario)

@@ -1,6 +1,6 @@
-"""Observations: what a coding agent did, from an event to a row. What repeats is one row with a count.
+"""Turn events of coding agents into observations. A repeated event becomes one row with a count.
 
-An event is what an agent's hook has written; its id is its identity, so that it counts once however often it is sent.
+An event is written by an agent's hook. It counts once, however often it is sent, because its id identifies it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ KEPT_DAYS: dict[ObservationKind, float] = {
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a folder says it is: the name of its project, where its root is, and what said so; `machine`: a mark of where
-    that was seen."""
+    """The project name and root of a folder, as a client reports them. `source`: where the name comes from. `machine`: the
+    id of the client's machine."""
 
     name: Name
     root: Path
@@ -44,11 +44,11 @@ class Identity(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
-            raise ValueError("a project's name is 1 to 100 characters that can be seen, and not `*`")
+            raise ValueError("a project name has 1 to 100 visible characters and is not `*`")
 
 
 class Event(msgspec.Struct, frozen=True, rename="camel"):
-    """One line of an agent's work, as it lies in the spool. `at`: when; `redactions`: secrets hidden in it by then."""
+    """One step of an agent, as stored in the spool. `redactions`: the number of secrets already hidden in it."""
 
     v: Literal[1]
     id: Id
@@ -62,8 +62,8 @@ class Event(msgspec.Struct, frozen=True, rename="camel"):
     redactions: Count = 0
 
 
-def fold(row: Json | None, event: Event, row_id: str, project_id: str) -> Json:
-    """The row with this event in it; `row`: what it was by now, if it was seen before."""
+def add_event(row: Json | None, event: Event, row_id: str, project_id: str) -> Json:
+    """Return the row with the event added; a new row if `row` is None."""
     if row is None:
         return {
             "id": row_id,
@@ -73,12 +73,12 @@ def fold(row: Json | None, event: Event, row_id: str, project_id: str) -> Json:
             "projectId": project_id,
             "agentSession": event.session,
             "kind": event.kind,
-            **_said(event),
+            **_content_fields(event),
             "count": 1,
             "pinned": False,
             "redactions": event.redactions,
         }
-    newest = _said(event) if event.at >= row["updatedAt"] else {}
+    newest = _content_fields(event) if event.at >= row["updatedAt"] else {}
     return {
         **row,
         **newest,
@@ -89,13 +89,13 @@ def fold(row: Json | None, event: Event, row_id: str, project_id: str) -> Json:
     }
 
 
-def _said(event: Event) -> Json:
+def _content_fields(event: Event) -> Json:
     optional = {"path": event.path, "tool": event.tool}
     return {"content": event.content} | {name: value for name, value in optional.items() if value}
 
 
-def joined(row: Json, other: Json) -> Json:
-    """Two rows that say the same of one session, as one: what was said last, all the times it was."""
+def merge_rows(row: Json, other: Json) -> Json:
+    """Merge two rows of the same step into one with the newest content and the sum of the counts."""
     newest = max(row, other, key=lambda one: one["updatedAt"])
     return {
         **newest,
@@ -109,12 +109,12 @@ def joined(row: Json, other: Json) -> Json:
 
 
 def days_before(now: str, days: float) -> str:
-    """A time as rows have it."""
-    then = datetime.fromisoformat(now) - timedelta(days=days)
-    return then.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    """Return the time `days` before `now`, in the format of rows."""
+    time = datetime.fromisoformat(now) - timedelta(days=days)
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
-def expired(row: Json, now: str, kept_days: Mapping[ObservationKind, float]) -> bool:
-    """Is its time over? Of a kind without a time, as decisions are, it never is, nor of what is pinned."""
+def is_expired(row: Json, now: str, kept_days: Mapping[ObservationKind, float]) -> bool:
+    """Return whether the retention period is over. Pinned rows and kinds without a period (decisions) never expire."""
     days = kept_days.get(row["kind"])
     return days is not None and not row["pinned"] and age_days(row["updatedAt"], now) > days

@@ -1,4 +1,4 @@
-"""Where agents work: how much they did in each project and in each of their sessions, and when last, within a scope."""
+"""Count the observations of each project and of each agent session within a scope, with their first and last times."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from vademecum.services.memory.scope import find_project_id, list_scoped_keys
 from vademecum.services.sync.batches import list_live_keys
 from vademecum.services.sync.pagination import ListEntry, read_list_entries
 
-_named = msgspec.json.Decoder(NamedProject)
+_named_project = msgspec.json.Decoder(NamedProject)
 
 
-class Work(msgspec.Struct, frozen=True):
-    """How many observations, and from when to when they are."""
-
+class Activity(msgspec.Struct, frozen=True):
     observations: int
     first_at: str
     last_at: str
 
 
-class ProjectWork(msgspec.Struct, frozen=True, rename="camel"):
-    """`notice`: a sentence for the person, when another folder or project is called the same."""
+class ProjectActivity(msgspec.Struct, frozen=True, rename="camel"):
+    """`notice`: a sentence for the user if another folder or project has the same name."""
 
     project: NamedProject
     observations: int
@@ -35,54 +33,56 @@ class ProjectWork(msgspec.Struct, frozen=True, rename="camel"):
     notice: str | None
 
 
-class SessionWork(msgspec.Struct, frozen=True, rename="camel"):
+class SessionActivity(msgspec.Struct, frozen=True, rename="camel"):
     agent_session: str
     observations: int
     first_at: str
     last_at: str
 
 
-async def in_projects(store: UserStore, scope: MemoryScope) -> list[ProjectWork]:
-    """Every project of the scope, also those without an agent; where work was done last comes first."""
+async def list_project_activity(store: UserStore, scope: MemoryScope) -> list[ProjectActivity]:
+    """Return all projects of the scope, also those without observations, with the latest activity first."""
     keys = await list_live_keys(store, "projects")
     bodies = await store.read_bodies([key for key in keys if sees(scope, key.removeprefix(PROJECTS))])
     heads = store.row_index.rows
-    done = await _work(
-        store, scope, lambda key, card: find_project_id(heads[key].parents) if key in heads else None
+    activities = await _count_by(
+        store, scope, lambda key, _: find_project_id(heads[key].parents) if key in heads else None
     )
-    notices = await project_claims.notices(store)
-    found = []
-    for project in map(_named.decode, bodies.values()):
-        work = done.get(project.id)
-        count, last_at = (work.observations, work.last_at) if work else (0, None)
-        found.append(ProjectWork(project, count, last_at, notices.get(project.id)))
-    return sorted(found, key=lambda one: (one.last_at or "", one.project.id), reverse=True)
+    notices = await project_claims.build_notices(store)
+    result = []
+    for project in map(_named_project.decode, bodies.values()):
+        activity = activities.get(project.id)
+        count, last_at = (activity.observations, activity.last_at) if activity else (0, None)
+        result.append(ProjectActivity(project, count, last_at, notices.get(project.id)))
+    return sorted(result, key=lambda one: (one.last_at or "", one.project.id), reverse=True)
 
 
-async def in_sessions(store: UserStore, scope: MemoryScope) -> list[SessionWork]:
-    """The sessions of agents, the one that was last at work first."""
-    done = await _work(store, scope, lambda _, card: card.agent_session)
-    found = [SessionWork(name, work.observations, work.first_at, work.last_at) for name, work in done.items()]
-    return sorted(found, key=lambda one: (one.last_at, one.agent_session), reverse=True)
+async def list_session_activity(store: UserStore, scope: MemoryScope) -> list[SessionActivity]:
+    """Return the agent sessions of the scope with the latest activity first."""
+    activities = await _count_by(store, scope, lambda _, entry: entry.agent_session)
+    result = [
+        SessionActivity(name, one.observations, one.first_at, one.last_at) for name, one in activities.items()
+    ]
+    return sorted(result, key=lambda one: (one.last_at, one.agent_session), reverse=True)
 
 
-async def _work(
-    store: UserStore, scope: MemoryScope, part: Callable[[str, ListEntry], str | None]
-) -> Mapping[str, Work]:
-    """What was done in the scope, by what `part` says of an observation's key and card; None leaves it out."""
-    cards = await read_list_entries(store, await list_scoped_keys(store, scope, "observations"))
-    return await asyncio.to_thread(_summed, [(part(key, card), card) for key, card in cards.items()])
+async def _count_by(
+    store: UserStore, scope: MemoryScope, group_of: Callable[[str, ListEntry], str | None]
+) -> Mapping[str, Activity]:
+    """Group observations by `group_of(key, entry)`, leaving out those for which it returns None."""
+    entries = await read_list_entries(store, await list_scoped_keys(store, scope, "observations"))
+    return await asyncio.to_thread(_count, [(group_of(key, entry), entry) for key, entry in entries.items()])
 
 
-def _summed(cards: list[tuple[str | None, ListEntry]]) -> Mapping[str, Work]:
-    done: dict[str, Work] = {}
-    for name, card in cards:
-        if name is None:
+def _count(entries: list[tuple[str | None, ListEntry]]) -> Mapping[str, Activity]:
+    activities: dict[str, Activity] = {}
+    for group, entry in entries:
+        if group is None:
             continue
-        before = done.get(name, Work(0, card.created_at, card.updated_at))
-        done[name] = Work(
+        before = activities.get(group, Activity(0, entry.created_at, entry.updated_at))
+        activities[group] = Activity(
             before.observations + 1,
-            min(before.first_at, card.created_at),
-            max(before.last_at, card.updated_at),
+            min(before.first_at, entry.created_at),
+            max(before.last_at, entry.updated_at),
         )
-    return done
+    return activities

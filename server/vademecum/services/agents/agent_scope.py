@@ -1,4 +1,4 @@
-"""The scope of what agents ask: one project, or, if that was asked for by name, all. There is none that is left out."""
+"""Resolve the scope of an agent's request: one project, or all projects if the request says so."""
 
 from __future__ import annotations
 
@@ -19,32 +19,34 @@ class NamedProject(msgspec.Struct, frozen=True):
 
 
 class AgentScope(msgspec.Struct, frozen=True):
-    """What was looked at: a project, or null for all of them."""
+    """The scope of an answer: a project, or null for all projects."""
 
     project: NamedProject | None
 
 
-class Scoped(NamedTuple):
-    """The scope to ask in, and as it is told in the answer."""
+class ResolvedScope(NamedTuple):
+    """The scope to read in, and its form in the answer."""
 
-    asked: MemoryScope
-    told: AgentScope
-
-
-_named = msgspec.json.Decoder(NamedProject)
+    memory_scope: MemoryScope
+    agent_scope: AgentScope
 
 
-async def scope_called(store: UserStore, project: ProjectSelector) -> Scoped:
-    """`project`: an id or a name; None or `*`, all. Raises BadRequest when it is absent, NotFound for one that is not
-    there, and Conflict for a name that several have."""
+_named_project = msgspec.json.Decoder(NamedProject)
+
+
+async def resolve_agent_scope(store: UserStore, project: ProjectSelector) -> ResolvedScope:
+    """Resolve an id or name; None or `*` means all projects.
+
+    Raises BadRequest without a project, NotFound for an unknown one, and Conflict for a name of several projects.
+    """
     if project is msgspec.UNSET:
-        raise BadRequest("Name the project: `project` is its id or its name, or `*` for all of yours.")
+        raise BadRequest("Name the project: `project` is its id or name, or `*` for all projects.")
     if project is None or project == "*":
-        return Scoped(Everything(), AgentScope(None))
+        return ResolvedScope(Everything(), AgentScope(None))
     project_id = await find_project_by_name(store, str(project))
-    return Scoped(InProject(project_id), AgentScope(await named(store, project_id)))
+    return ResolvedScope(InProject(project_id), AgentScope(await read_named_project(store, project_id)))
 
 
-async def named(store: UserStore, project_id: str) -> NamedProject:
+async def read_named_project(store: UserStore, project_id: str) -> NamedProject:
     """Raises NotFound."""
-    return _named.decode(await write_row.read(store, "projects", project_id))
+    return _named_project.decode(await write_row.read(store, "projects", project_id))

@@ -1,4 +1,4 @@
-"""What the next session of an agent should know of a project: pinned, decided, remembered, and done lately, in a bound."""
+"""Build the briefing for a new agent session: pinned, decided, remembered and recent entries of a scope, within a budget."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model import secrets
-from vademecum.model.agents.briefing import Briefing, BriefingPiece, brief, rank
+from vademecum.model.agents.briefing import Briefing, BriefingEntry, compose_briefing, rank
 from vademecum.model.memory.indexable_text import kind_of
 from vademecum.services.agents import project_claims
-from vademecum.services.agents.agent_scope import Scoped
+from vademecum.services.agents.agent_scope import ResolvedScope
 from vademecum.services.memory.scope import list_scoped_keys
 from vademecum.services.models.active_model import Inference
-from vademecum.services.sync.batches import read_batches
+from vademecum.services.sync.batches import Batch, read_batches
 from vademecum.services.sync.pagination import ListEntry, read_list_entries
 
-PIECES = 300  # as many as a large budget takes of short ones
+ENTRIES_MAX = 300  # short ones fill a large budget
 
 
 class AgentBriefing(msgspec.Struct, frozen=True):
@@ -26,8 +26,8 @@ class AgentBriefing(msgspec.Struct, frozen=True):
     notice: str | None
 
 
-class _Told(msgspec.Struct, rename="camel"):
-    """The fields of an observation or a memory that are told."""
+class _BriefedRow(msgspec.Struct, rename="camel"):
+    """The fields of an observation or a memory that a briefing shows."""
 
     updated_at: str
     pinned: bool
@@ -38,50 +38,53 @@ class _Told(msgspec.Struct, rename="camel"):
     count: int = 1
 
 
-_told = msgspec.json.Decoder(_Told)
+_briefed_row = msgspec.json.Decoder(_BriefedRow)
 
 
-async def context(
-    store: UserStore, scope: Scoped, tokens: int, inference: Inference, clock: Callable[[], str]
+async def build_briefing(
+    store: UserStore, scope: ResolvedScope, tokens: int, inference: Inference, clock: Callable[[], str]
 ) -> AgentBriefing:
-    """Without anything to tell, the text is empty."""
-    project = scope.told.project
+    """Return a briefing of at most `tokens` tokens. Its text is empty without entries."""
+    project = scope.agent_scope.project
     now = clock()
-    pieces = await _pieces(store, scope, now)
-    told = await brief(
-        project.name if project else "all projects", pieces, now, tokens, inference.count_tokens
-    )
-    return AgentBriefing(told, await project_claims.notice_of(store, project.id) if project else None)
+    entries = await _read_entries(store, scope, now)
+    name = project.name if project else "all projects"
+    briefing = await compose_briefing(name, entries, now, tokens, inference.count_tokens)
+    return AgentBriefing(briefing, await project_claims.build_notice(store, project.id) if project else None)
 
 
-async def _pieces(store: UserStore, scope: Scoped, now: str) -> list[BriefingPiece]:
+async def _read_entries(store: UserStore, scope: ResolvedScope, now: str) -> list[BriefingEntry]:
     keys = [
-        *await list_scoped_keys(store, scope.asked, "observations"),
-        *await list_scoped_keys(store, scope.asked, "memories"),
+        *await list_scoped_keys(store, scope.memory_scope, "observations"),
+        *await list_scoped_keys(store, scope.memory_scope, "memories"),
     ]
-    cards = await read_list_entries(store, keys)
-    best = await asyncio.to_thread(_best, cards, now)
-    found: list[BriefingPiece] = []
-    async for portion in read_batches(store, best):
-        found += await asyncio.to_thread(lambda rows: [_piece(key, body) for key, body in rows], portion)
-    return found
+    best = await asyncio.to_thread(_select_best, await read_list_entries(store, keys), now)
+    entries: list[BriefingEntry] = []
+    async for batch in read_batches(store, best):
+        entries += await asyncio.to_thread(_decode_batch, batch)
+    return entries
 
 
-def _best(cards: dict[str, ListEntry], now: str) -> list[str]:
-    """Keys of the rows that are told first; a memory whose place another has taken is none of them."""
-    current = [key for key, card in cards.items() if not card.superseded_by]
+def _select_best(entries: dict[str, ListEntry], now: str) -> list[str]:
+    """Return the keys of the best-ranked rows, without superseded memories."""
     ranks = {
-        key: rank(_kind(key, cards[key]), cards[key].updated_at, cards[key].pinned, now) for key in current
+        key: rank("memory" if _is_memory(key) else entry.kind, entry.updated_at, entry.pinned, now)
+        for key, entry in entries.items()
+        if not entry.superseded_by
     }
-    return sorted(current, key=lambda key: (*ranks[key], key))[:PIECES]
+    return sorted(ranks, key=lambda key: (*ranks[key], key))[:ENTRIES_MAX]
 
 
-def _kind(key: str, card: ListEntry) -> str:
-    return "memory" if kind_of(key) == "memories" else card.kind
+def _is_memory(key: str) -> bool:
+    return kind_of(key) == "memories"
 
 
-def _piece(key: str, body: bytes) -> BriefingPiece:
-    """Without secrets: a device may have stored some in a memory."""
-    row = _told.decode(body)
+def _decode_batch(batch: Batch) -> list[BriefingEntry]:
+    return [_decode_entry(key, body) for key, body in batch]
+
+
+def _decode_entry(key: str, body: bytes) -> BriefingEntry:
+    """Decode a row and redact secrets, which a device may have stored in a memory."""
+    row = _briefed_row.decode(body)
     text = secrets.redact(row.content or row.text)
-    return BriefingPiece(key, row.kind, row.updated_at, text, row.pinned, row.path, row.count)
+    return BriefingEntry(key, row.kind, row.updated_at, text, row.pinned, row.path, row.count)

@@ -1,12 +1,11 @@
-"""Search over what agents did, and over what is remembered beside it: by words and by meaning, in one scope.
+"""Search observations and memories by words and by meaning, within a scope.
 
-What does not fit the filters is left out before it is ranked, so that a narrow question still finds as much as it asks for.
+Filters apply before ranking, so that a narrow search still returns as many results as requested.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 import msgspec
 
@@ -23,7 +22,7 @@ KINDS: frozenset[Kind] = frozenset({"observations", "memories"})
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """`path`: a file, or a folder with all below it. `before` and `after`: it was done between these times, or also then."""
+    """`path`: a file, or a folder with everything below it. `before` and `after`: first done before, last done after."""
 
     kind: ObservationKind | None = None
     path: str | None = None
@@ -33,23 +32,23 @@ class Filter(msgspec.Struct, frozen=True):
     pinned: bool | None = None
 
     @property
-    def asks_of_agents(self) -> bool:
-        """Whether it asks what only observations have."""
-        return any(asked is not None for asked in (self.kind, self.path, self.agent_session, self.pinned))
+    def excludes_memories(self) -> bool:
+        """Whether the filter uses fields that only observations have."""
+        return any(value is not None for value in (self.kind, self.path, self.agent_session, self.pinned))
 
-    def fits(self, card: ListEntry) -> bool:
+    def matches(self, entry: ListEntry) -> bool:
         return (
-            (self.kind is None or card.kind == self.kind)
-            and (self.path is None or _is_below(card.path, self.path))
-            and (self.before is None or card.created_at < self.before)
-            and (self.after is None or card.updated_at > self.after)
-            and (self.agent_session is None or card.agent_session == self.agent_session)
-            and (self.pinned is None or card.pinned == self.pinned)
+            (self.kind is None or entry.kind == self.kind)
+            and (self.path is None or _is_below(entry.path, self.path))
+            and (self.before is None or entry.created_at < self.before)
+            and (self.after is None or entry.updated_at > self.after)
+            and (self.agent_session is None or entry.agent_session == self.agent_session)
+            and (self.pinned is None or entry.pinned == self.pinned)
         )
 
 
 class ObservationHit(msgspec.Struct, frozen=True):
-    """A row as it is stored, with how well it fits."""
+    """A stored row with its scores."""
 
     key: str
     row: bytes
@@ -58,40 +57,48 @@ class ObservationHit(msgspec.Struct, frozen=True):
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """`complete` is false while the newest rows cannot be found by all their means yet."""
+    """`complete`: false while the newest rows are not fully indexed."""
 
     hits: list[ObservationHit]
     complete: bool
 
 
-async def search(
-    users: UserStores, recall: Recall, user_id: str, scope: MemoryScope, query: str, asked: Filter, limit: int
+async def search_observations(
+    users: UserStores,
+    recall: Recall,
+    user_id: str,
+    scope: MemoryScope,
+    query: str,
+    row_filter: Filter,
+    limit: int,
 ) -> Hits:
-    """Best first. Raises Busy when too many ask at once."""
+    """Return the best hits first. Raises Busy when too many searches run."""
     async with users.open(user_id) as store:
-        among = await _among(store, scope, asked)
-    found = await recall.recall(user_id, scope, query, KINDS, limit, among)
-    keys = [f"{one.kind}/{one.id}" for one in found.results]
+        candidates = await _filter_rows(store, scope, row_filter)
+    found = await recall.recall(user_id, scope, query, KINDS, limit, candidates)
+    keys = [f"{result.kind}/{result.id}" for result in found.results]
     async with users.open(user_id) as store:
         keys = keys[: count_fitting(store, keys)]
         bodies = await store.read_bodies(keys)
         hits = [
-            ObservationHit(key, bodies[key], one.score, one.relevance)
-            for key, one in zip(keys, found.results, strict=False)
+            ObservationHit(key, bodies[key], result.score, result.relevance)
+            for key, result in zip(keys, found.results, strict=False)
             if key in bodies and is_row_in_scope(store, scope, key)
         ]
     return Hits(hits, found.complete)
 
 
-async def _among(store: UserStore, scope: MemoryScope, asked: Filter) -> frozenset[str]:
-    """The rows that the filter lets through. A filter that only observations can fit leaves memories out."""
+async def _filter_rows(store: UserStore, scope: MemoryScope, row_filter: Filter) -> frozenset[str]:
+    """Return the keys of the matching rows."""
     keys = await list_scoped_keys(store, scope, "observations")
-    if not asked.asks_of_agents:
+    if not row_filter.excludes_memories:
         keys += await list_scoped_keys(store, scope, "memories")
-    if asked == Filter():
+    if row_filter == Filter():
         return frozenset(keys)
-    cards: Mapping[str, ListEntry] = await read_list_entries(store, keys)
-    return await asyncio.to_thread(lambda: frozenset(key for key, card in cards.items() if asked.fits(card)))
+    entries = await read_list_entries(store, keys)
+    return await asyncio.to_thread(
+        lambda: frozenset(key for key, entry in entries.items() if row_filter.matches(entry))
+    )
 
 
 def is_memory(hit: ObservationHit) -> bool:

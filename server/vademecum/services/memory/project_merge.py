@@ -7,7 +7,7 @@ import sys
 import msgspec
 
 from vademecum.errors import BadRequest, LimitReached
-from vademecum.model.agents.observations import joined
+from vademecum.model.agents.observations import merge_rows
 from vademecum.model.memory.scope import PROJECTS, InProject
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.derived_ids import join_notes, normalize_name
@@ -70,11 +70,12 @@ def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> N
     row = tx.row(key)
     told_by = derived_ids.dedup_key(row.get("path"), row["content"])
     row_id = derived_ids.observation_id(tx.meta.id_key, into, row["agentSession"], row["kind"], told_by)
-    there = ingest.key_of(row_id)
+    there = ingest.observation_key(row_id)
     before = tx.row(there) if tx.row_state(there) == "live" else None
     cascade.delete_with_dependents(tx, key)
     moved = {**row, "id": row_id, "projectId": into}
-    ingest.put(tx, before, joined(moved, before) if before is not None else moved, limits)
+    merged = merge_rows(moved, before) if before is not None else moved
+    ingest.put_observation(tx, before, merged, limits)
 
 
 def _move_entities(tx: Transaction, keys: list[str], into: str, limits: Limits) -> None:

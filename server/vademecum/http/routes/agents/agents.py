@@ -1,7 +1,5 @@
-"""What coding agents and their programs ask first: which project a folder means, and what is known of it."""
+"""Routes for coding agents: identify a folder's project, get a briefing, and list projects and agent sessions."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated
 
 import msgspec
@@ -9,25 +7,26 @@ from litestar import get, post
 from litestar.datastructures import State
 from litestar.params import JSONBody, QueryParameter
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import Conflict, LimitReached, NotFound
-from vademecum.http.auth import folder_view_for
+from vademecum.http.auth import folder_access_for
 from vademecum.http.parameters import Req
 from vademecum.http.problem_details import problem_specs
-from vademecum.http.routes.agents.observations import AgentProject
+from vademecum.http.routes.agents.observations import AgentProject, open_scope
 from vademecum.model.agents.observations import Identity
 from vademecum.services.agents import activity, project_claims
-from vademecum.services.agents.activity import ProjectWork, SessionWork
-from vademecum.services.agents.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
-from vademecum.services.agents.briefing import context
+from vademecum.services.agents.activity import ProjectActivity, SessionActivity
+from vademecum.services.agents.agent_scope import AgentScope, NamedProject, read_named_project
+from vademecum.services.agents.briefing import build_briefing
 from vademecum.services.memory.scope import parse_project_parameter
 from vademecum.services.runtime.container import Services
 
-Tokens = Annotated[int, QueryParameter(ge=1, le=100_000, description="The most tokens of the text.")]
+Tokens = Annotated[
+    int, QueryParameter(ge=1, le=100_000, description="The maximum length of the text in tokens.")
+]
 
 
 class AgentContext(msgspec.Struct):
-    """`tokens`: of `text`. `notice`: as in `identifyProject`."""
+    """`tokens`: the length of `text`. `notice`: as in `identifyProject`."""
 
     scope: AgentScope
     text: str
@@ -37,16 +36,16 @@ class AgentContext(msgspec.Struct):
 
 class AgentProjects(msgspec.Struct):
     scope: AgentScope
-    projects: list[ProjectWork]
+    projects: list[ProjectActivity]
 
 
 class AgentSessions(msgspec.Struct):
     scope: AgentScope
-    sessions: list[SessionWork]
+    sessions: list[SessionActivity]
 
 
 class Identified(msgspec.Struct):
-    """`notice`: a sentence for the person, when another folder or project is called the same."""
+    """`notice`: a sentence for the user if another folder or project has the same name."""
 
     scope: AgentScope
     project: NamedProject
@@ -58,19 +57,21 @@ class Identified(msgspec.Struct):
     status_code=200,
     operation_id="identifyProject",
     tags=["agents"],
-    summary="Say which project a folder means",
+    summary="Identify a folder's project",
     responses=problem_specs(LimitReached),
 )
 async def identify_route(request: Req, data: JSONBody[Identity], state: State) -> Identified:
-    """A project of its own, made if there is none, until its person has joined it with another (`mergeProjects`). One that
-    was there before is called otherwise, whatever the folder calls itself, and `notice` says so."""
+    """A new folder gets a project of its own, until the user merges it with another (`mergeProjects`). If a project
+    already has the folder's name, the new project's name differs and `notice` says so."""
     services: Services = state.services
     limits = services.limits(request.user)
     async with services.users.open(request.user.id) as store:
-        view = await project_claims.checked(store, folder_view_for(request), [data])
-        project_id = await store.write(lambda tx: project_claims.project_of(tx, data, limits, view))
-        project = await named(store, project_id)
-        return Identified(AgentScope(project), project, await project_claims.notice_of(store, project_id))
+        access = await project_claims.check_folders(store, folder_access_for(request), [data])
+        project_id = await store.write(
+            lambda tx: project_claims.Claims(tx, limits, access).resolve_project(data)
+        )
+        project = await read_named_project(store, project_id)
+        return Identified(AgentScope(project), project, await project_claims.build_notice(store, project_id))
 
 
 @get(
@@ -78,56 +79,48 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     opt={"rate": "search"},
     operation_id="briefAgent",
     tags=["agents"],
-    summary="Say what the next session should know",
+    summary="Get a briefing for a new agent session",
     responses=problem_specs(NotFound, Conflict),
 )
 async def context_route(
     request: Req, state: State, project: AgentProject, tokens: Tokens = 2000
 ) -> AgentContext:
-    """What is pinned, what was decided, what is remembered, then what was done lately, in so many tokens. It is quoted,
-    in a fence that nothing in it can end. Empty when there is nothing to tell."""
+    """Pinned observations, decisions, memories, then recent observations. Each is quoted and cannot imitate the closing
+    delimiter. Empty without entries."""
     services: Services = state.services
-    await services.spool.take_up_soon(request.user.email)
-    async with services.users.open(request.user.id) as store:
-        scope = await scope_called(store, parse_project_parameter(project))
-        told = await context(store, scope, tokens, services.inference, services.clock)
-    return AgentContext(scope.told, told.briefing.text, told.briefing.tokens, told.notice)
-
-
-@asynccontextmanager
-async def _open_scope(
-    request: Req, state: State, project: str | None
-) -> AsyncIterator[tuple[UserStore, Scoped]]:
-    """The user's store, and the scope that the address asks for."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        yield store, await scope_called(store, parse_project_parameter(project))
+    await services.spool.ingest_account(request.user.email)
+    async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
+        result = await build_briefing(store, scope, tokens, services.inference, services.clock)
+    return AgentContext(scope.agent_scope, result.briefing.text, result.briefing.tokens, result.notice)
 
 
 @get(
     "/v1/agents/projects",
     operation_id="listAgentProjects",
     tags=["agents"],
-    summary="Say in which projects agents work",
+    summary="List projects with their observation counts",
     responses=problem_specs(NotFound, Conflict),
 )
 async def projects_route(request: Req, state: State, project: AgentProject) -> AgentProjects:
-    """Every project of the scope with the number of its observations and the time of the last; the latest first."""
-    async with _open_scope(request, state, project) as (store, scope):
-        return AgentProjects(scope.told, await activity.in_projects(store, scope.asked))
+    """Every project of the scope with its number of observations and the time of the last one, latest first."""
+    async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
+        projects = await activity.list_project_activity(store, scope.memory_scope)
+    return AgentProjects(scope.agent_scope, projects)
 
 
 @get(
     "/v1/agents/sessions",
     operation_id="listAgentSessions",
     tags=["agents"],
-    summary="List the sessions of agents",
+    summary="List agent sessions",
     responses=problem_specs(NotFound, Conflict),
 )
 async def sessions_route(request: Req, state: State, project: AgentProject) -> AgentSessions:
-    """What `agentSession` of `listObservations` can be, with how much was done in each and when; the latest first."""
-    async with _open_scope(request, state, project) as (store, scope):
-        return AgentSessions(scope.told, await activity.in_sessions(store, scope.asked))
+    """The possible values of `agentSession` in `listObservations`, with the number of observations and their times,
+    latest first."""
+    async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
+        sessions = await activity.list_session_activity(store, scope.memory_scope)
+    return AgentSessions(scope.agent_scope, sessions)
 
 
 ROUTES = [identify_route, context_route, projects_route, sessions_route]

@@ -1,5 +1,7 @@
-"""Observations: what coding agents did. Taken up, listed, read, searched, pinned and deleted, each within a scope."""
+"""Routes of observations (the actions of coding agents): ingest, list, read, search, pin and delete, within a scope."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Literal
 
 import msgspec
@@ -8,8 +10,9 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
+from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound
-from vademecum.http.auth import folder_view_for
+from vademecum.http.auth import folder_access_for
 from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req, Results, Windowed
 from vademecum.http.problem_details import problem_specs
@@ -17,29 +20,28 @@ from vademecum.http.responses import json_response, response_spec
 from vademecum.model.agents.observations import EVENTS_MAX, Event
 from vademecum.model.schema.collections import Memory, Observation, ObservationKind, Time
 from vademecum.services.agents import ingest
-from vademecum.services.agents.agent_scope import AgentScope, Scoped, scope_called
-from vademecum.services.agents.observation_search import Filter, ObservationHit, is_memory, search
-from vademecum.services.memory.scope import parse_project_parameter
+from vademecum.services.agents.agent_scope import AgentScope, ResolvedScope, resolve_agent_scope
+from vademecum.services.agents.observation_search import (
+    Filter,
+    ObservationHit,
+    is_memory,
+    search_observations,
+)
+from vademecum.services.memory.scope import ProjectSelector, parse_project_parameter
 from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 READ_MAX = 50
-AgentProject = (
-    Annotated[  # None if it is absent, though there is no default: then `scope_called` says what is missing
-        str | None,
-        QueryParameter(
-            name="project", description="The project, by its id or name; `*`: all that there are."
-        ),
-    ]
-)
-Around = Annotated[int, QueryParameter(ge=0, le=100, description="How many rows on this side of it.")]
+# Absent, it is None although there is no default; `resolve_agent_scope` then says what is missing.
+AgentProject = Annotated[
+    str | None, QueryParameter(name="project", description="The project's id or name; `*` for all projects.")
+]
+Neighbors = Annotated[int, QueryParameter(ge=0, le=100, description="The number of rows on this side.")]
 AgentSession = Annotated[
-    str | None, QueryParameter(name="agentSession", description="Only of this session of an agent.")
+    str | None, QueryParameter(name="agentSession", description="Only this agent session.")
 ]
-Kinds = Annotated[ObservationKind | None, QueryParameter(name="kind", description="Only of this kind.")]
-Pinned = Annotated[
-    bool | None, QueryParameter(name="pinned", description="Only those that are pinned, or that are not.")
-]
+Kind = Annotated[ObservationKind | None, QueryParameter(name="kind", description="Only this kind.")]
+Pinned = Annotated[bool | None, QueryParameter(name="pinned", description="Only pinned, or only unpinned.")]
 
 
 class Events(msgspec.Struct, forbid_unknown_fields=True):
@@ -47,7 +49,7 @@ class Events(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class IngestedEvents(msgspec.Struct):
-    """`taken`: how many of the events were new."""
+    """`taken`: the number of new events."""
 
     taken: int
 
@@ -64,20 +66,20 @@ class ScopedObservations(msgspec.Struct):
 
 
 class ReadObservations(ScopedObservations):
-    """`missing`: the ids of which there is nothing to be seen in this scope."""
+    """`missing`: the ids without an observation in this scope."""
 
     missing: list[str]
 
 
 class ObservationIds(msgspec.Struct, forbid_unknown_fields=True):
-    """`project`: by its id or name; null: all that there are."""
+    """`project`: its id or name; null for all projects."""
 
     ids: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=READ_MAX)]
     project: str | None
 
 
 class ObservationQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """`project`: by its id or name; null: all that there are."""
+    """`project`: its id or name; null for all projects."""
 
     query: QueryText
     project: str | None
@@ -91,7 +93,7 @@ class ObservationQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="ca
 
 
 class FoundObservation(msgspec.Struct):
-    """`observation` or `memory`, as `type` says."""
+    """`type`: which of `observation` and `memory` is present."""
 
     type: Literal["observation", "memory"]
     score: float
@@ -120,22 +122,32 @@ class ScopedDeletion(msgspec.Struct):
     deleted: int
 
 
+@asynccontextmanager
+async def open_scope(
+    request: Req, state: State, project: ProjectSelector
+) -> AsyncIterator[tuple[UserStore, ResolvedScope]]:
+    """Open the user's store and resolve the requested scope. Raises as `resolve_agent_scope`."""
+    services: Services = state.services
+    async with services.users.open(request.user.id) as store:
+        yield store, await resolve_agent_scope(store, project)
+
+
 @post(
     "/v1/observations",
     status_code=200,
     opt={"rate": "push"},
     operation_id="takeUpObservations",
     tags=["agents"],
-    summary="Take up what agents did",
+    summary="Store agent events",
     responses=problem_specs(LimitReached),
 )
-async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> IngestedEvents:
-    """Each event belongs to the project that its `project` names, which is made if need be. One that was taken up before
-    is known by its `id`: sending it again changes nothing. Repeats of a session, kind and path are one row."""
+async def ingest_route(request: Req, data: JSONBody[Events], state: State) -> IngestedEvents:
+    """Each event belongs to the project that its `project` identifies, which is created if necessary. An event that is
+    sent again is recognized by its `id` and ignored. Events with equal session, kind, path and content become one row."""
     services: Services = state.services
-    limits = services.limits(request.user)
+    limits, access = services.limits(request.user), folder_access_for(request)
     return IngestedEvents(
-        await ingest.receive(services.users, request.user.id, data.events, limits, folder_view_for(request))
+        await ingest.ingest_events(services.users, request.user.id, data.events, limits, access)
     )
 
 
@@ -143,7 +155,7 @@ async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> I
     "/v1/observations",
     operation_id="listObservations",
     tags=["agents"],
-    summary="List what agents did",
+    summary="List observations",
     responses=response_spec(PagedObservations) | problem_specs(NotFound, Conflict),
 )
 async def list_route(
@@ -151,17 +163,15 @@ async def list_route(
     state: State,
     window: Windowed,
     project: AgentProject,
-    kind: Kinds = None,
+    kind: Kind = None,
     agent_session: AgentSession = None,
     pinned: Pinned = None,
 ) -> Response[bytes]:
-    """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
-    services: Services = state.services
-    asked = Filter(kind=kind, agent_session=agent_session, pinned=pinned)
-    async with services.users.open(request.user.id) as store:
-        scope = await scope_called(store, parse_project_parameter(project))
-        page = await ingest.listed(store, scope.asked, window, asked.fits)
-    return _answer(scope, observations=_raw(page.rows), next=page.next)
+    """Newest first. Send `next` as `cursor` to get the next page, until it is null. A page may be shorter than `limit`."""
+    row_filter = Filter(kind=kind, agent_session=agent_session, pinned=pinned)
+    async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
+        page = await ingest.list_observations(store, scope.memory_scope, window, row_filter.matches)
+    return _respond(scope, observations=_raw(page.rows), next=page.next)
 
 
 @post(
@@ -174,12 +184,10 @@ async def list_route(
     responses=response_spec(ReadObservations) | problem_specs(NotFound, Conflict),
 )
 async def read_route(request: Req, data: JSONBody[ObservationIds], state: State) -> Response[bytes]:
-    """Those of the ids that lie within the scope. Of another project's the answer says as little as of unknown ones."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        scope = await scope_called(store, data.project)
-        found = await ingest.read(store, scope.asked, data.ids)
-    return _answer(scope, observations=_raw(found.rows), missing=found.missing)
+    """Returns the observations within the scope. Ids of other projects are `missing`, as unknown ones are."""
+    async with open_scope(request, state, data.project) as (store, scope):
+        found = await ingest.read_observations(store, scope.memory_scope, data.ids)
+    return _respond(scope, observations=_raw(found.rows), missing=found.missing)
 
 
 @post(
@@ -188,26 +196,32 @@ async def read_route(request: Req, data: JSONBody[ObservationIds], state: State)
     opt={"rate": "search"},
     operation_id="searchObservations",
     tags=["agents"],
-    summary="Search what agents did",
+    summary="Search observations and memories",
     responses=response_spec(FoundObservations) | problem_specs(NotFound, Conflict, Busy),
 )
 async def search_route(request: Req, data: JSONBody[ObservationQuestion], state: State) -> Response[bytes]:
-    """Best first, by words and by meaning, the newer before the older. What is remembered in the scope is found as well,
-    unless a kind, a path, a session of an agent or pins are asked for."""
+    """Searches by words and by meaning and prefers newer rows, best first. Memories of the scope are included, unless
+    the request has `kind`, `path`, `agentSession` or `pinned`."""
     services: Services = state.services
     if not data.query.strip():
-        raise BadRequest("`query` is empty: say what to look for.")
-    async with services.users.open(request.user.id) as store:
-        scope = await scope_called(store, data.project)
-    asked = Filter(data.kind, data.path, data.before, data.after, data.agent_session, data.pinned)
-    searching = search(
-        services.users, services.recall, request.user.id, scope.asked, data.query, asked, data.limit
+        raise BadRequest("`query` is empty. Send words to search for.")
+    async with open_scope(request, state, data.project) as (_, scope):
+        pass
+    row_filter = Filter(data.kind, data.path, data.before, data.after, data.agent_session, data.pinned)
+    searching = search_observations(
+        services.users,
+        services.recall,
+        request.user.id,
+        scope.memory_scope,
+        data.query,
+        row_filter,
+        data.limit,
     )
     found = await while_connected(request, searching)
-    return _answer(scope, results=[_hit(hit) for hit in found.hits], complete=found.complete)
+    return _respond(scope, results=[_format_hit(hit) for hit in found.hits], complete=found.complete)
 
 
-def _hit(hit: ObservationHit) -> dict[str, object]:
+def _format_hit(hit: ObservationHit) -> dict[str, object]:
     kind = "memory" if is_memory(hit) else "observation"
     return {"type": kind, "score": hit.score, "relevance": hit.relevance, kind: msgspec.Raw(hit.row)}
 
@@ -216,7 +230,7 @@ def _hit(hit: ObservationHit) -> dict[str, object]:
     "/v1/observations/{observation_id:str}/timeline",
     operation_id="getTimeline",
     tags=["agents"],
-    summary="See what was done around it",
+    summary="List the observations around one",
     responses=response_spec(ScopedObservations) | problem_specs(NotFound, Conflict),
 )
 async def timeline_route(
@@ -224,22 +238,20 @@ async def timeline_route(
     state: State,
     observation_id: FromPath[str],
     project: AgentProject,
-    before: Around = 5,
-    after: Around = 5,
+    before: Neighbors = 5,
+    after: Neighbors = 5,
 ) -> Response[bytes]:
-    """The observation among those of its project that came just before and after it, from old to new."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        scope = await scope_called(store, parse_project_parameter(project))
-        found = await ingest.timeline(store, scope.asked, observation_id, before, after)
-    return _answer(scope, observations=_raw(found))
+    """Returns the observation with those of its project right before and after it, oldest first."""
+    async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
+        rows = await ingest.read_timeline(store, scope.memory_scope, observation_id, before, after)
+    return _respond(scope, observations=_raw(rows))
 
 
 @patch(
     "/v1/observations/{observation_id:str}",
     operation_id="pinObservation",
     tags=["agents"],
-    summary="Pin an observation, or let it go",
+    summary="Pin or unpin an observation",
     responses=response_spec(ScopedObservation) | problem_specs(NotFound, Conflict, LimitReached),
 )
 async def pin_route(
@@ -249,13 +261,13 @@ async def pin_route(
     data: JSONBody[PinChange],
     project: AgentProject,
 ) -> Response[bytes]:
-    """What is pinned is kept for ever, and told first to the next session of an agent."""
-    services: Services = state.services
-    limits = services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        scope = await scope_called(store, parse_project_parameter(project))
-        row = await store.write(lambda tx: ingest.pin(tx, scope.asked, observation_id, data.pinned, limits))
-    return _answer(scope, observation=row)
+    """Pinned observations are kept permanently and come first in briefings."""
+    limits = state.services.limits(request.user)
+    async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
+        row = await store.write(
+            lambda tx: ingest.set_pinned(tx, scope.memory_scope, observation_id, data.pinned, limits)
+        )
+    return _respond(scope, observation=row)
 
 
 @delete(
@@ -269,20 +281,20 @@ async def pin_route(
 async def delete_route(
     request: Req, state: State, observation_id: FromPath[str], project: AgentProject
 ) -> ScopedDeletion:
-    """Its text leaves the disk soon after. Name the project that it is in, or `*`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        scope = await scope_called(store, parse_project_parameter(project))
-        await store.write(lambda tx: write_row.delete(tx, scope.asked, ingest.OBSERVATIONS, observation_id))
-    return ScopedDeletion(scope.told, 1)
+    """Its text is erased from the disk soon after. Name its project, or `*`."""
+    async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
+        await store.write(
+            lambda tx: write_row.delete(tx, scope.memory_scope, ingest.OBSERVATIONS, observation_id)
+        )
+    return ScopedDeletion(scope.agent_scope, 1)
 
 
-def _answer(scope: Scoped, **more: object) -> Response[bytes]:
-    return json_response(msgspec.json.encode({"scope": scope.told, **more}))
+def _respond(scope: ResolvedScope, **fields: object) -> Response[bytes]:
+    return json_response(msgspec.json.encode({"scope": scope.agent_scope, **fields}))
 
 
 def _raw(rows: list[bytes]) -> list[msgspec.Raw]:
     return [msgspec.Raw(row) for row in rows]
 
 
-ROUTES = [take_up_route, list_route, read_route, search_route, timeline_route, pin_route, delete_route]
+ROUTES = [ingest_route, list_route, read_route, search_route, timeline_route, pin_route, delete_route]

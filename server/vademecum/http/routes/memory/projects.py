@@ -19,7 +19,7 @@ from vademecum.http.routes.memory.sessions import SessionList
 from vademecum.http.routes.memory.summaries import ScopedSummaries
 from vademecum.model.memory.scope import InProject
 from vademecum.model.schema.collections import Id, Name, Project, Summary, Text
-from vademecum.services.agents.agent_scope import AgentScope, named
+from vademecum.services.agents.agent_scope import AgentScope, read_named_project
 from vademecum.services.data.forget import Receipt, forget_project
 from vademecum.services.memory import delete as deleting
 from vademecum.services.memory import projects, summaries
@@ -191,7 +191,7 @@ async def merge_route(
     limits = services.limits(request.user)
     async with services.users.open(request.user.id) as store:
         moved = await store.write(lambda tx: merge(tx, project_id, data.into, limits))
-        return Merged(AgentScope(await named(store, data.into)), moved)
+        return Merged(AgentScope(await read_named_project(store, data.into)), moved)
 
 
 @get(
@@ -230,11 +230,11 @@ async def delete_route(
     services: Services = state.services
     async with services.users.open(request.user.id) as store:
         write_row.check_live(store, "projects", project_id)
-    await services.spool.take_up_soon(request.user.email)  # what was done by now goes with the rest,
-    await services.spool.drop(request.user, project_id)  # also if there was no room for it
+    await services.spool.ingest_account(request.user.email)
+    await services.spool.delete_project_events(request.user, project_id)  # those that could not be ingested
     if forget == "now":
         where = services.settings.data, services.users, services.eraser, request.user.id
-        spooled = services.spool.folders(request.user.email)
+        spooled = services.spool.account_folders(request.user.email)
         return await forget_project(*where, project_id, spooled, with_sessions=sessions == "delete")
     async with services.users.open(request.user.id) as store:
         await store.write(
