@@ -1,7 +1,7 @@
 /** Documents in the app: added, listed, read, lent, deleted; with a server that fails, and with no room left. */
 
 import type { Locator, Page } from "playwright-core";
-import { compare } from "../../web/src/lib/compareStrings.ts";
+import { compareStrings } from "../../web/src/lib/compareStrings.ts";
 import type { DocumentDoc } from "../../web/src/core/schema/rows.ts";
 import type { NewUser } from "../sync/harness.ts";
 import { violations } from "./accessible.ts";
@@ -167,7 +167,7 @@ test("borrowing by hand on two devices at once: both survive", async () => {
   for (const device of [phone, laptop]) {
     await device.until(async () => {
       const [found] = await device.rows("documents", { selector: { id: "paged" } });
-      return found!.activeSessions.toSorted(compare).join() === "one,two" && found!.accessCount === 0;
+      return found!.activeSessions.toSorted(compareStrings).join() === "one,two" && found!.accessCount === 0;
     });
   }
   await laptop.page.getByRole("button", { name: "Remove from Conversation one" }).click();
@@ -321,7 +321,7 @@ test("the 101st document stays on the device until there is room", async () => {
   await dialog.getByRole("button", { name: "Delete 5 documents" }).click();
   await page.getByText("95 of 100 documents").first().waitFor();
   await settled(tablet);
-  const there = (await harness.live(bob, "documents")).map(({ id }) => id).toSorted(compare);
+  const there = (await harness.live(bob, "documents")).map(({ id }) => id).toSorted(compareStrings);
   expect(there).toEqual(documents.slice(0, 95).map(({ id }) => id));
 
   await refused.getByRole("button", { name: "Keep on this device: lease.md" }).click();

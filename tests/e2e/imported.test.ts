@@ -4,7 +4,7 @@ import { Device, harness } from "./app.ts";
 import { push, session } from "./people.ts";
 import { turn } from "./remembered.ts";
 import { withAssistant } from "./scripted.ts";
-import type { Jobs } from "../../web/src/backend/memory/jobs.ts";
+import type { JobList } from "../../web/src/backend/memory/jobs.ts";
 import type { NewUser } from "../sync/harness.ts";
 
 const CITY = { key: "user.city", value: "Bern", confidence: 0.8 };
@@ -15,7 +15,7 @@ withAssistant(
 
 const made = async (user: NewUser) =>
   (await Promise.all(["facts", "memories"].map((name) => harness.live(user, name)))).flat();
-const jobs = (user: NewUser) => harness.call<Jobs>(user, "/v1/jobs");
+const jobs = (user: NewUser) => harness.call<JobList>(user, "/v1/jobs");
 const done = async (user: NewUser) => (await jobs(user)).counts.done;
 const texts = async (user: NewUser) => new Set((await made(user)).map(({ value, text }) => value ?? text));
 const said = (id: string, words: string) => turn(id, "s1", 1, words, `An answer to: ${words}`);

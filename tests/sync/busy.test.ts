@@ -2,7 +2,7 @@
 
 import { filter, firstValueFrom } from "rxjs";
 import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
-import { Sync, type KnownStore } from "../../web/src/backend/sync/replication.ts";
+import { Replicator, type ServerKnowledgeStore } from "../../web/src/backend/sync/replication.ts";
 import { block, Device, document, fact, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { Gate, type Refused } from "./gate.ts";
@@ -19,14 +19,14 @@ beforeEach(async () => {
   gate = await Gate.open(harness);
   gate.refuses = () => refusal;
   device = await Device.make(harness, user, ["sessions", "facts", "projects"], true);
-  device.sync = syncing(memory());
+  device.sync = sync(memory());
 });
 
-function syncing(known: KnownStore, retryMs = 100, of = device): Sync {
-  return new Sync({
-    wire: { base: gate.url, headers: { authorization: `Bearer ${user.token}` } },
+function sync(known: ServerKnowledgeStore, retryMs = 100, of = device): Replicator {
+  return new Replicator({
+    server: { base: gate.url, headers: { authorization: `Bearer ${user.token}` } },
     collections: of.db.collections,
-    known,
+    store: known,
     retryMs,
     waitForLeadership: false,
   });
@@ -61,7 +61,7 @@ test("it is heeded in the middle of things, by all collections and the stream", 
   await eventually("it says so", () => kind() === "busy");
   await eventually("what was on its way is answered", () => performance.now() - gate.asked.at(-1)!.at > 500);
   const before = gate.asked.length;
-  device.sync!.reSync(); // nobody's impatience ends it
+  device.sync!.syncNow(); // nobody's impatience ends it
   await device.insert("facts", fact("f"));
   await eventually("asked again", () => gate.asked.length > before);
   expect(gate.asked[before]!.at - gate.asked[before - 1]!.at).toBeGreaterThan(1_800);
@@ -79,7 +79,7 @@ test("who does not say when is asked as after any failure", async () => {
 });
 
 test("what failed waits for its next try, and no longer once somebody looks", async () => {
-  device.sync = syncing(memory(), 60_000);
+  device.sync = sync(memory(), 60_000);
   const connected = firstValueFrom(device.sync.connected$); // later it would hurry what failed
   await device.sync.start();
   await connected;
@@ -88,7 +88,7 @@ test("what failed waits for its next try, and no longer once somebody looks", as
   await device.insert("sessions", session("s"));
   await failed; // a pull that is on its way may call it live again at once
   gate.refuses = () => undefined;
-  device.sync.reSync();
+  device.sync.syncNow();
   await eventually("it is there", async () => (await harness.rows(user, "sessions")).length === 1);
 });
 
@@ -111,7 +111,7 @@ test.each<[string, Refused]>([
   "a block that was embedded while it waited (%s) is sent with its vectors, and was never there without",
   async (is, refused) => {
     const own = await Device.make(harness, user, ["documents", "vectorEmbeddings"], true);
-    own.sync = syncing(memory(), 100, own);
+    own.sync = sync(memory(), 100, own);
     onTestFinished(() => own.close());
     await own.insert("documents", document("d", user));
     await own.sync.start();
@@ -127,7 +127,10 @@ test.each<[string, Refused]>([
     const { checkpoint } = await harness.call<any>(user, "/v1/sync/documents/0/pull?lwt=0&id=&limit=1000");
     gate.refuses = () => undefined;
     await eventually("it is there", async () => (await harness.rows(user, "vectorEmbeddings")).length === 1);
-    await eventually("nothing waits", async () => !("vectorEmbeddings" in (await own.sync!.waiting(10))));
+    await eventually(
+      "nothing waits",
+      async () => !("vectorEmbeddings" in (await own.sync!.countPending(10))),
+    );
     const [row] = await harness.rows(user, "vectorEmbeddings");
     expect(row!["embedding"]).toBe(embedding);
     const end = await harness.call<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");
@@ -163,11 +166,11 @@ test("only what a pull tells makes it live: what was forgotten elsewhere is heed
 });
 
 test("who looks now, or stops, does not wait for the next try to learn the epoch", async () => {
-  device.sync = syncing(memory(), 60_000);
+  device.sync = sync(memory(), 60_000);
   refusal = { status: 502 };
   const begun = device.sync.start();
   await eventually("it was asked in vain", () => kind() === "offline");
-  device.sync.reSync();
+  device.sync.syncNow();
   await eventually("it is asked again", () => gate.asked.length === 2);
   await device.sync.stop();
   await begun;
@@ -176,7 +179,7 @@ test("who looks now, or stops, does not wait for the next try to learn the epoch
 
 test("who stops while it begins opens nothing any more", async () => {
   const save = async () => device.sync!.stop();
-  device.sync = syncing({ load: async () => ({ epoch: "one" }), save });
+  device.sync = sync({ load: async () => ({ epoch: "one" }), save });
   const fetches = vi.spyOn(globalThis, "fetch");
   onTestFinished(() => fetches.mockRestore());
   await device.sync.start();

@@ -12,7 +12,12 @@ import {
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
 import { conflictHandler } from "../../web/src/backend/sync/conflictHandler.ts";
-import { Sync, type Known, type KnownStore, type Patience } from "../../web/src/backend/sync/replication.ts";
+import {
+  Replicator,
+  type ServerKnowledge,
+  type ServerKnowledgeStore,
+  type Timeouts,
+} from "../../web/src/backend/sync/replication.ts";
 import type { Harness, User } from "./harness.ts";
 import { replicatePlain, type Plain } from "./plain.ts";
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
@@ -31,7 +36,7 @@ export class Device {
   readonly pushes: { rows: any[]; answer: any[] }[] = [];
   /** Failures of the unmodified client: RxDB's code and the server's answer. */
   readonly failures: string[] = [];
-  sync: Sync | undefined;
+  sync: Replicator | undefined;
 
   /** `own`: with the app's conflict handler, or another one for each collection. */
   static async make(
@@ -95,18 +100,18 @@ export class Device {
   /** The app's own adapter. */
   async own(
     known = memory(),
-    patience?: Patience,
+    patience?: Timeouts,
     base = this.harness.url,
     isImported: (turn: Row) => Promise<boolean> = async () => false,
-  ): Promise<Sync> {
-    this.sync = new Sync({
-      wire: { base, headers: { authorization: `Bearer ${this.user.token}` } },
+  ): Promise<Replicator> {
+    this.sync = new Replicator({
+      server: { base, headers: { authorization: `Bearer ${this.user.token}` } },
       collections: this.db.collections,
-      known,
+      store: known,
       isImported,
       retryMs: 100,
       waitForLeadership: false,
-      ...(patience ? { patience } : {}),
+      ...(patience ? { timeouts: patience } : {}),
     });
     await this.sync.start();
     await this.sync.awaitInSync();
@@ -146,8 +151,8 @@ export class Device {
   }
 }
 
-export function memory(): KnownStore {
-  let known: Known = {};
+export function memory(): ServerKnowledgeStore {
+  let known: ServerKnowledge = {};
   return { load: async () => known, save: async (changed) => void (known = { ...known, ...changed }) };
 }
 

@@ -2,7 +2,7 @@
 
 import { REPLICATION_STATE_BY_COLLECTION } from "rxdb/plugins/replication";
 import { filter, firstValueFrom } from "rxjs";
-import { Sync } from "../../web/src/backend/sync/replication.ts";
+import { Replicator } from "../../web/src/backend/sync/replication.ts";
 import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
 import { Device, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -33,10 +33,10 @@ async function live(): Promise<void> {
 }
 
 /** What failed waits until somebody wakes it. */
-function patient(known = memory()): Sync {
-  const wire = { base: gate.url, headers: { authorization: `Bearer ${user.token}` } };
+function patient(known = memory()): Replicator {
+  const server = { base: gate.url, headers: { authorization: `Bearer ${user.token}` } };
   const { collections } = device.db;
-  return new Sync({ wire, collections, known, retryMs: 60_000, waitForLeadership: false });
+  return new Replicator({ server, collections, store: known, retryMs: 60_000, waitForLeadership: false });
 }
 
 test("a row that speaks of a full disk is no full disk, when its push fails", async () => {
@@ -87,7 +87,7 @@ test("JSON that is not the server's is no answer to a push: it waits for its nex
   await failed;
   expect(gate.times("/push")).toBe(1);
   gate.forges = () => undefined;
-  device.sync.reSync();
+  device.sync.syncNow();
   await eventually("it is there", isOnServer);
   expect(gate.times("/push")).toBe(2);
 });
@@ -99,11 +99,11 @@ test.each(["null", "{}", '{"documents":[]}'])("%s is no answer to a pull", async
   const started = device.sync.start(); // asks for the epoch first
   await eventually("it failed", () => kind() === "offline");
   gate.forges = () => undefined;
-  device.sync.reSync();
+  device.sync.syncNow();
   await started;
   await eventually("it is live", () => kind() === "live");
   gate.forges = (path) => (path.includes("/pull") ? { type: "application/json", body } : undefined);
-  device.sync.reSync();
+  device.sync.syncNow();
   await eventually("it failed again", () => kind() === "offline");
 });
 
@@ -129,7 +129,7 @@ test("a server that is restored and gone at once is left alone between the tries
   expect(waits.mock.calls.length).toBeLessThan(3);
   isGone = false;
   gate.refuses = () => undefined;
-  device.sync.reSync();
+  device.sync.syncNow();
   await eventually("it is there", async () => (await harness.rows(user, "sessions")).length === 2);
 });
 
@@ -141,7 +141,7 @@ test("no room for what is known of the server, at first and when it was restored
   device.sync = patient(known);
   const started = device.sync.start().catch(console.error);
   await eventually("it is full", () => kind() === "full");
-  device.sync.reSync();
+  device.sync.syncNow();
   await started;
   await eventually("it is live", () => kind() === "live");
   gate.refuses = (path) => (path.includes("/push") ? { status: 409, code: "EPOCH" } : undefined);
@@ -149,7 +149,7 @@ test("no room for what is known of the server, at first and when it was restored
   await device.insert("sessions", session("s"));
   await eventually("it is full again", () => kind() === "full");
   gate.refuses = () => undefined;
-  device.sync.reSync();
+  device.sync.syncNow();
   await eventually("it is there", isOnServer);
 });
 
@@ -179,7 +179,7 @@ test("how much waits is known on a full device, and of a sync that was stopped",
   await harness.call(user, "/v1/sync/sessions/0/push", { method: "POST", body });
   await eventually("it is full", () => kind() === "full");
   await device.insert("sessions", session("ours"));
-  expect(await device.sync!.waiting(10)).toEqual({ sessions: 1 });
+  expect(await device.sync!.countPending(10)).toEqual({ sessions: 1 });
   await device.sync!.stop();
-  expect(await device.sync!.waiting(10)).toEqual({ sessions: 1 });
+  expect(await device.sync!.countPending(10)).toEqual({ sessions: 1 });
 });

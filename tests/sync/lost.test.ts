@@ -1,8 +1,12 @@
 /** What a person wrote without a network, and another device deleted meanwhile: it stays deleted, its words are kept. */
 
-import type { Device as Known, DeviceAccount, ConflictLoser } from "../../web/src/storage/deviceDatabase.ts";
-import type { House } from "../../web/src/backend/account/accountContext.ts";
-import { keeping, watchReplaced } from "../../web/src/backend/sync/conflictLosers.ts";
+import type {
+  DeviceDatabase as Known,
+  DeviceAccount,
+  ConflictLoser,
+} from "../../web/src/storage/deviceDatabase.ts";
+import type { AccountContext } from "../../web/src/backend/account/accountContext.ts";
+import { keepConflictLosers, watchReplacedRows } from "../../web/src/backend/sync/conflictLosers.ts";
 import type { Collections } from "../../web/src/core/schema/rows.ts";
 import { Device, episode, fact, memory, now, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -21,7 +25,7 @@ beforeEach(async () => {
   const known = {
     accounts: { get: async () => account },
     lost: { put: async (lost: ConflictLoser) => void kept.set(lost.id, lost) },
-    forgetLost: async (_: string, collection: string, ids: string[], here: boolean) => {
+    deleteConflictLosers: async (_: string, collection: string, ids: string[], here: boolean) => {
       for (const { id, collection: of, rowId, gone } of kept.values()) {
         if (of === collection && ids.includes(rowId) && (here || !gone)) kept.delete(id);
       }
@@ -29,9 +33,9 @@ beforeEach(async () => {
   } as unknown as Known;
   const { userId } = user;
   const of = (name: string) =>
-    keeping(known, userId, name as keyof Collections, () => laptop.db.collections[name]!);
+    keepConflictLosers(known, userId, name as keyof Collections, () => laptop.db.collections[name]!);
   laptop = await Device.make(harness, user, [...NAMES], of);
-  watchReplaced({ device: known, account: { userId }, records: laptop.db } as unknown as House);
+  watchReplacedRows({ device: known, account: { userId }, database: laptop.db } as unknown as AccountContext);
   await laptop.insert("sessions", session("s"));
   await laptop.insert("facts", fact("f"));
   await goOnline();

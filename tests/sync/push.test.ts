@@ -1,9 +1,9 @@
 /** Pushes that cannot go as one, or not at all: the app's own client, and the real server behind the gate. */
 
 import { push } from "../../web/src/backend/sync/push.ts";
-import type { KnownStore } from "../../web/src/backend/sync/replication.ts";
+import type { ServerKnowledgeStore } from "../../web/src/backend/sync/replication.ts";
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
-import { Refusal } from "../../web/src/lib/http.ts";
+import { ApiError } from "../../web/src/lib/http.ts";
 import { written } from "../../web/src/core/chat/storedSentences.ts";
 import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
 import { Device, document, episode, fact, memory, session, T } from "./device.ts";
@@ -19,7 +19,7 @@ const MIB = 2 ** 20;
 
 let gate: Gate;
 let device: Device;
-let known: KnownStore;
+let known: ServerKnowledgeStore;
 let isImported: ((turn: Row) => Promise<boolean>) | undefined;
 
 beforeEach(async () => {
@@ -48,7 +48,7 @@ function online(): void {
 
 async function nothingWaits(): Promise<void> {
   await eventually("nothing waits", async () => {
-    const waiting = await device.sync!.waiting(1000);
+    const waiting = await device.sync!.countPending(1000);
     return device.sync!.hasCounted && Object.keys(waiting).length === 0;
   });
   await device.sync!.awaitInSync();
@@ -105,7 +105,7 @@ test("a batch of which a part fails is sent once more, and what was taken before
   expect(there.find(({ id }) => id === "d")!["activeSessions"].sort()).toEqual(["ours", "theirs"]);
   expect(there.length).toBe(7);
   const quiet = pushes().length;
-  device.sync!.reSync();
+  device.sync!.syncNow();
   await device.sync!.awaitInSync();
   expect(pushes().length).toBe(quiet);
 });
@@ -144,7 +144,7 @@ test.each([400, 403, 413, 422])(
     }
     await eventually("it is live", () => kind() === "live");
     const before = pushes().length; // it does not try by itself
-    device.sync!.reSync();
+    device.sync!.syncNow();
     await device.sync!.awaitInSync();
     expect(pushes().length).toBe(before);
 
@@ -208,7 +208,7 @@ test("what the server has since another device changed it is not overwritten", a
     accessCount: 3,
   });
   gate.refuses = () => undefined;
-  device.sync!.reSync();
+  device.sync!.syncNow();
   await again;
 });
 
@@ -218,7 +218,7 @@ test("a row beside one that was marked before is sent as it is", async () => {
   const sent: string[] = [];
   const answers = await push([{ newDocumentState: state, assumedMasterState: state }, good], async (body) => {
     sent.push(body);
-    if (body.includes(BAD)) throw new Refusal(400, "BAD_REQUEST", "");
+    if (body.includes(BAD)) throw new ApiError(400, "BAD_REQUEST", "");
     return [];
   });
   expect(answers).toEqual([]);
@@ -257,7 +257,7 @@ test("a delete is not marked when it is refused: it waits", async () => {
   await device.remove("sessions", "s");
   await eventually("it is tried again", () => pushes().length > 3);
   await eventually("it says so", () => kind() === "denied");
-  expect(await device.sync!.waiting(10)).toEqual({ sessions: 1 });
+  expect(await device.sync!.countPending(10)).toEqual({ sessions: 1 });
   gate.refuses = () => undefined;
   await nothingWaits();
   expect(await idsThere("sessions")).toEqual([]);

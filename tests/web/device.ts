@@ -3,24 +3,30 @@
 import { randomUUID } from "node:crypto";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { RxCollection, RxStorage } from "rxdb/plugins/core";
-import type { Device, DeviceAccount } from "../../web/src/storage/deviceDatabase.ts";
-import { open, type Records } from "../../web/src/storage/accountDatabase.ts";
+import type { DeviceDatabase, DeviceAccount } from "../../web/src/storage/deviceDatabase.ts";
+import { openAccountDatabase, type AccountDatabase } from "../../web/src/storage/accountDatabase.ts";
 import { schemas } from "../../web/src/storage/schemas.ts";
 import { conflictHandler } from "../../web/src/backend/sync/conflictHandler.ts";
 import type { Collections } from "../../web/src/core/schema/rows.ts";
-import { House } from "../../web/src/backend/account/accountContext.ts";
+import { AccountContext } from "../../web/src/backend/account/accountContext.ts";
 
 export const T = "2026-01-01T00:00:00.000Z";
 type Name = keyof Collections;
 
 /** Closed when its test is over. */
-export async function openRows(storage: RxStorage<any, any> = getRxStorageMemory()): Promise<Records> {
-  const records = await open(randomUUID(), () => conflictHandler, { schemas, migrations: {}, storage });
+export async function openRows(
+  storage: RxStorage<any, any> = getRxStorageMemory(),
+): Promise<AccountDatabase> {
+  const records = await openAccountDatabase(randomUUID(), () => conflictHandler, {
+    schemas,
+    migrations: {},
+    storage,
+  });
   onTestFinished(async () => void (await records.close()));
   return records;
 }
 
-export function collectionOf(records: Records, name: string): RxCollection {
+export function collectionOf(records: AccountDatabase, name: string): RxCollection {
   return records.collections[name as Name] as RxCollection;
 }
 
@@ -52,27 +58,34 @@ export function row(name: string, said: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(whole).filter((entry) => !absent(entry)));
 }
 
-export async function insert(records: Records, name: string, ...rows: object[]): Promise<void> {
+export async function insert(records: AccountDatabase, name: string, ...rows: object[]): Promise<void> {
   const { error } = await collectionOf(records, name).bulkInsert(rows.map((said) => row(name, said)));
   expect(error).toEqual([]);
 }
 
 /** As it is stored, a tombstone too, without what RxDB keeps beside it. */
-export async function stored(records: Records, name: string, id: string): Promise<Record<string, unknown>> {
+export async function stored(
+  records: AccountDatabase,
+  name: string,
+  id: string,
+): Promise<Record<string, unknown>> {
   const [found] = await collectionOf(records, name).storageInstance.findDocumentsById([id], true);
   const { _meta, _rev, _attachments, ...fields } = found as any;
   return fields;
 }
 
 /** What the app's verbs work with; nothing is known of the account but its id, and what a test says. */
-export function houseOf(
-  records: Records,
+export function contextOf(
+  records: AccountDatabase,
   known: () => Partial<DeviceAccount> | undefined = () => undefined,
-): House {
+): AccountContext {
   const accounts = { get: async () => known(), update: async () => 0 };
-  return new House({ userId: "u" } as DeviceAccount, records, { accounts } as unknown as Device, {
-    base: "",
-  });
+  return new AccountContext(
+    { userId: "u" } as DeviceAccount,
+    records,
+    { accounts } as unknown as DeviceDatabase,
+    { base: "" },
+  );
 }
 
 export interface Counted {

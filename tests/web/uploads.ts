@@ -5,16 +5,16 @@
 
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Device, DeviceAccount, WaitingFile } from "../../web/src/storage/deviceDatabase.ts";
+import type { DeviceDatabase, DeviceAccount, WaitingFile } from "../../web/src/storage/deviceDatabase.ts";
 import type { Message } from "../../web/src/parsers/workerMessages.ts";
-import type { Records } from "../../web/src/storage/accountDatabase.ts";
+import type { AccountDatabase } from "../../web/src/storage/accountDatabase.ts";
 import type { Manifest } from "../../web/src/core/schema/modelManifest.ts";
 import type { Task } from "../../web/src/core/documents/uploadTask.ts";
-import { Embedding } from "../../web/src/backend/library/embeddingModel.ts";
-import { House } from "../../web/src/backend/account/accountContext.ts";
-import { beginSession } from "../../web/src/backend/chat/sessions.ts";
+import { EmbeddingModel } from "../../web/src/backend/library/embeddingModel.ts";
+import { AccountContext } from "../../web/src/backend/account/accountContext.ts";
+import { ensureSession } from "../../web/src/backend/chat/sessions.ts";
 import { SyncCoordinator, type SyncSummary } from "../../web/src/backend/sync/syncCoordinator.ts";
-import { Uploads } from "../../web/src/backend/uploads/uploadQueue.ts";
+import { UploadQueue } from "../../web/src/backend/uploads/uploadQueue.ts";
 import { insert, openRows, T } from "./device.ts";
 import { soon } from "../soon.ts";
 
@@ -22,7 +22,7 @@ export const TEXT = "The ferry leaves the harbour at noon and returns in the eve
 export const LATER = "2026-06-01T00:00:00.000Z";
 
 /** Of the test that runs. */
-export let records: Records;
+export let records: AccountDatabase;
 
 /** For a test file that has uploads. */
 export function withUploads(): void {
@@ -52,10 +52,10 @@ export class Files {
 }
 
 export interface Desk {
-  house: House;
+  context: AccountContext;
   files: Files;
-  syncing: SyncCoordinator;
-  uploads: Uploads;
+  sync: SyncCoordinator;
+  uploads: UploadQueue;
   /** As the sync would tell it. */
   hear(kind: SyncSummary["kind"]): void;
   task(id: string): Task | undefined;
@@ -68,7 +68,10 @@ export interface Setting {
   model?: Manifest & { id: string };
 }
 
-export function openUploads(records: Records, { base = "http://127.0.0.1:1", model }: Setting = {}): Desk {
+export function openUploads(
+  records: AccountDatabase,
+  { base = "http://127.0.0.1:1", model }: Setting = {},
+): Desk {
   const files = new Files();
   const limits = { fileBytes: 2 ** 20, searchesDocuments: true };
   const account = { userId: "u", limits, ...(model ? { model } : {}) } as DeviceAccount;
@@ -76,22 +79,15 @@ export function openUploads(records: Records, { base = "http://127.0.0.1:1", mod
   const accounts = { get: async () => account, update: async () => 0 };
   const later = { where: () => ({ first: async () => undefined, toArray: async () => [] }) };
   const asked = { put: async () => {}, delete: async () => {} };
-  const device = { accounts, files, later, asked, watchFiles } as unknown as Device;
-  const house = new House(account, records, device, { base });
-  const syncing = new SyncCoordinator(house);
-  onTestFinished(() => syncing.stop());
+  const device = { accounts, files, later, asked, watchFiles } as unknown as DeviceDatabase;
+  const context = new AccountContext(account, records, device, { base });
+  const sync = new SyncCoordinator(context);
+  onTestFinished(() => sync.stop());
   onTestFinished(() => locks.clear());
-  const begin = (id: string) => beginSession(house, id, "");
-  const uploads = new Uploads(house, syncing, new Embedding(house), begin);
-  const hear = (kind: SyncSummary["kind"]) => syncing.summary$.next({ ...syncing.summary$.value, kind });
-  return {
-    house,
-    files,
-    syncing,
-    uploads,
-    hear,
-    task: (id) => uploads.tasks$.value.find((t) => t.id === id),
-  };
+  const begin = (id: string) => ensureSession(context, id, "");
+  const uploads = new UploadQueue(context, sync, new EmbeddingModel(context), begin);
+  const hear = (kind: SyncSummary["kind"]) => sync.summary$.next({ ...sync.summary$.value, kind });
+  return { context, files, sync, uploads, hear, task: (id) => uploads.tasks$.value.find((t) => t.id === id) };
 }
 
 /** A file that an earlier page was given. */

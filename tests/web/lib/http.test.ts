@@ -2,7 +2,7 @@
 
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { request } from "../../../web/src/lib/http.ts";
+import { requestJson } from "../../../web/src/lib/http.ts";
 import { isUnreachable } from "../../../web/src/ui/errorMessage.ts";
 
 /** What a request throws that such a server answers. */
@@ -11,7 +11,7 @@ async function thrown(listener: RequestListener): Promise<unknown> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return request({ base }, "/v1/me").catch((error: unknown) => error);
+  return requestJson({ base }, "/v1/me").catch((error: unknown) => error);
 }
 
 test("a page that wants a sign-in to the network is no answer of the server", async () => {

@@ -2,7 +2,7 @@
 
 import Dexie from "dexie";
 import { newRxError } from "rxdb/plugins/core";
-import { isFull } from "../../../web/src/lib/quotaExceeded.ts";
+import { isQuotaExceeded } from "../../../web/src/lib/quotaExceeded.ts";
 
 const wrapped = (parameters: object) => newRxError("RC_PUSH", parameters as never);
 const quota = new DOMException("The disk is full.", "QuotaExceededError");
@@ -14,11 +14,11 @@ test.each([
   ["as RxDB tells of a start", wrapped({ errors: [{ name: "QuotaExceededError", message: "No room" }] })],
   ["as RxDB tells of a write", wrapped({ writeError: { name: "QuotaExceededError" } })],
   ["as a cause", new Error("It could not be stored.", { cause: quota })],
-])("%s", (_, error) => expect(isFull(error)).toBe(true));
+])("%s", (_, error) => expect(isQuotaExceeded(error)).toBe(true));
 
 test.each([new Error("no"), new DOMException("no", "AbortError"), null, undefined, "QuotaExceeded"])(
   "%s is something else",
-  (error) => expect(isFull(error)).toBe(false),
+  (error) => expect(isQuotaExceeded(error)).toBe(false),
 );
 
 test("what a person wrote is no error, although RxDB's has it", () => {
@@ -26,5 +26,5 @@ test("what a person wrote is no error, although RxDB's has it", () => {
   const errors = [{ name: "Refusal", message: "The server answered 502." }];
   const error = wrapped({ pushRows, errors, direction: "push" });
   expect(error.message).toContain("QuotaExceededError");
-  expect(isFull(error)).toBe(false);
+  expect(isQuotaExceeded(error)).toBe(false);
 });

@@ -1,7 +1,7 @@
 /** What the line about sync says follows the sync, however much is being written, and does not count all the time. */
 
 import { interval, Subject, takeUntil, timer } from "rxjs";
-import { paced } from "../../../web/src/lib/throttle.ts";
+import { throttledUpdates } from "../../../web/src/lib/throttle.ts";
 
 const LOOK_MS = 60;
 
@@ -17,7 +17,7 @@ test("while rows change all the time the state is told, the last change is seen,
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     looking--;
   };
-  const looks = paced(state$, rows$, look).subscribe();
+  const looks = throttledUpdates(state$, rows$, look).subscribe();
   interval(20)
     .pipe(takeUntil(timer(2_000)))
     .subscribe((n) => rows$.next((row = n)));

@@ -1,11 +1,11 @@
-import { beginning } from "../../../web/src/lib/truncate.ts";
+import { truncate } from "../../../web/src/lib/truncate.ts";
 import { excerpt } from "../../../web/src/core/text/snippet.ts";
 import { titleOf } from "../../../web/src/backend/chat/sessions.ts";
 
 test("a text is cut between two letters", () => {
-  expect(beginning("ab🚢", 3)).toBe("ab");
-  expect(beginning("ab🚢", 4)).toBe("ab🚢");
-  expect(beginning("ab🚢c", 4)).toBe("ab🚢");
+  expect(truncate("ab🚢", 3)).toBe("ab");
+  expect(truncate("ab🚢", 4)).toBe("ab🚢");
+  expect(truncate("ab🚢c", 4)).toBe("ab🚢");
 });
 
 test("neither a title nor an excerpt ends within an emoji", () => {

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { NON_PREMIUM_COLLECTION_LIMIT } from "rxdb/plugins/core";
-import { open } from "../../../web/src/storage/accountDatabase.ts";
+import { openAccountDatabase } from "../../../web/src/storage/accountDatabase.ts";
 import { schemas, type Schemas } from "../../../web/src/storage/schemas.ts";
 import { insert, stored } from "../device.ts";
 import { conflictHandler } from "../../../web/src/backend/sync/conflictHandler.ts";
@@ -20,21 +20,25 @@ test("there are ten collections, and RxDB opens as many", () => {
 
 test("rows of an older schema are brought to the new one when the app is opened", async () => {
   const [user, storage] = [randomUUID(), getRxStorageMemory()];
-  const before = await open(user, () => conflictHandler, { schemas, migrations: {}, storage });
+  const before = await openAccountDatabase(user, () => conflictHandler, { schemas, migrations: {}, storage });
   const at = "2026-01-01T00:00:00.000Z";
   const fact = { key: "user.name", value: "Ada", sourceRemoved: false, confidence: 1, confirmed: true };
   await before.facts.insert({ id: "f1", createdAt: at, updatedAt: at, ...fact });
   await before.close();
 
   const migrations = { facts: { 1: (row: object) => ({ ...row, colour: "green" }) } };
-  const after = await open(user, () => conflictHandler, { schemas: coloured, migrations, storage });
+  const after = await openAccountDatabase(user, () => conflictHandler, {
+    schemas: coloured,
+    migrations,
+    storage,
+  });
   expect((await after.facts.findOne("f1").exec())?.toJSON()).toMatchObject({ value: "Ada", colour: "green" });
   await after.close();
 });
 
 test("a migration that fails leaves the rows as they were, and goes on when its cause is gone", async () => {
   const [user, storage] = [randomUUID(), getRxStorageMemory()];
-  const before = await open(user, () => conflictHandler, { schemas, migrations: {}, storage });
+  const before = await openAccountDatabase(user, () => conflictHandler, { schemas, migrations: {}, storage });
   const ids = ["f1", "f2", "f3"];
   await insert(before, "facts", ...ids.map((id) => ({ id, key: id })));
   const kept = await Promise.all(ids.map((id) => stored(before, "facts", id)));
@@ -42,7 +46,7 @@ test("a migration that fails leaves the rows as they were, and goes on when its 
 
   const carryOver = (colour: (row: { id: string }) => string) => {
     const migrations = { facts: { 1: (row: { id: string }) => ({ ...row, colour: colour(row) }) } };
-    return open(user, () => conflictHandler, { schemas: coloured, migrations, storage });
+    return openAccountDatabase(user, () => conflictHandler, { schemas: coloured, migrations, storage });
   };
   for (const _ of ["once", "once more"]) {
     const failing = carryOver(({ id }) => {
@@ -51,7 +55,7 @@ test("a migration that fails leaves the rows as they were, and goes on when its 
     });
     await expect(failing).rejects.toThrow("NOT_CARRIED_OVER");
   }
-  const again = await open(user, () => conflictHandler, { schemas, migrations: {}, storage });
+  const again = await openAccountDatabase(user, () => conflictHandler, { schemas, migrations: {}, storage });
   expect(await Promise.all(ids.map((id) => stored(again, "facts", id)))).toEqual(kept);
   await again.close();
 

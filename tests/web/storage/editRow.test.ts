@@ -1,18 +1,18 @@
 /** An edit that comes after a delete, with the real database: a tombstone stays without content. */
 
-import { edit } from "../../../web/src/storage/editRow.ts";
+import { editRow } from "../../../web/src/storage/editRow.ts";
 import { changeFact } from "../../../web/src/backend/memory/facts.ts";
 import { deleteDocuments, deleteRow } from "../../../web/src/backend/library/deletion.ts";
-import { houseOf, insert, openRows, stored } from "../device.ts";
+import { contextOf, insert, openRows, stored } from "../device.ts";
 
 test("what was deleted while it was worked on stays deleted, and empty", async () => {
   const records = await openRows();
   await insert(records, "documents", { id: "d" });
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
   const block = (await records.vectorEmbeddings.findOne("d.0").exec())!; // as whoever embeds it holds it
-  await deleteDocuments(houseOf(records), ["d"]);
+  await deleteDocuments(contextOf(records), ["d"]);
   const before = await stored(records, "vectorEmbeddings", "d.0");
-  await edit(block, (held) => ({ ...held, model: "m", dims: 1, embedding: "c2VjcmV0" }));
+  await editRow(block, (held) => ({ ...held, model: "m", dims: 1, embedding: "c2VjcmV0" }));
   expect(await stored(records, "vectorEmbeddings", "d.0")).toEqual(before);
   expect(before["_deleted"]).toBe(true);
 });
@@ -20,8 +20,8 @@ test("what was deleted while it was worked on stays deleted, and empty", async (
 test("an edit and a delete at the same moment: it is deleted, and empty", async () => {
   const records = await openRows();
   await insert(records, "facts", { id: "f" });
-  const house = houseOf(records);
-  await Promise.all([deleteRow(house, "facts", "f"), changeFact(house, "f", { value: "a secret" })]);
+  const context = contextOf(records);
+  await Promise.all([deleteRow(context, "facts", "f"), changeFact(context, "f", { value: "a secret" })]);
   const tombstone = await stored(records, "facts", "f");
   expect(tombstone["_deleted"]).toBe(true);
   expect(JSON.stringify(tombstone)).not.toContain("secret");

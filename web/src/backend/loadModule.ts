@@ -7,15 +7,15 @@ import { ReplaySubject } from "rxjs";
 import { Coded } from "../core/errors.ts";
 
 /** Each time that one could not be loaded. */
-export const unloaded$ = new ReplaySubject<void>(1);
+export const loadErrors$ = new ReplaySubject<void>(1);
 
 /** What `loading` brings. Throws `UNLOADED`, and nothing was done. */
-export async function loaded<T>(loading: Promise<T>): Promise<T> {
+export async function loadModule<T>(loading: Promise<T>): Promise<T> {
   try {
     return await loading;
   } catch (error) {
     console.error(error);
-    unloaded$.next();
+    loadErrors$.next();
     throw new Coded("UNLOADED");
   }
 }

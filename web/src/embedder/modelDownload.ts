@@ -5,8 +5,8 @@
  */
 
 import { sha256 } from "../lib/sha256.ts";
-import { pause } from "../lib/sleep.ts";
-import { SILENCE_MS, unlessSilent } from "../lib/idleTimeout.ts";
+import { sleep } from "../lib/sleep.ts";
+import { IDLE_TIMEOUT_MS, withIdleTimeout } from "../lib/idleTimeout.ts";
 import { CACHE, keyOf, keysOf, markOf, pieces } from "./modelFiles.ts";
 import type { ModelFile } from "./workerMessages.ts";
 
@@ -90,7 +90,9 @@ async function assemble(cache: Cache, url: string, file: ModelFile, onBytes: (lo
 class Refused extends Error {}
 
 function load(url: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
-  return unlessSilent(SILENCE_MS, null, (signal, heard) => loadPiece(url, { from, to }, signal, heard));
+  return withIdleTimeout(IDLE_TIMEOUT_MS, null, (signal, heard) =>
+    loadPiece(url, { from, to }, signal, heard),
+  );
 }
 
 /** It may be slow, as long as more of it comes. */
@@ -124,7 +126,7 @@ async function untilItComes<T>(attempt: () => Promise<T>): Promise<T> {
       return await attempt();
     } catch (error) {
       if (error instanceof Refused || tries === TRIES) throw error;
-      await pause(wait);
+      await sleep(wait);
     }
   }
 }

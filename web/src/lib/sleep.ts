@@ -1,13 +1,13 @@
 /** Resolves after so long, or as soon as `signal` ends it. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
-    const over = () => {
+    const end = () => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", over);
+      signal?.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(over, ms);
-    signal?.addEventListener("abort", over);
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end);
   });
 }

@@ -8,13 +8,13 @@ const ROWS_MS = 500;
 const ONE_AT_A_TIME = { leading: true, trailing: true };
 
 /** While rows change all the time it is looked all the same, twice a second: to look is to count what waits. */
-export function paced(
+export function throttledUpdates(
   state$: Observable<unknown>,
   rows$: Observable<unknown>,
-  look: () => Promise<void>,
+  update: () => Promise<void>,
 ): Observable<unknown> {
   return merge(state$, rows$.pipe(auditTime(ROWS_MS))).pipe(
     auditTime(SETTLE_MS),
-    throttle(() => look(), ONE_AT_A_TIME),
+    throttle(() => update(), ONE_AT_A_TIME),
   );
 }

@@ -15,48 +15,48 @@ import {
 } from "rxdb/plugins/core";
 import { getRxStorageDexie } from "rxdb/plugins/storage-dexie";
 import { Coded } from "../core/errors.ts";
-import { formOf, type Form } from "../core/schema/storedSchemaVersion.ts";
+import { compareStoredVersion, type StoredVersion } from "../core/schema/storedSchemaVersion.ts";
 import type { Collections } from "../core/schema/rows.ts";
 import { migrations, type Migrations } from "./migrations.ts";
-import { copiesOf, recoverRewrites, rewrite } from "./compaction.ts";
+import { copyNames, recoverRewrites, rewriteDatabases } from "./compaction.ts";
 import { schemas, type Schemas } from "./schemas.ts";
 
 export { compact } from "./compaction.ts";
 
-export type Records = RxDatabase<{ [Name in keyof Collections]: RxCollection<Collections[Name]> }>;
+export type AccountDatabase = RxDatabase<{ [Name in keyof Collections]: RxCollection<Collections[Name]> }>;
 
 /** What a database is made of; tests walk from one schema to the next before there is a second. */
-interface Made {
+interface DatabaseDefinition {
   schemas: Schemas;
   migrations: Migrations;
   storage: RxStorage<any, any>;
 }
 
-const MADE: Made = { schemas, migrations, storage: getRxStorageDexie() };
+const DEFINITION: DatabaseDefinition = { schemas, migrations, storage: getRxStorageDexie() };
 /** RxDB keeps what a hundred questions found. Texts with their vectors are megabytes each: whoever needs them keeps them. */
-const KEEP_NONE = defaultCacheReplacementPolicyMonad(0, 0);
-const nameOf = (userId: string) => `vademecum-${userId}`;
-const prefixOf = (userId: string) => `rxdb-dexie-${nameOf(userId)}--`;
+const NO_QUERY_CACHE = defaultCacheReplacementPolicyMonad(0, 0);
+const databaseName = (userId: string) => `vademecum-${userId}`;
+const storagePrefix = (userId: string) => `rxdb-dexie-${databaseName(userId)}--`;
 
 /**
  * Rows of an older schema are brought to this one before it resolves. `conflictHandlerOf`: of each collection, how two
  * versions of a row become one.
  */
-export async function open(
+export async function openAccountDatabase(
   userId: string,
   conflictHandlerOf: (name: keyof Collections) => RxConflictHandler<any>,
-  { schemas, migrations, storage }: Made = MADE,
-): Promise<Records> {
+  { schemas, migrations, storage }: DatabaseDefinition = DEFINITION,
+): Promise<AccountDatabase> {
   if (Object.values(schemas).some(({ version }) => version > 0)) {
     addRxPlugin((await import("rxdb/plugins/migration-schema")).RxDBMigrationSchemaPlugin);
   }
-  const database: Records = await createRxDatabase({
-    name: nameOf(userId),
+  const database: AccountDatabase = await createRxDatabase({
+    name: databaseName(userId),
     storage,
     multiInstance: true, // other tabs hear of what this one writes
     eventReduce: true,
   });
-  const made = Object.entries(schemas).map(([key, schema]) => {
+  const collections = Object.entries(schemas).map(([key, schema]) => {
     const name = key as keyof Collections;
     const conflictHandler = conflictHandlerOf(name);
     return [
@@ -66,13 +66,13 @@ export async function open(
         conflictHandler,
         migrationStrategies: migrations[name] ?? {},
         autoMigrate: false,
-        ...(name === "vectorEmbeddings" ? { cacheReplacementPolicy: KEEP_NONE } : {}),
+        ...(name === "vectorEmbeddings" ? { cacheReplacementPolicy: NO_QUERY_CACHE } : {}),
       },
     ];
   });
   try {
-    await database.addCollections(Object.fromEntries(made));
-    await Promise.all(Object.values(database.collections).map(carryOver));
+    await database.addCollections(Object.fromEntries(collections));
+    await Promise.all(Object.values(database.collections).map(migrate));
     return database;
   } catch (error) {
     await database.close(); // or it could not be opened again, nor removed
@@ -84,13 +84,13 @@ export async function open(
  * The rows of the form before stay until all have the new one. RxDB's own would say of each later try, too, that it
  * failed, since it remembers the first.
  */
-async function carryOver(collection: RxCollection): Promise<void> {
+async function migrate(collection: RxCollection): Promise<void> {
   if (collection.schema.version === 0) return;
   const migration = collection.getMigrationState();
   let cause: unknown;
-  const heard = migration.$.subscribe(({ error }) => (cause = error));
+  const subscription = migration.$.subscribe(({ error }) => (cause = error));
   await migration.startMigration();
-  heard.unsubscribe();
+  subscription.unsubscribe();
   if (!(await collection.migrationNeeded())) return;
   console.error(cause); // only the code comes out of the worker
   throw new Coded("NOT_CARRIED_OVER");
@@ -100,8 +100,8 @@ async function carryOver(collection: RxCollection): Promise<void> {
  * Takes the rows of an account from this device. They must not be open, here or in another tab. RxDB would empty its
  * databases and leave them, one a collection, each with the account in its name. Call `compact` afterwards.
  */
-export async function remove(userId: string): Promise<void> {
-  const names = [...(await namesOf(userId)), ...(await copiesOf(prefixOf(userId)))];
+export async function removeAccountDatabase(userId: string): Promise<void> {
+  const names = [...(await storageNames(userId)), ...(await copyNames(storagePrefix(userId)))];
   await Promise.all(names.map((name) => Dexie.delete(name)));
 }
 
@@ -110,35 +110,35 @@ export const ALL = "*";
 
 /** Rewrite these storages of an account, whose rows must not be open anywhere. Storages that are gone are skipped. */
 export async function rewriteStorages(userId: string, storages: readonly string[]): Promise<void> {
-  const isMeant = (name: string) =>
+  const isSelected = (name: string) =>
     storages.some((storage) => storage === ALL || name.endsWith(`--${storage}`));
-  await rewrite((await namesOf(userId)).filter(isMeant));
+  await rewriteDatabases((await storageNames(userId)).filter(isSelected));
 }
 
 /** Return whether a page was closed while it rewrote storages: until `recover` is called, rows can be missing. */
 export async function needsRecovery(userId: string): Promise<boolean> {
-  return (await copiesOf(prefixOf(userId))).length > 0;
+  return (await copyNames(storagePrefix(userId))).length > 0;
 }
 
 /** Finish what a page that was closed while it rewrote storages has left. */
-export function recover(userId: string): Promise<void> {
-  return recoverRewrites(prefixOf(userId));
+export function recoverStorages(userId: string): Promise<void> {
+  return recoverRewrites(storagePrefix(userId));
 }
 
 /** The form of an account's rows on this device: RxDB keeps each version of a collection under a name of its own. */
-export async function formOnDevice(userId: string): Promise<Form> {
-  const kept = (await namesOf(userId)).map((name) => {
-    const [version, collection] = name.slice(prefixOf(userId).length).split("--");
+export async function schemaVersionOnDevice(userId: string): Promise<StoredVersion> {
+  const stored = (await storageNames(userId)).map((name) => {
+    const [version, collection] = name.slice(storagePrefix(userId).length).split("--");
     return { collection: collection!, version: Number(version) };
   });
-  return formOf(kept, schemas);
+  return compareStoredVersion(stored, schemas);
 }
 
 /** Is there anything of an account's rows on this device? It is not opened to be looked at. */
 export async function isOnDevice(userId: string): Promise<boolean> {
-  return (await namesOf(userId)).length > 0;
+  return (await storageNames(userId)).length > 0;
 }
 
-async function namesOf(userId: string): Promise<string[]> {
-  return (await Dexie.getDatabaseNames()).filter((name) => name.startsWith(prefixOf(userId)));
+async function storageNames(userId: string): Promise<string[]> {
+  return (await Dexie.getDatabaseNames()).filter((name) => name.startsWith(storagePrefix(userId)));
 }

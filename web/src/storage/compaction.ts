@@ -15,31 +15,31 @@ const COMPLETE = "complete";
 /** A power cut must not take rows that only this device has. */
 const DURABLE = { chromeTransactionDurability: "strict" } as const;
 
-export async function rewrite(names: readonly string[]): Promise<void> {
+export async function rewriteDatabases(names: readonly string[]): Promise<void> {
   for (const name of names) {
     const copy = PREFIX + name;
-    await drop(copy);
+    await deleteDatabase(copy);
     await copyDatabase(name, copy, { [COMPLETE]: "id" });
-    const made = await new Dexie(copy, DURABLE).open();
-    await made.table(COMPLETE).add({ id: COMPLETE });
-    made.close();
-    await replaceBy(copy, name);
+    const database = await new Dexie(copy, DURABLE).open();
+    await database.table(COMPLETE).add({ id: COMPLETE });
+    database.close();
+    await replaceWithCopy(copy, name);
   }
   await compact();
 }
 
 /** Finish or drop what a closed page left half-way. Call it before the databases are opened. */
 export async function recoverRewrites(prefix: string): Promise<void> {
-  for (const copy of await copiesOf(prefix)) {
-    const found = await new Dexie(copy).open();
-    const isComplete = (await found.table(COMPLETE).count()) > 0;
-    found.close();
-    if (isComplete) await replaceBy(copy, copy.slice(PREFIX.length));
-    else await drop(copy); // the original has not been touched
+  for (const copy of await copyNames(prefix)) {
+    const database = await new Dexie(copy).open();
+    const isComplete = (await database.table(COMPLETE).count()) > 0;
+    database.close();
+    if (isComplete) await replaceWithCopy(copy, copy.slice(PREFIX.length));
+    else await deleteDatabase(copy); // the original has not been touched
   }
 }
 
-export async function copiesOf(prefix: string): Promise<string[]> {
+export async function copyNames(prefix: string): Promise<string[]> {
   return (await Dexie.getDatabaseNames()).filter((name) => name.startsWith(PREFIX + prefix));
 }
 
@@ -53,17 +53,21 @@ export async function compact(): Promise<void> {
     scratch.version(1).stores({ rows: "id" });
     await scratch.open();
     scratch.close();
-    await drop(scratch.name);
+    await deleteDatabase(scratch.name);
   }
 }
 
-async function replaceBy(copy: string, name: string): Promise<void> {
-  await drop(name);
+async function replaceWithCopy(copy: string, name: string): Promise<void> {
+  await deleteDatabase(name);
   await copyDatabase(copy, name);
-  await drop(copy);
+  await deleteDatabase(copy);
 }
 
-async function copyDatabase(from: string, to: string, more: Record<string, string> = {}): Promise<void> {
+async function copyDatabase(
+  from: string,
+  to: string,
+  extraStores: Record<string, string> = {},
+): Promise<void> {
   const source = await new Dexie(from).open();
   const tables = source.tables.filter(({ name }) => name !== COMPLETE);
   const stores = tables.map(({ name, schema }) => [
@@ -71,7 +75,7 @@ async function copyDatabase(from: string, to: string, more: Record<string, strin
     [schema.primKey, ...schema.indexes].map(({ src }) => src).join(),
   ]);
   const target = new Dexie(to, DURABLE);
-  target.version(source.verno).stores({ ...Object.fromEntries(stores), ...more });
+  target.version(source.verno).stores({ ...Object.fromEntries(stores), ...extraStores });
   await target.open();
   try {
     for (const { name } of tables) await copyTable(source, target, name);
@@ -94,7 +98,7 @@ async function copyTable(source: Dexie, target: Dexie, name: string): Promise<vo
 }
 
 /** Dexie's own warns while a connection that was closed has not ended yet. */
-function drop(name: string): Promise<void> {
+function deleteDatabase(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const deleting = indexedDB.deleteDatabase(name);
     deleting.onsuccess = () => resolve();

@@ -26,11 +26,11 @@ export interface DeviceAccount {
   /** When the server was last known to have all of this device and the other way round. */
   syncedAt?: string;
   /** Deleted text that is still on the disk; null or absent: none. */
-  leftover?: Leftover | null;
+  leftover?: DeletedText | null;
 }
 
 /** Text that was deleted and stays in the browser's files until the storages that had it are rewritten. */
-export interface Leftover {
+export interface DeletedText {
   since: string;
   deletes: number;
   /** Names of RxDB storages: collections and their replication metadata. */
@@ -82,14 +82,14 @@ export interface ConflictLoser {
 }
 
 /** A question that waits for the assistant: it is asked when the server is back. */
-export interface LaterQuestion {
+export interface DeferredQuestion {
   episodeId: string;
   userId: string;
   at: string;
 }
 
 /** A question that has no answer yet, and the tab that is at it. */
-interface AskedQuestion {
+interface UnansweredQuestion {
   episodeId: string;
   userId: string;
   at: string;
@@ -104,17 +104,17 @@ export interface ImportedTurn {
   at: string;
 }
 
-function watch<T>(look: () => Promise<T>, listener: (found: T) => void): () => void {
-  const subscription = liveQuery(look).subscribe(listener);
+function watchQuery<T>(query: () => Promise<T>, listener: (result: T) => void): () => void {
+  const subscription = liveQuery(query).subscribe(listener);
   return () => subscription.unsubscribe();
 }
 
-export class Device extends Dexie {
+export class DeviceDatabase extends Dexie {
   accounts!: EntityTable<DeviceAccount, "userId">;
   files!: EntityTable<WaitingFile, "id">;
   lost!: EntityTable<ConflictLoser, "id">;
-  later!: EntityTable<LaterQuestion, "episodeId">;
-  asked!: EntityTable<AskedQuestion, "episodeId">;
+  later!: EntityTable<DeferredQuestion, "episodeId">;
+  asked!: EntityTable<UnansweredQuestion, "episodeId">;
   imported!: EntityTable<ImportedTurn, "id">;
 
   constructor() {
@@ -143,13 +143,13 @@ export class Device extends Dexie {
   }
 
   /** What conflicts took from an account, newest first, at once and again after every change. */
-  watchLost(userId: string, listener: (lost: ConflictLoser[]) => void): () => void {
-    return watch(() => this.lost.where({ userId }).reverse().sortBy("at"), listener);
+  watchConflictLosers(userId: string, listener: (losers: ConflictLoser[]) => void): () => void {
+    return watchQuery(() => this.lost.where({ userId }).reverse().sortBy("at"), listener);
   }
 
   /** What is known of an account, at once and again after every change, also by another tab. */
   watchAccount(userId: string, listener: (account: DeviceAccount) => void): () => void {
-    return watch(
+    return watchQuery(
       () => this.accounts.get(userId),
       (account) => account && listener(account),
     );
@@ -157,27 +157,32 @@ export class Device extends Dexie {
 
   /** The ids of an account's files that wait, at once and again after every change, also by another tab. */
   watchFiles(userId: string, listener: (ids: string[]) => void): () => void {
-    return watch(() => this.files.where({ userId }).primaryKeys(), listener);
+    return watchQuery(() => this.files.where({ userId }).primaryKeys(), listener);
   }
 
   /** What conflicts took from rows that are deleted by now. `here`: by this device, whose owner wants none of it. */
-  async forgetLost(userId: string, collection: string, rowIds: string[], here: boolean): Promise<void> {
-    const ofThem = this.lost
+  async deleteConflictLosers(
+    userId: string,
+    collection: string,
+    rowIds: string[],
+    deletedHere: boolean,
+  ): Promise<void> {
+    const losers = this.lost
       .where("rowId")
       .anyOf(rowIds)
       .filter((lost) => lost.userId === userId && lost.collection === collection);
-    await ofThem.filter(({ gone }) => here || !gone).delete();
+    await losers.filter(({ gone }) => deletedHere || !gone).delete();
   }
 
   /** What of an account waits or was kept here since before this moment: everything was forgotten then. */
-  async forgetBefore(userId: string, moment: string): Promise<void> {
-    await this.forget(userId, ({ at, addedAt = at }) => addedAt < moment); // an account has neither
+  async deleteBefore(userId: string, moment: string): Promise<void> {
+    await this.deleteAccount(userId, ({ at, addedAt = at }) => addedAt < moment); // an account has neither
   }
 
   /** Everything of one account but its rows, which are a database of their own (see engines/records). */
-  async forget(userId: string, goes = (_row: any) => true): Promise<void> {
+  async deleteAccount(userId: string, matches = (_row: any) => true): Promise<void> {
     await this.transaction("rw", this.tables, () =>
-      Promise.all(this.tables.map((table) => table.where({ userId }).filter(goes).delete())),
+      Promise.all(this.tables.map((table) => table.where({ userId }).filter(matches).delete())),
     );
   }
 }

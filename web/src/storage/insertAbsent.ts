@@ -8,7 +8,7 @@ const CONFLICT = 409;
  */
 export async function insertAbsent<Row>(collection: RxCollection<Row>, rows: Row[]): Promise<number> {
   const { success, error } = await collection.bulkInsert(rows);
-  const refused = error.find(({ status }) => status !== CONFLICT);
-  if (refused) throw new Error(`A row of ${collection.name} was refused (${refused.status}).`);
+  const failed = error.find(({ status }) => status !== CONFLICT);
+  if (failed) throw new Error(`A row of ${collection.name} was refused (${failed.status}).`);
   return success.length;
 }

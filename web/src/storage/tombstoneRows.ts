@@ -8,23 +8,23 @@ import { blank } from "../core/sync/tombstone.ts";
  * so that RxDB gathers them: one after the other, five thousand turns take most of a minute. `goes` is asked again of
  * the row as it is when its turn comes.
  */
-export async function bury<Row extends object>(
+export async function putTombstones<Row extends object>(
   rows: readonly RxDocument<Row>[],
-  { at, goes = () => true }: { at?: string; goes?: (row: Row) => boolean } = {},
+  { at, goes: stillApplies = () => true }: { at?: string; goes?: (row: Row) => boolean } = {},
 ): Promise<void> {
-  const dated = (row: Row) => (at === undefined ? row : { ...row, updatedAt: at });
+  const withTime = (row: Row) => (at === undefined ? row : { ...row, updatedAt: at });
   await Promise.all(
     rows.map((row) => {
       const schema = row.collection.schema.jsonSchema as Parameters<typeof blank>[1];
-      return row.incrementalModify((held) =>
-        goes(held as Row) ? (blank(dated(held as Row), schema) as typeof held) : held,
+      return row.incrementalModify((current) =>
+        stillApplies(current as Row) ? (blank(withTime(current as Row), schema) as typeof current) : current,
       );
     }),
   );
 }
 
 /** Whether the row was here and is deleted: queries see no row that is. */
-export async function isBuried(collection: RxCollection<any>, id: string): Promise<boolean> {
+export async function isTombstone(collection: RxCollection<any>, id: string): Promise<boolean> {
   const [row] = await collection.storageInstance.findDocumentsById([id], true);
   return row?._deleted ?? false;
 }

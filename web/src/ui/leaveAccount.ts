@@ -1,6 +1,6 @@
 /** Signing out, removing the account from the device and forgetting everything: each concerns all tabs of the browser. */
 
-import { forgettingLockOf } from "../core/schema/storedSchemaVersion.ts";
+import { forgettingLockName } from "../core/schema/storedSchemaVersion.ts";
 import type { RemoteAccountApi } from "../client/backendClient.tsx";
 import { deleteDrafts } from "./drafts.ts";
 import { SharedState, useSharedState } from "./sharedState.ts";
@@ -20,7 +20,7 @@ export function setForgetting(userId: string | null): void {
   isForgetting.set(userId !== null);
   if (userId === null) return;
   const ended = new Promise<void>((resolve) => (endForgetting = resolve));
-  void navigator.locks.request(forgettingLockOf(userId), { mode: "shared" }, () => ended);
+  void navigator.locks.request(forgettingLockName(userId), { mode: "shared" }, () => ended);
 }
 
 export function useIsForgetting(): boolean {

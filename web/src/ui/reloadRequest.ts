@@ -1,7 +1,11 @@
 /** Requests of other tabs to reload this one: a newer version waits until no tab of an older one has the account open. */
 
 import { useEffect, useState } from "react";
-import { askedOn, ERASE, ERASE_NOW } from "../core/schema/storedSchemaVersion.ts";
+import {
+  reloadChannelName,
+  REQUEST_ERASURE,
+  REQUEST_ERASURE_NOW,
+} from "../core/schema/storedSchemaVersion.ts";
 import { useAccountApi } from "../client/backendClient.tsx";
 
 /** The other tab repeats its request more often than this. Without a repetition it is gone. */
@@ -15,11 +19,11 @@ export function useReloadRequest(): boolean {
   const { userId } = account;
   const [isRequested, setRequested] = useState(false);
   useEffect(() => {
-    const otherTabs = new BroadcastChannel(askedOn(userId));
+    const otherTabs = new BroadcastChannel(reloadChannelName(userId));
     let expiry: ReturnType<typeof setTimeout> | undefined;
     otherTabs.onmessage = async ({ data }: MessageEvent) => {
-      const isErasure = data === ERASE || data === ERASE_NOW;
-      if (data === ERASE && !document.hidden) return;
+      const isErasure = data === REQUEST_ERASURE || data === REQUEST_ERASURE_NOW;
+      if (data === REQUEST_ERASURE && !document.hidden) return;
       if (!(await api.isBusy()) && !hasUnsavedInput()) return location.reload();
       if (isErasure) return; // the text is erased when the app opens the next time
       setRequested(true);

@@ -1,9 +1,9 @@
 /** The pages are asked to reload for an erasure that does not happen: ever less often. */
 
-import type { Device, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
-import { ERASE_NOW } from "../../../../web/src/core/schema/storedSchemaVersion.ts";
-import { House } from "../../../../web/src/backend/account/accountContext.ts";
-import { Leftovers } from "../../../../web/src/backend/account/deletedTextErasure.ts";
+import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import { REQUEST_ERASURE_NOW } from "../../../../web/src/core/schema/storedSchemaVersion.ts";
+import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
+import { DeletedTextErasure } from "../../../../web/src/backend/account/deletedTextErasure.ts";
 import type { SyncCoordinator } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { openRows } from "../../device.ts";
 
@@ -17,18 +17,18 @@ test("pages reload less and less often while an erasure fails", async () => {
     get: async () => structuredClone(row),
     where: () => ({ modify: async (change: (row: DeviceAccount) => void) => change(row) }),
   };
-  const house = new House(
+  const context = new AccountContext(
     { userId: "u" } as DeviceAccount,
     await openRows(),
-    { accounts } as unknown as Device,
+    { accounts } as unknown as DeviceDatabase,
     { base: "" },
   );
-  const syncing = {
-    running: {},
+  const sync = {
+    replicator: {},
     summary$: { value: { kind: "live", waiting: 0 } },
   } as unknown as SyncCoordinator;
   const asked = vi.spyOn(BroadcastChannel.prototype, "postMessage");
-  const timesAsked = () => asked.mock.calls.filter(([message]) => message === ERASE_NOW).length;
+  const timesAsked = () => asked.mock.calls.filter(([message]) => message === REQUEST_ERASURE_NOW).length;
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
   vi.stubGlobal("navigator", { locks: { query: async () => ({ held: [] }) } }); // this version of Node.js has none
   onTestFinished(() => {
@@ -36,7 +36,7 @@ test("pages reload less and less often while an erasure fails", async () => {
     vi.unstubAllGlobals();
     asked.mockRestore();
   });
-  const leftovers = new Leftovers(house, syncing);
+  const leftovers = new DeletedTextErasure(context, sync);
   onTestFinished(() => leftovers.stop());
 
   await vi.advanceTimersByTimeAsync(HOUR_MS / 30);

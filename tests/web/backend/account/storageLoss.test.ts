@@ -1,7 +1,7 @@
 /** What the browser took from under the app is told as what it is, although it may look otherwise for a moment. */
 
-import type { House } from "../../../../web/src/backend/account/accountContext.ts";
-import { watchTaken, type StorageLoss } from "../../../../web/src/backend/account/storageLoss.ts";
+import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
+import { watchStorageLoss, type StorageLoss } from "../../../../web/src/backend/account/storageLoss.ts";
 
 /**
  * What a device shows at each look: whether it knows the account, and whether its rows can be read; and whether it can be
@@ -26,7 +26,7 @@ async function closed(...looks: Look[]): Promise<void> {
   let shown: Look = looks[0]!;
   let close!: () => void;
   let isShut = false;
-  const house = {
+  const context = {
     account: { userId: "ada" },
     device: {
       watchClosed: (listener: () => void) => (close = listener),
@@ -41,7 +41,7 @@ async function closed(...looks: Look[]): Promise<void> {
         isShut = !!shown.breaks;
       },
     },
-    records: {
+    database: {
       closed: false,
       documents: {
         storageInstance: {
@@ -57,7 +57,7 @@ async function closed(...looks: Look[]): Promise<void> {
     isShut ||= shown.opens === false;
     return shown.there ?? true;
   };
-  watchTaken(house as unknown as House, (loss) => told.push(loss), isThere);
+  watchStorageLoss(context as unknown as AccountContext, (loss) => told.push(loss), isThere);
   close();
   await vi.advanceTimersByTimeAsync(60_000);
 }

@@ -4,11 +4,11 @@ import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
 import { inWords } from "../../../../web/src/core/chat/answerDisplayText.ts";
 import { reminder } from "../../../../web/src/core/chat/memorySection.ts";
 import type { EpisodeDoc } from "../../../../web/src/core/schema/rows.ts";
-import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
-import { remind } from "../../../../web/src/backend/chat/answerMemory.ts";
-import { houseOf, insert, openRows, row } from "../../device.ts";
+import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
+import { rememberedFacts } from "../../../../web/src/backend/chat/answerMemory.ts";
+import { contextOf, insert, openRows, row } from "../../device.ts";
 
-let records: Records;
+let records: AccountDatabase;
 
 beforeEach(async () => {
   records = await openRows();
@@ -31,7 +31,7 @@ const asked = (sessionId: string, userMessage = "Where does the canary sing?") =
     aiResponse: "",
     status: "queued",
   }) as never as EpisodeDoc;
-const remembers = (sessionId: string) => remind(houseOf(records), asked(sessionId));
+const remembers = (sessionId: string) => rememberedFacts(contextOf(records), asked(sessionId));
 
 test("each conversation is reminded of its own scope, and an authoritative one of nothing", async () => {
   await insert(

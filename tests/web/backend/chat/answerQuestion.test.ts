@@ -3,20 +3,24 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { BehaviorSubject } from "rxjs";
-import type { Device, DeviceAccount, LaterQuestion } from "../../../../web/src/storage/deviceDatabase.ts";
-import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import type {
+  DeviceDatabase,
+  DeviceAccount,
+  DeferredQuestion,
+} from "../../../../web/src/storage/deviceDatabase.ts";
+import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
 import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
 import type { Task } from "../../../../web/src/core/documents/uploadTask.ts";
 import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
-import { borrow, include } from "../../../../web/src/backend/library/documents.ts";
-import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { House } from "../../../../web/src/backend/account/accountContext.ts";
-import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
+import { borrow, includeDocument } from "../../../../web/src/backend/library/documents.ts";
+import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
+import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
 import type { SyncCoordinator, SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { insert, openRows, T } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
-const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), chosen: async () => {} };
+const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), filesAdded: async () => {} };
 const ACCOUNT = { userId: "u", limits: { searchesDocuments: true } } as DeviceAccount;
 
 let server: Server;
@@ -27,8 +31,8 @@ let whenAsked: () => Promise<void>;
 /** Called when it is looked whether there is one, before that is said. */
 let whenLooked: () => Promise<void>;
 let asked: number;
-let records: Records;
-let wishes: Map<string, LaterQuestion>;
+let records: AccountDatabase;
+let wishes: Map<string, DeferredQuestion>;
 let summary$: BehaviorSubject<SyncSummary>;
 let asking: AnswerService;
 let says: string;
@@ -72,11 +76,11 @@ beforeEach(async () => {
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0, chunks });
   wishes = new Map();
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const house = new House(ACCOUNT, records, deviceOf(wishes), { base });
+  const context = new AccountContext(ACCOUNT, records, deviceOf(wishes), { base });
   summary$ = new BehaviorSubject(summary("offline"));
-  const syncing = { summary$, sent: async () => true } as unknown as SyncCoordinator;
-  const searcher = new Searcher(house, new Embedding(house));
-  asking = new AnswerService(house, syncing, async () => searcher, NO_FILES);
+  const sync = { summary$, waitUntilPushed: async () => true } as unknown as SyncCoordinator;
+  const searcher = new DocumentSearch(context, new EmbeddingModel(context));
+  asking = new AnswerService(context, sync, async () => searcher, NO_FILES);
 });
 
 afterEach(() => {
@@ -86,16 +90,16 @@ afterEach(() => {
 });
 
 /** What the app keeps beside the rows, in memory. */
-function deviceOf(wishes: Map<string, LaterQuestion>): Device {
+function deviceOf(wishes: Map<string, DeferredQuestion>): DeviceDatabase {
   const all = { first: async () => [...wishes.values()][0], toArray: async () => [...wishes.values()] };
   const later = {
     where: () => all,
-    put: async (wish: LaterQuestion) => void wishes.set(wish.episodeId, wish),
+    put: async (wish: DeferredQuestion) => void wishes.set(wish.episodeId, wish),
     delete: async (id: string) => void wishes.delete(id),
   };
   const accounts = { get: async () => ACCOUNT, update: async () => 0 };
   const asked = { put: async () => {}, delete: async () => {} };
-  return { accounts, later, asked } as unknown as Device;
+  return { accounts, later, asked } as unknown as DeviceDatabase;
 }
 
 const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();
@@ -105,7 +109,7 @@ const wished = () => [...wishes.keys()];
 async function quoted(message: string): Promise<string> {
   const id = await asking.ask("s", message);
   await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
-  await asking.later(id, true);
+  await asking.defer(id, true);
   return id;
 }
 
@@ -168,13 +172,13 @@ test.each([
   const before = await turn(id);
   refuses = () => status;
   if (!status) summary$.next(summary("offline"));
-  await asking.again(id);
+  await asking.regenerate(id);
   await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({ [id]: why }));
   expect(await turn(id)).toEqual(before);
 
   refuses = () => undefined;
   summary$.next(summary("live"));
-  await asking.again(id);
+  await asking.regenerate(id);
   await soon(async () => expect((await turn(id)).updatedAt).not.toBe(before.updatedAt));
   await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({}));
 });
@@ -183,7 +187,7 @@ test("a question is answered here from its first moment, and Stop is heard whate
   summary$.next(summary("live"));
   let goOn = () => {};
   whenLooked = whenAsked = () => new Promise((resolve) => (goOn = resolve));
-  const writes = () => Object.keys(asking.writing$.value);
+  const writes = () => Object.keys(asking.drafts$.value);
   const id = await asking.ask("s", "When is the rent due?");
   expect(writes()).toEqual([id]);
   asking.stop(id);
@@ -191,7 +195,7 @@ test("a question is answered here from its first moment, and Stop is heard whate
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 
   whenLooked = async () => goOn();
-  await asking.again(id, "Which rent?");
+  await asking.regenerate(id, "Which rent?");
   await soon(() => expect(asked).toBe(1));
   expect(await turn(id)).toMatchObject({ status: "queued", userMessage: "Which rent?" });
   asking.stop(id);
@@ -200,8 +204,8 @@ test("a question is answered here from its first moment, and Stop is heard whate
 
   whenAsked = async () => {};
   says = ["It ", "goes on."].map((text) => `event: delta\ndata: ${JSON.stringify({ text })}\n\n`).join("");
-  const stopping = asking.writing$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
-  await asking.again(id);
+  const stopping = asking.drafts$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
+  await asking.regenerate(id);
   await soon(() => expect(writes()).toEqual([]));
   stopping.unsubscribe();
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
@@ -212,12 +216,12 @@ test("who waits for an assistant that takes no question now sees it, and Stop is
   let times = 0;
   refuses = () => (times++, 429);
   const id = await asking.ask("s", "When is the rent due?");
-  await soon(() => expect(asking.writing$.value[id]?.retryInS).toBe(5));
+  await soon(() => expect(asking.drafts$.value[id]?.retryInS).toBe(5));
   await vi.waitFor(() => expect(times).toBeGreaterThan(1), 20_000);
-  await soon(() => expect(asking.writing$.value[id]?.retryInS).toBe(5));
+  await soon(() => expect(asking.drafts$.value[id]?.retryInS).toBe(5));
   expect((await turn(id)).status).toBe("queued"); // were the app closed now, it would be asked again
   asking.stop(id);
-  await soon(() => expect(asking.writing$.value).toEqual({}));
+  await soon(() => expect(asking.drafts$.value).toEqual({}));
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 });
 
@@ -227,13 +231,13 @@ test("a model's answer outlives one that is stopped, and one that breaks off", a
   await soon(async () => expect((await turn(id)).status).toBe("done"));
   const before = await turn(id);
   whenAsked = async () => asking.stop(id);
-  await asking.again(id);
-  await soon(() => expect(asking.writing$.value).toEqual({}));
+  await asking.regenerate(id);
+  await soon(() => expect(asking.drafts$.value).toEqual({}));
   expect(await turn(id)).toEqual(before);
   expect(asking.assistant$.value.keptAnswers).toEqual({}); // who stopped it knows
   says = 'event: delta\ndata: {"text":"No, "}\n\n';
   whenAsked = async () => {};
-  await asking.again(id);
+  await asking.regenerate(id);
   await soon(() => expect(asking.assistant$.value.keptAnswers).toHaveProperty(id));
   expect(await turn(id)).toEqual(before);
 });
@@ -252,8 +256,8 @@ test("what is remembered stands beside the quotations, and is said to be no docu
 
 test("a document that is quoted counts as used, once a turn, and one that is borrowed does not", async () => {
   await insert(records, "documents", { id: "other" });
-  const house = new House(ACCOUNT, records, deviceOf(wishes), { base: "" });
-  await borrow(house, "other", "s");
+  const context = new AccountContext(ACCOUNT, records, deviceOf(wishes), { base: "" });
+  await borrow(context, "other", "s");
   const uses = async (id: string) => {
     const { accessCount, lastAccessedAt } = (await records.documents.findOne(id).exec())!;
     return [accessCount, lastAccessedAt > T];
@@ -261,7 +265,7 @@ test("a document that is quoted counts as used, once a turn, and one that is bor
   const done = async (id: string) =>
     soon(async () => {
       const turn = (await records.episodes.findOne(id).exec())!;
-      expect([turn.status, asking.writing$.value]).toEqual(["done", {}]);
+      expect([turn.status, asking.drafts$.value]).toEqual(["done", {}]);
       return turn;
     });
   const first = await asking.ask("s", "When is the rent due?");
@@ -270,11 +274,11 @@ test("a document that is quoted counts as used, once a turn, and one that is bor
     [1, true],
     [0, false],
   ]);
-  await asking.again(first);
+  await asking.regenerate(first);
   await done(first);
   expect(await uses("d")).toEqual([1, true]);
   await done(await asking.ask("s", "And what of the rent in May?"));
   expect(await uses("d")).toEqual([2, true]);
-  await include(house, "other", "s");
+  await includeDocument(context, "other", "s");
   expect(await uses("other")).toEqual([0, true]);
 });

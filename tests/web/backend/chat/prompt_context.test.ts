@@ -4,20 +4,22 @@ import type { DeviceAccount } from "../../../../web/src/storage/deviceDatabase.t
 import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
 import { NOT_FOUND } from "../../../../web/src/core/chat/notFoundAnswer.ts";
 import type { Found } from "../../../../web/src/core/documents/passageIndex.ts";
-import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
-import type { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { context } from "../../../../web/src/backend/chat/prompt_context.ts";
-import type { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
-import { houseOf, insert, openRows } from "../../device.ts";
+import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
+import type { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { previewPrompt } from "../../../../web/src/backend/chat/prompt_context.ts";
+import type { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
+import { contextOf, insert, openRows } from "../../device.ts";
 
 const countTokens = async (texts: readonly string[]) => texts.map((text) => text.length / 4);
-const embedding = { ifHere: async () => ({ countTokens }) as unknown as Embedder } as Embedding;
+const embedding = {
+  embedderIfDownloaded: async () => ({ countTokens }) as unknown as Embedder,
+} as EmbeddingModel;
 const place = { documentId: "d", block: 0, chunkIndex: 0, page: 3, section: null };
 const passage = { ...place, filename: "canaries.pdf", text: "Canaries sing at dawn.", score: 1, also: [] };
 const search = async (): Promise<Found> => ({ results: [passage], searched: [], byMeaning: true });
-const searcher = { search } as unknown as Searcher;
+const searcher = { search } as unknown as DocumentSearch;
 
-let records: Records;
+let records: AccountDatabase;
 beforeEach(async () => {
   records = await openRows();
   const turn = { status: "done", aiResponse: "Yes.", sessionId: "s" };
@@ -39,8 +41,8 @@ beforeEach(async () => {
   );
 });
 
-function house(searchesDocuments: boolean) {
-  const made = houseOf(records);
+function context(searchesDocuments: boolean) {
+  const made = contextOf(records);
   const limits = { searchesDocuments, authoritative: true };
   const tier = searchesDocuments ? "JIGGA" : "FREE";
   made.account$.next({ ...made.account, tier, limits } as unknown as DeviceAccount);
@@ -48,7 +50,7 @@ function house(searchesDocuments: boolean) {
 }
 
 test("facts on the topic, what was said before, what is remembered, and passages, within the tier's room", async () => {
-  const { prompt, budget, dropped } = (await context(house(true), embedding, searcher, "b"))!;
+  const { prompt, budget, dropped } = (await previewPrompt(context(true), embedding, searcher, "b"))!;
   expect(prompt).toContain("- canary.name: Piet\n");
   expect(prompt).not.toContain("940");
   expect(prompt).toContain("[CONVERSATION CONTEXT]\nUser: Is it yellow?\nAssistant: Yes.\n");
@@ -71,29 +73,31 @@ test("quotation and not-found answers enter no prompt", async () => {
     ...untold.map((turn, n) => ({ ...asked, ...turn, id: `a${n}`, sessionId: "s" })),
     ...untold.map((turn, n) => ({ ...asked, ...turn, id: `o${n}`, sessionId: "other" })),
   );
-  const { prompt } = (await context(house(true), embedding, searcher, "b"))!;
+  const { prompt } = (await previewPrompt(context(true), embedding, searcher, "b"))!;
   expect(prompt).not.toContain("quokka");
   expect(prompt).toContain("User: Does the canary sing?\nUser: Does the canary sing?\n"); // said in this chat
   expect(prompt).toContain("A canary elsewhere? Yes.");
 });
 
 test("a FREE account's has no document section; without what counts there is none at all", async () => {
-  const made = await context(house(false), embedding, searcher, "b");
+  const made = await previewPrompt(context(false), embedding, searcher, "b");
   expect(made!.prompt).not.toContain("DOCUMENT CONTEXT");
-  const none = { ifHere: async () => null } as unknown as Embedding;
-  expect(await context(house(true), none, searcher, "b")).toBeNull();
-  expect(await context(house(true), embedding, searcher, "gone")).toBeNull();
+  const none = { embedderIfDownloaded: async () => null } as unknown as EmbeddingModel;
+  expect(await previewPrompt(context(true), none, searcher, "b")).toBeNull();
+  expect(await previewPrompt(context(true), embedding, searcher, "gone")).toBeNull();
 });
 
 test("a model that is gone when it is to count is started anew by who asks next", async () => {
   const gone = new Error("The embedder failed: out of memory");
   const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
-  let lost: unknown[] = [];
+  let discarded: unknown[] = [];
   const losing = {
-    ifHere: async () => (lost.length ? { countTokens } : dead),
-    lost: (...given: unknown[]) => ((lost = given), null),
-  } as unknown as Embedding;
-  expect(await context(house(true), losing, searcher, "b")).toBeNull();
-  expect(lost).toEqual([dead, gone]);
-  expect((await context(house(true), losing, searcher, "b"))!.prompt).toContain("Canaries sing at dawn.");
+    embedderIfDownloaded: async () => (discarded.length ? { countTokens } : dead),
+    discard: (...given: unknown[]) => ((discarded = given), null),
+  } as unknown as EmbeddingModel;
+  expect(await previewPrompt(context(true), losing, searcher, "b")).toBeNull();
+  expect(discarded).toEqual([dead, gone]);
+  expect((await previewPrompt(context(true), losing, searcher, "b"))!.prompt).toContain(
+    "Canaries sing at dawn.",
+  );
 });

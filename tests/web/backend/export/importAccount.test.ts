@@ -8,9 +8,9 @@ import { matcher } from "../../../../web/src/core/text/wordMatch.ts";
 import { references, renamed } from "../../../../web/src/core/schema/rowReferences.ts";
 import { Lines, textFile, waitingFile } from "../../../../web/src/core/export/exportLayout.ts";
 import { encode } from "../../../../web/src/core/schema/vector_codec.ts";
-import { bringIn } from "../../../../web/src/backend/export/importAccount.ts";
+import { importAccount } from "../../../../web/src/backend/export/importAccount.ts";
 import facts from "../../../../schemas/facts.v0.json";
-import { houseOf, insert, openRows, row, stored } from "../../device.ts";
+import { contextOf, insert, openRows, row, stored } from "../../device.ts";
 
 const fact = {
   id: "f",
@@ -97,7 +97,7 @@ test("vectors that cannot be read, or are not as many as the chunks, are not tak
     { ...block, id: "d.2", block: 2, embedding: embedding(1, 0, 0, 1) },
     { ...block, id: "d.3", block: 3, embedding: null },
   );
-  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 2, existing: 0, leftOut: 2 });
+  expect(await importAccount(contextOf(records), zip)).toEqual({ added: 2, existing: 0, leftOut: 2 });
   expect((await records.vectorEmbeddings.find().exec()).map(({ id }) => id)).toEqual(["d.0", "d.3"]);
 });
 
@@ -115,12 +115,16 @@ test("a ZIP without its end is not taken for a whole one, wherever it was cut", 
   const end = bytes.indexOf("504b0304", 1, "hex"); // of the first entry
   const entries = bytes.lastIndexOf(Buffer.from("0000504b0102", "hex")) + 2; // of all: the ZIP in it ends right there
   for (const size of [10, end, entries, whole.size - 22, whole.size - 1]) {
-    await expect(bringIn(houseOf(records), await cut(whole, size)), `${size}`).rejects.toThrow("ZIP_CUT_OFF");
+    await expect(importAccount(contextOf(records), await cut(whole, size)), `${size}`).rejects.toThrow(
+      "ZIP_CUT_OFF",
+    );
   }
   expect(await records.facts.find().exec()).toEqual([]);
   const longer = new Blob([whole, new Uint8Array(9)]); // as some send files on
-  expect((await bringIn(houseOf(records), longer)).added).toBe(1);
-  await expect(bringIn(houseOf(records), new Blob([new Uint8Array(100)]))).rejects.toThrow("NOT_AN_EXPORT");
+  expect((await importAccount(contextOf(records), longer)).added).toBe(1);
+  await expect(importAccount(contextOf(records), new Blob([new Uint8Array(100)]))).rejects.toThrow(
+    "NOT_AN_EXPORT",
+  );
 });
 
 /** Where a byte is changed: in a row as it is stored, and in what the table says that packed rows sum up to. */
@@ -128,7 +132,7 @@ test.each([
   [0, (zip: Buffer) => zip.indexOf("of mine")],
   [6, (zip: Buffer) => zip.lastIndexOf(Buffer.from("504b0102", "hex")) + 16],
 ] as const)("of a ZIP with a changed byte nothing is taken in: level %i", async (level, place) => {
-  const house = houseOf(await openRows());
+  const context = contextOf(await openRows());
   const rows = ["a", "b", "c"].map((id) => JSON.stringify(row("facts", { id, value: "a word of mine" })));
   const projects = Array.from({ length: 800 }, (_, n) => JSON.stringify(row("projects", { id: `p${n}` })));
   const bytes = zipSync({
@@ -137,21 +141,27 @@ test.each([
   });
   const damaged = bytes.slice();
   damaged[place(Buffer.from(bytes))]! ^= 1; // else all of it is sound
-  await expect(bringIn(house, new Blob([damaged]))).rejects.toThrow("ZIP_DAMAGED");
-  expect(await house.records.projects.find().exec()).toEqual([]);
-  expect((await bringIn(house, new Blob([bytes]))).added).toBe(803);
+  await expect(importAccount(context, new Blob([damaged]))).rejects.toThrow("ZIP_DAMAGED");
+  expect(await context.database.projects.find().exec()).toEqual([]);
+  expect((await importAccount(context, new Blob([bytes]))).added).toBe(803);
 });
 
 test("what is older than a forgetting is made anew after it, because the server would refuse it", async () => {
-  const house = houseOf(await openRows());
+  const context = contextOf(await openRows());
   const forgottenAt = "2026-02-01T00:00:00.000Z";
   const later = "2026-02-02T00:00:00.000Z";
-  house.account$.next({ ...house.account, forgottenAt });
-  await bringIn(house, zipOf("facts", { id: "old" }, { id: "new", createdAt: later, updatedAt: later }));
-  const { createdAt, updatedAt } = await stored(house.records, "facts", "old");
+  context.account$.next({ ...context.account, forgottenAt });
+  await importAccount(
+    context,
+    zipOf("facts", { id: "old" }, { id: "new", createdAt: later, updatedAt: later }),
+  );
+  const { createdAt, updatedAt } = await stored(context.database, "facts", "old");
   expect(createdAt).toBe(updatedAt);
   expect(String(createdAt) > forgottenAt).toBe(true);
-  expect(await stored(house.records, "facts", "new")).toMatchObject({ createdAt: later, updatedAt: later });
+  expect(await stored(context.database, "facts", "new")).toMatchObject({
+    createdAt: later,
+    updatedAt: later,
+  });
 });
 
 test("a row that comes from elsewhere while an export is taken in is here already", async () => {
@@ -167,7 +177,7 @@ test("a row that comes from elsewhere while an export is taken in is here alread
     return { exec } as typeof found;
   };
   const zip = zipOf("facts", { id: "f" }, { id: "g" });
-  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 1, existing: 1, leftOut: 0 });
+  expect(await importAccount(contextOf(records), zip)).toEqual({ added: 1, existing: 1, leftOut: 0 });
 });
 
 test("a row of a day that there is not is not taken in", async () => {
@@ -178,27 +188,27 @@ test("a row of a day that there is not is not taken in", async () => {
     { ...project, id: "p1" },
     { ...project, id: "p2", updatedAt: "2026-02-30T00:00:00.000Z" },
   );
-  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 1, existing: 0, leftOut: 1 });
+  expect(await importAccount(contextOf(records), zip)).toEqual({ added: 1, existing: 0, leftOut: 1 });
 });
 
 test("of the turns that are brought in the device knows those that are over, before they are there", async () => {
-  const house = houseOf(await openRows());
+  const context = contextOf(await openRows());
   const noted: string[] = [];
   const bulkPut = async (turns: ImportedTurn[]) => {
-    expect(await house.records.episodes.find({ selector: { id: { $ne: "here" } } }).exec()).toEqual([]);
+    expect(await context.database.episodes.find({ selector: { id: { $ne: "here" } } }).exec()).toEqual([]);
     noted.push(...turns.map(({ id }) => id));
   };
-  Object.assign(house.device, { imported: { bulkPut } });
+  Object.assign(context.device, { imported: { bulkPut } });
   const turn = (id: string, status: string) => ({ id, sessionId: "s", userMessage: "four", status });
-  await insert(house.records, "episodes", turn("here", "done"));
+  await insert(context.database, "episodes", turn("here", "done"));
   const zip = zipOf(
     "episodes",
     ...["done", "stopped", "queued", "streaming", "failed", "here"].map((id) =>
       turn(id, id === "here" ? "done" : id),
     ),
   );
-  expect(await bringIn(house, zip)).toEqual({ added: 5, existing: 1, leftOut: 0 });
-  const words = async (id: string) => importedId("u", (await house.records.episodes.findOne(id).exec())!);
+  expect(await importAccount(context, zip)).toEqual({ added: 5, existing: 1, leftOut: 0 });
+  const words = async (id: string) => importedId("u", (await context.database.episodes.findOne(id).exec())!);
   expect(noted).toEqual([await words("done"), await words("stopped")]);
 });
 

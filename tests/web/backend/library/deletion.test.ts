@@ -2,22 +2,25 @@
 
 import type { RxCollection } from "rxdb/plugins/core";
 import cases from "../../../conformance/cascade.json";
-import { kill } from "../../../../web/src/backend/library/cascade.ts";
+import { deleteWithDependents } from "../../../../web/src/backend/library/cascade.ts";
 import { deleteDocuments, deleteProject } from "../../../../web/src/backend/library/deletion.ts";
-import type { House } from "../../../../web/src/backend/account/accountContext.ts";
-import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
+import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
 import { insert, openRows, row, stored, T } from "../../device.ts";
 
 const WORLD: Record<string, { id: string }[]> = cases.world;
 const ALL = Object.entries(WORLD).flatMap(([name, rows]) => rows.map((said) => ({ name, said })));
 
-async function world(): Promise<Records> {
+async function world(): Promise<AccountDatabase> {
   const records = await openRows();
   for (const [name, rows] of Object.entries(WORLD)) await insert(records, name, ...rows);
   return records;
 }
 
-async function expectDone(records: Records, { dead, changed }: (typeof cases.cases)[number]): Promise<void> {
+async function expectDone(
+  records: AccountDatabase,
+  { dead, changed }: (typeof cases.cases)[number],
+): Promise<void> {
   for (const { name, said } of ALL) {
     const key = `${name}/${said.id}`;
     const now = await stored(records, name, said.id);
@@ -38,7 +41,7 @@ test.each(cases.cases)("$name", async (one) => {
     const [name, id] = key.split("/") as [string, string];
     (keys[name] ??= []).push(id);
   }
-  await kill(records, keys);
+  await deleteWithDependents(records, keys);
   await expectDone(records, one);
 });
 
@@ -47,7 +50,7 @@ test.each([
   ["delete a project with its sessions", true],
 ])("%s, as the app asks for it", async (name, withSessions) => {
   const records = await world();
-  await deleteProject({ records } as House, "p", withSessions);
+  await deleteProject({ database: records } as AccountContext, "p", withSessions);
   await expectDone(
     records,
     cases.cases.find((one) => one.name === name)!,
@@ -57,7 +60,7 @@ test.each([
 test("text whose document was never stored goes, too", async () => {
   const records = await openRows();
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
-  await deleteDocuments({ records } as House, ["d"]);
+  await deleteDocuments({ database: records } as AccountContext, ["d"]);
   const tombstone = await stored(records, "vectorEmbeddings", "d.0");
   expect(tombstone).toMatchObject({ _deleted: true, documentId: "d", createdAt: T });
   expect(JSON.stringify(tombstone)).not.toContain("secret");
@@ -69,6 +72,6 @@ test("a page closed in the middle of a delete leaves no text without its documen
   for (const { name, $ } of [records.vectorEmbeddings, records.documents] as RxCollection[]) {
     $.subscribe(({ operation, documentId }) => operation === "DELETE" && gone.push(`${name}/${documentId}`));
   }
-  await deleteDocuments({ records } as House, ["d"]);
+  await deleteDocuments({ database: records } as AccountContext, ["d"]);
   expect(gone).toEqual(["vectorEmbeddings/d.0", "vectorEmbeddings/d.1", "documents/d"]);
 });

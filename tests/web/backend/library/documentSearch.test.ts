@@ -1,20 +1,20 @@
 /** What a device keeps in memory to search, with the real database: no more than it may, and never too little. */
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
-import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
 import { deleteDocuments } from "../../../../web/src/backend/library/deletion.ts";
 import { borrow } from "../../../../web/src/backend/library/documents.ts";
-import { edit } from "../../../../web/src/storage/editRow.ts";
-import { Embedding, type Listed } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
-import { counting, houseOf, insert, openRows, type Counted } from "../../device.ts";
+import { editRow } from "../../../../web/src/storage/editRow.ts";
+import { EmbeddingModel, type ModelInfo } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
+import { counting, contextOf, insert, openRows, type Counted } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
 const MOST = 5; // chunks: two documents of two each
 
-let records: Records;
+let records: AccountDatabase;
 let counted: Counted;
-let searcher: Searcher;
+let searcher: DocumentSearch;
 let model: { hash: string; dims: number } | undefined;
 
 beforeEach(async () => {
@@ -26,8 +26,8 @@ beforeEach(async () => {
     await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0, chunks });
   }
   model = undefined;
-  const house = houseOf(records, () => ({ model: model as Listed }));
-  searcher = new Searcher(house, new Embedding(house), MOST);
+  const context = contextOf(records, () => ({ model: model as ModelInfo }));
+  searcher = new DocumentSearch(context, new EmbeddingModel(context), MOST);
 });
 
 /** What was set free has gone as far as it can. */
@@ -72,10 +72,10 @@ test("questions at the same moment take nothing from each other", async () => {
 test("a text that changed is read again, one that was deleted is gone", async () => {
   await ask("only-a");
   const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
-  await edit(block, (held) => ({ ...held, chunks: [{ index: 0, start: 0, text: "hen", tokens: 1 }] }));
+  await editRow(block, (held) => ({ ...held, chunks: [{ index: 0, start: 0, text: "hen", tokens: 1 }] }));
   expect((await ask("only-a", "hen")).in).toEqual(["a"]);
   expect((await ask("only-a", "fox")).in).toEqual([]);
-  await deleteDocuments(houseOf(records), ["a"]);
+  await deleteDocuments(contextOf(records), ["a"]);
   expect(searcher.chunks).toBe(0);
   expect((await ask("only-a", "hen")).in).toEqual([]);
 });
@@ -83,7 +83,7 @@ test("a text that changed is read again, one that was deleted is gone", async ()
 test("a conversation sees what it borrows, and nothing else that is in memory", async () => {
   await ask("all");
   expect((await ask("another")).in).toEqual([]);
-  await borrow(houseOf(records), "b", "another");
+  await borrow(contextOf(records), "b", "another");
   expect((await ask("another")).in).toEqual(["b"]);
 });
 
@@ -110,7 +110,7 @@ test("a question whose reading another one began anew is answered from what that
   const asked = ask("only-a");
   await turns();
   const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
-  await edit(block, (row) => ({ ...row, chunks: [{ index: 0, start: 0, text: "a fox", tokens: 1 }] }));
+  await editRow(block, (row) => ({ ...row, chunks: [{ index: 0, start: 0, text: "a fox", tokens: 1 }] }));
   const endSecond = held();
   const prepared = searcher.prepare("only-a");
   await turns();

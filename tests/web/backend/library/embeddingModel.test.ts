@@ -3,18 +3,18 @@
 import { BehaviorSubject, NEVER, Subject } from "rxjs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Device, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { filesOf, folderOf, keysOf } from "../../../../web/src/embedder/modelFiles.ts";
 import type { Request } from "../../../../web/src/embedder/workerMessages.ts";
-import { Embedding, type Listed } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { EmbeddingModel, type ModelInfo } from "../../../../web/src/backend/library/embeddingModel.ts";
 import type { SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
-import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { openRows } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
 const files = ["model.onnx", "tokenizer.json"].map((path) => ({ path, bytes: 1, sha256: "" }));
 const model = (id: string) =>
-  ({ id, hash: id, dims: 2, prefixes: { query: "", passage: "" }, files }) as unknown as Listed;
+  ({ id, hash: id, dims: 2, prefixes: { query: "", passage: "" }, files }) as unknown as ModelInfo;
 
 /** Node has no workers of the browser's kind: this one has started its model when the test says so. */
 class Starting {
@@ -44,7 +44,7 @@ class Starting {
   }
 }
 
-let current: Listed;
+let current: ModelInfo;
 let server: Server;
 
 beforeEach(async () => {
@@ -63,12 +63,14 @@ afterEach(() => {
 });
 
 /** `known`: the server's model when it was last asked. */
-async function opened(known?: Listed) {
+async function opened(known?: ModelInfo) {
   const account = { userId: "u", ...(known ? { model: known } : {}) } as DeviceAccount;
   const accounts = { get: async () => account, update: async () => 0 };
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const house = new House(account, await openRows(), { accounts } as unknown as Device, { base });
-  return { account, house, base, embedding: new Embedding(house) };
+  const context = new AccountContext(account, await openRows(), { accounts } as unknown as DeviceDatabase, {
+    base,
+  });
+  return { account, context, base, embedding: new EmbeddingModel(context) };
 }
 
 const worker = (n: number) => soon(() => (expect(Starting.all).toHaveLength(n), Starting.all[n - 1]!));
@@ -78,12 +80,12 @@ const tick = () => fetch(`http://127.0.0.1:${(server.address() as AddressInfo).p
 
 /** The first model is being started, and the server has gone over to the second. */
 async function goneOver() {
-  const { account, house, embedding } = await opened();
+  const { account, context, embedding } = await opened();
   current = model("one");
   const before = embedding.embedder();
   await soon(() => expect(Starting.all).toHaveLength(1));
   current = model("two");
-  house.account$.next({ ...account, model: current });
+  context.account$.next({ ...account, model: current });
   await soon(() => expect(Starting.all).toHaveLength(2));
   const [first, second] = Starting.all as [Starting, Starting];
   return { embedding, before, first, second };
@@ -113,8 +115,8 @@ test("a storage that cannot be looked at once costs neither a search nor the mod
   current = model("one");
   const { embedding } = await opened(current);
   vi.stubGlobal("caches", { open: () => Promise.reject(new Error("The storage is busy.")) });
-  expect(await embedding.ifHere()).toBeNull();
-  await embedding.fetch();
+  expect(await embedding.embedderIfDownloaded()).toBeNull();
+  await embedding.download();
   expect(await embedding.embedder()).toBeNull();
   expect(embedding.state$.value).toEqual({ kind: "failed", message: "The storage is busy." });
   vi.stubGlobal("caches", undefined);
@@ -124,7 +126,7 @@ test("a storage that cannot be looked at once costs neither a search nor the mod
 });
 
 /** All of the model is on this device. */
-function keepHere(kept: Listed, base: string): void {
+function keepHere(kept: ModelInfo, base: string): void {
   vi.stubGlobal("location", { origin: base });
   const urls = filesOf(kept).flatMap((file) => keysOf(folderOf(kept, base) + file.path, file));
   vi.stubGlobal("caches", { open: async () => ({ keys: async () => urls.map((url) => ({ url })) }) });
@@ -134,16 +136,16 @@ test("a model that was lost is ended, started anew by who asks next, and lost on
   const { embedding, base } = await opened(model("one"));
   keepHere(model("one"), base);
   server.close(); // offline
-  const first = embedding.ifHere();
+  const first = embedding.embedderIfDownloaded();
   (await worker(1)).answer({ kind: "answer" });
   const lost = (await first)!;
-  embedding.lost(lost, new Error("Out of memory."));
+  embedding.discard(lost, new Error("Out of memory."));
   expect(Starting.all[0]!.terminated).toBe(true);
   expect(embedding.state$.value).toEqual({ kind: "failed", message: "Out of memory." });
-  const second = embedding.ifHere();
+  const second = embedding.embedderIfDownloaded();
   (await worker(2)).answer({ kind: "answer" });
   const next = await second;
-  embedding.lost(lost, new Error("The embedder is closed.")); // who waited for it as well
+  embedding.discard(lost, new Error("The embedder is closed.")); // who waited for it as well
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "one" });
   expect(await embedding.embedder()).toBe(next);
   expect(Starting.all[1]!.terminated).toBe(false);
@@ -154,7 +156,7 @@ test("a download that failed is tried again: later each time, when the server is
   const { embedding } = await opened();
   const summary = (kind: SyncSummary["kind"]) => ({ kind }) as SyncSummary;
   const summary$ = new BehaviorSubject(summary("live"));
-  const back$ = new Subject<void>();
+  const reconnected$ = new Subject<void>();
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] }); // by which RxJS waits
   onTestFinished(() => void vi.useRealTimers());
   const fail = async (n: number) => {
@@ -162,12 +164,12 @@ test("a download that failed is tried again: later each time, when the server is
     (await worker(n)).answer({ kind: "error", message: "It broke off." });
     await soon(() => expect(embedding.state$.value).not.toBe(before));
   };
-  embedding.start({ summary$, isAway$: NEVER, back$ });
+  embedding.start({ summary$, isAway$: NEVER, reconnected$ });
   await worker(1);
   vi.advanceTimersByTime(2_500); // the sync has settled
   await fail(1);
   const failedAt = Date.now();
-  back$.next();
+  reconnected$.next();
   await fail(2);
   expect(Date.now() - failedAt).toBeLessThan(4_000);
   vi.advanceTimersByTime(7_000);
@@ -176,7 +178,7 @@ test("a download that failed is tried again: later each time, when the server is
   vi.advanceTimersByTime(4_000);
   await fail(3);
   summary$.next(summary("full"));
-  back$.next();
+  reconnected$.next();
   vi.advanceTimersByTime(60_000);
   await tick();
   expect(Starting.all).toHaveLength(3);

@@ -4,7 +4,7 @@ import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { changeSession } from "../../../../web/src/backend/chat/sessions.ts";
 import { deleteDocuments } from "../../../../web/src/backend/library/deletion.ts";
 import { QuickSearch } from "../../../../web/src/backend/library/quickSearch.ts";
-import { counting, houseOf, insert, openRows } from "../../device.ts";
+import { counting, contextOf, insert, openRows } from "../../device.ts";
 
 const [DOCUMENTS, SESSIONS, EPISODES] = [100, 200, 5_000];
 const times = (n: number, make: (n: number) => object) => Array.from({ length: n }, (_, at) => make(at));
@@ -33,9 +33,9 @@ test("all of a large account is found, read once", async () => {
   ]);
   expect(since()).toEqual([DOCUMENTS, SESSIONS, 1, 0]);
 
-  const house = houseOf(records);
-  await changeSession(house, "s3", { title: "Renamed" });
-  await deleteDocuments(house, ["d42"]);
+  const context = contextOf(records);
+  await changeSession(context, "s3", { title: "Renamed" });
+  await deleteDocuments(context, ["d42"]);
   expect((await finder.find("renamed")).map(({ id }) => id)).toEqual(["s3"]);
   expect(await finder.find("ete 42")).toEqual([]);
   expect(since()[3]).toBe(0);

@@ -1,22 +1,22 @@
 /** Projects and memories as a device writes them, with the real database and no server. */
 
-import type { House } from "../../../../web/src/backend/account/accountContext.ts";
+import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import {
   addMemory,
-  chooseEarlier,
+  restoreMemoryVersion,
   deleteMemory,
   pinMemory,
 } from "../../../../web/src/backend/memory/memories.ts";
 import { changeProject, moveSession } from "../../../../web/src/backend/memory/projects.ts";
-import { beginSession } from "../../../../web/src/backend/chat/sessions.ts";
-import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
-import { houseOf, insert, openRows, stored, T } from "../../device.ts";
+import { ensureSession } from "../../../../web/src/backend/chat/sessions.ts";
+import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
+import { contextOf, insert, openRows, stored, T } from "../../device.ts";
 
-let records: Records;
-let house: House;
+let records: AccountDatabase;
+let context: AccountContext;
 beforeEach(async () => {
   records = await openRows();
-  house = Object.assign(houseOf(records), { madeAt: () => new Date().toISOString() });
+  context = Object.assign(contextOf(records), { creationTime: () => new Date().toISOString() });
 });
 
 const at = (name: string, id: string) => stored(records, name, id);
@@ -30,23 +30,23 @@ const chain = () =>
 
 test("a conversation that begins in a project is in it from its first row on; in one that is gone, in none", async () => {
   await insert(records, "projects", { id: "p" });
-  await beginSession(house, "s", "When is the rent due?", "p");
-  await beginSession(house, "t", "And the other?", "gone");
+  await ensureSession(context, "s", "When is the rent due?", "p");
+  await ensureSession(context, "t", "And the other?", "gone");
   expect(await at("sessions", "s")).toMatchObject({ projectId: "p", title: "When is the rent due?" });
   expect(await at("sessions", "t")).not.toHaveProperty("projectId");
 });
 
 test("a conversation goes into a project and back", async () => {
   await insert(records, "sessions", { id: "s" });
-  await moveSession(house, "s", "p");
+  await moveSession(context, "s", "p");
   expect(await at("sessions", "s")).toMatchObject({ projectId: "p" });
-  await moveSession(house, "s", null);
+  await moveSession(context, "s", null);
   expect(await at("sessions", "s")).not.toHaveProperty("projectId");
 });
 
 test("a description that is taken away is gone", async () => {
   await insert(records, "projects", { id: "p", description: "secret" });
-  await changeProject(house, "p", { name: "Flat", description: "" });
+  await changeProject(context, "p", { name: "Flat", description: "" });
   const row = await at("projects", "p");
   expect(row).toMatchObject({ name: "Flat" });
   expect(row).not.toHaveProperty("description");
@@ -54,20 +54,20 @@ test("a description that is taken away is gone", async () => {
 
 test("what is said again to the letter in one place is there once, and fresh", async () => {
   await insert(records, "memories", { id: "m", text: "Short answers." });
-  expect(await addMemory(house, "short answers.", null)).toBe("m");
+  expect(await addMemory(context, "short answers.", null)).toBe("m");
   expect((await at("memories", "m"))["updatedAt"]).not.toBe(T);
-  expect(await addMemory(house, "Short answers.", "p")).not.toBe("m");
+  expect(await addMemory(context, "Short answers.", "p")).not.toBe("m");
 });
 
 test("pinning is not saying it again", async () => {
   await insert(records, "memories", { id: "m" });
-  await pinMemory(house, "m", true);
+  await pinMemory(context, "m", true);
   expect(await at("memories", "m")).toMatchObject({ pinned: true, updatedAt: T });
 });
 
 test("the earlier one is used again, and the later one is history", async () => {
   await chain();
-  await chooseEarlier(house, "old");
+  await restoreMemoryVersion(context, "old");
   const [old, later] = [await at("memories", "old"), await at("memories", "new")];
   expect(old).toMatchObject({ supersedes: "new" });
   expect(old).not.toHaveProperty("supersededBy");
@@ -78,7 +78,7 @@ test("the earlier one is used again, and the later one is history", async () => 
 
 test("a memory is deleted with what it said before", async () => {
   await chain();
-  await deleteMemory(house, "new");
+  await deleteMemory(context, "new");
   for (const id of ["old", "new"]) {
     const row = await at("memories", id);
     expect(row["_deleted"]).toBe(true);

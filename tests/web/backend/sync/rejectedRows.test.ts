@@ -1,10 +1,10 @@
 /** What the server refused, as the list of it: with the real database. */
 
-import type { Device, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
-import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { RejectedRows } from "../../../../web/src/backend/sync/rejectedRows.ts";
 import { soon } from "../../../soon.ts";
-import { houseOf, insert, openRows, stored } from "../../device.ts";
+import { contextOf, insert, openRows, stored } from "../../device.ts";
 
 const syncError = { code: "DOCUMENT_LIMIT", message: "Full.", at: "2026-01-02T00:00:00.000Z" };
 const refusedOn = (day: number, at = syncError.at) => ({
@@ -16,12 +16,14 @@ test("the newest of what was refused at one time stands first, and goes up last 
   const records = await openRows();
   const late = refusedOn(1, "2026-01-03T00:00:00.000Z");
   await insert(records, "documents", late, refusedOn(2), refusedOn(4), refusedOn(3));
-  const house = new House({ userId: "u" } as DeviceAccount, records, {} as Device, { base: "" });
-  const refused = new RejectedRows(house);
+  const context = new AccountContext({ userId: "u" } as DeviceAccount, records, {} as DeviceDatabase, {
+    base: "",
+  });
+  const refused = new RejectedRows(context);
   await soon(() => expect(refused.rows$.value.map(({ id }) => id)).toEqual(["d1", "d4", "d3", "d2"]));
   const tried: string[] = [];
   records.documents.$.subscribe(({ documentId }) => tried.push(documentId));
-  await refused.tryAllAgain();
+  await refused.retryAll();
   expect(tried).toEqual(["d2", "d3", "d4", "d1"]);
   await soon(() => expect(refused.rows$.value).toEqual([]));
 });
@@ -51,12 +53,12 @@ test("what came before everything was forgotten begins again with all that belon
   );
   await insert(records, "entities", { id: "a", projectId: "p", ...mark }, { id: "b", projectId: "p" });
   await insert(records, "relationships", { id: "r", fromId: "a", toId: "b" });
-  const house = houseOf(records);
-  house.account$.next({ ...house.account, forgottenAt });
-  const refused = new RejectedRows(house);
-  await refused.tryAgain({ collection: "documents", id: "d" });
-  await refused.tryAgain({ collection: "projects", id: "p" });
-  await refused.tryAgain({ collection: "sessions", id: "s" });
+  const context = contextOf(records);
+  context.account$.next({ ...context.account, forgottenAt });
+  const refused = new RejectedRows(context);
+  await refused.retry({ collection: "documents", id: "d" });
+  await refused.retry({ collection: "projects", id: "p" });
+  await refused.retry({ collection: "sessions", id: "s" });
 
   const renewed = async (name: string, id: string) => {
     const { createdAt, syncError } = (await stored(records, name, id)) as any;

@@ -2,8 +2,8 @@
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { RxStorage } from "rxdb/plugins/core";
-import type { Device, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
-import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { SyncCoordinator, type SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
 import { collectionOf, insert, openRows, row } from "../../device.ts";
 import { answering } from "../../uploads.ts";
@@ -44,32 +44,34 @@ async function begun(base: string, storage?: RxStorage<any, any>) {
   onTestFinished(() => void vi.unstubAllGlobals());
   const records = await openRows(storage);
   const account = { userId: crypto.randomUUID(), epoch: "epoch" } as DeviceAccount;
-  const device = { accounts: { get: async () => account, update: async () => 0 } } as unknown as Device;
-  const syncing = new SyncCoordinator(new House(account, records, device, { base }));
-  onTestFinished(() => syncing.stop());
+  const device = {
+    accounts: { get: async () => account, update: async () => 0 },
+  } as unknown as DeviceDatabase;
+  const sync = new SyncCoordinator(new AccountContext(account, records, device, { base }));
+  onTestFinished(() => sync.stop());
   const said: SyncSummary[] = [];
-  syncing.summary$.subscribe((summary) => said.push(summary));
-  return { records, device, syncing, said, isLive: () => syncing.summary$.value.kind === "live" };
+  sync.summary$.subscribe((summary) => said.push(summary));
+  return { records, device, sync, said, isLive: () => sync.summary$.value.kind === "live" };
 }
 
 test("a row waits from the moment that it is written until the server has it", async () => {
   const { base, release } = await serving();
-  const { records, syncing, said, isLive } = await begun(base);
+  const { records, sync, said, isLive } = await begun(base);
   onTestFinished(release); // what waits for it keeps the rows from being closed
-  syncing.start();
-  await soon(() => expect(isLive() && syncing.summary$.value.syncedAt !== null).toBe(true));
+  sync.start();
+  await soon(() => expect(isLive() && sync.summary$.value.syncedAt !== null).toBe(true));
   await insert(records, "facts", { id: "f" });
-  expect(syncing.summary$.value).toMatchObject({ kind: "live", waiting: 1, waitingOf: { facts: 1 } });
+  expect(sync.summary$.value).toMatchObject({ kind: "live", waiting: 1, waitingOf: { facts: 1 } });
   const written = said.length;
   await new Promise((resolve) => setTimeout(resolve, 1_500)); // it is counted meanwhile
   expect(said.slice(written).map(({ waiting }) => waiting)).not.toContain(0);
   release();
-  await soon(() => expect(syncing.summary$.value).toMatchObject({ waiting: 0, waitingOf: {} }));
+  await soon(() => expect(sync.summary$.value).toMatchObject({ waiting: 0, waitingOf: {} }));
 });
 
 test("what came from the server does not wait", async () => {
   const { base } = await serving();
-  const { records, syncing } = await begun(base);
+  const { records, sync } = await begun(base);
   await collectionOf(records, "facts").storageInstance.bulkWrite(
     [
       {
@@ -84,42 +86,42 @@ test("what came from the server does not wait", async () => {
     ],
     "replication-downstream-1",
   );
-  expect(syncing.summary$.value.waiting).toBe(0);
+  expect(sync.summary$.value.waiting).toBe(0);
 });
 
 test("it is not called synced before each collection could be counted", async () => {
   const { base, release } = await serving();
   const { storage, open } = late();
-  const { records, syncing, said, isLive } = await begun(base, storage);
+  const { records, sync, said, isLive } = await begun(base, storage);
   onTestFinished(() => (open(), release()));
   const [first] = Object.keys(records.collections); // the first to begin is the one that is held
   await insert(records, first!, { id: "of an earlier visit" });
-  syncing.summary$.next({ ...syncing.summary$.value, waiting: 0, waitingOf: {} }); // as a new page has it
-  syncing.start();
+  sync.summary$.next({ ...sync.summary$.value, waiting: 0, waitingOf: {} }); // as a new page has it
+  sync.start();
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   expect(said.some(({ kind, waiting }) => kind === "live" && waiting === 0)).toBe(false);
   open();
   await soon(() => expect(isLive()).toBe(true));
-  expect(syncing.summary$.value.waitingOf).toEqual({ [first!]: 1 });
+  expect(sync.summary$.value.waitingOf).toEqual({ [first!]: 1 });
   release();
-  await soon(() => expect(syncing.summary$.value).toMatchObject({ kind: "live", waiting: 0 }));
+  await soon(() => expect(sync.summary$.value).toMatchObject({ kind: "live", waiting: 0 }));
 });
 
 test("a device that has no room to note when it was synced says all the same that it is", async () => {
   const { base, release } = await serving();
   onTestFinished(release);
-  const { device, syncing, isLive } = await begun(base);
+  const { device, sync, isLive } = await begun(base);
   vi.spyOn(console, "error").mockImplementation(() => {});
   device.accounts.update = (async (_: string, change: object) => {
     if ("syncedAt" in change) throw new DOMException("There is no room.", "QuotaExceededError");
     return 0;
-  }) as unknown as Device["accounts"]["update"];
-  syncing.start();
+  }) as unknown as DeviceDatabase["accounts"]["update"];
+  sync.start();
   await soon(() => expect(isLive()).toBe(true));
 });
 
 test("who waits for what was written to be sent waits no longer when the clock is set back", async () => {
-  const { syncing } = await begun("http://127.0.0.1:9");
+  const { sync } = await begun("http://127.0.0.1:9");
   const noon = Date.now();
   const clock = vi
     .spyOn(Date, "now")
@@ -127,5 +129,5 @@ test("who waits for what was written to be sent waits no longer when the clock i
     .mockReturnValue(noon - 3_600_000);
   onTestFinished(() => clock.mockRestore());
   const late = new Promise((resolve) => setTimeout(resolve, 2_000, "late"));
-  expect(await Promise.race([syncing.sent(100), late])).toBe(false);
+  expect(await Promise.race([sync.waitUntilPushed(100), late])).toBe(false);
 });

@@ -1,7 +1,7 @@
 /** From a file to a document on a device whose model is gone, cannot be had, or leaves the work to a server. */
 
 import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
-import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { T } from "../../device.ts";
 import {
   insertBrokenOff,
@@ -20,8 +20,8 @@ withUploads();
 test("a model that is gone when the words of a file are to be counted costs no file, and is not asked again", async () => {
   const gone = new Error("The embedder failed: out of memory");
   const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
-  const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue(dead);
-  const lost = vi.spyOn(Embedding.prototype, "lost");
+  const ifHere = vi.spyOn(EmbeddingModel.prototype, "embedderIfDownloaded").mockResolvedValue(dead);
+  const lost = vi.spyOn(EmbeddingModel.prototype, "discard");
   onTestFinished(() => [ifHere, lost].forEach((spy) => spy.mockRestore()));
   const desk = openUploads(records);
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
@@ -54,7 +54,7 @@ test("while no model can be had, refused documents do not ask for it one after t
   desk.hear("live");
   const syncError = { code: "DOCUMENT_LIMIT", message: "Full.", at: T };
   for (const row of await records.documents.find().exec()) await row.incrementalPatch({ syncError });
-  desk.uploads.embedAgain("d0"); // after all that was begun so far
+  desk.uploads.retryEmbedding("d0"); // after all that was begun so far
   await until(desk, "d0", "done");
   expect(asked()).toBeLessThanOrEqual(3);
 });
@@ -64,7 +64,7 @@ test("what a server embeds that is busy at the moment is left to it", async () =
   const desk = openUploads(records);
   void desk.uploads.resume();
   desk.hear("busy");
-  desk.uploads.embedAgain("refused"); // after all that was begun so far
+  desk.uploads.retryEmbedding("refused"); // after all that was begun so far
   await until(desk, "refused", "done");
   expect(desk.task("pending")).toBeUndefined();
 });

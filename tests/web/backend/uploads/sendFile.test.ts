@@ -132,13 +132,13 @@ test("what the server embeds is over when it was deleted before its row came", a
 
 test("what the server embeds is over when everything is forgotten", async () => {
   const desk = await followed();
-  desk.house.account$.next({ ...desk.house.account, forgottenAt: LATER });
+  desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
   await until(desk, "f", "cancelled");
 });
 
 test("what the server embeds is done when its row says so", async () => {
   const desk = await followed();
-  desk.syncing.embedding$.next({ f: { done: 2, of: 3 } });
+  desk.sync.serverEmbedding$.next({ f: { done: 2, of: 3 } });
   expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });
   await insert(records, "documents", { id: "f", status: "ready" });
   await until(desk, "f", "done");

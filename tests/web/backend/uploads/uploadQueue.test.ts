@@ -2,7 +2,7 @@
 
 import { deleteDocuments, deleteSession } from "../../../../web/src/backend/library/deletion.ts";
 import { isWorthAnotherTry } from "../../../../web/src/core/documents/uploadTask.ts";
-import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { stageLabel } from "../../../../web/src/ui/documents/uploadText.ts";
 import { insert, stored, T } from "../../device.ts";
 import {
@@ -63,7 +63,7 @@ test("a half document for whose text there is no room keeps its file, says so, a
   expect(isWorthAnotherTry(desk.task("f")!)).toBe(true);
   expect(stageLabel(desk.task("f")!)).toContain("is kept on this device");
   expect([...desk.files.rows.keys()]).toEqual(["f"]);
-  await desk.uploads.again("f");
+  await desk.uploads.retry("f");
   await until(desk, "f", "done");
   expect(await texts("f")).toBe(TEXT);
 });
@@ -111,8 +111,8 @@ test("what another tab works at is not waited for by the documents behind it", a
   await insertBrokenOff("a", "b");
   void navigator.locks.request("vademecum-file-a", () => new Promise(() => {}));
   const desk = openUploads(records);
-  desk.uploads.embedAgain("a");
-  desk.uploads.embedAgain("b");
+  desk.uploads.retryEmbedding("a");
+  desk.uploads.retryEmbedding("b");
   await until(desk, "b", "done");
   expect(desk.task("a")).toBeUndefined();
 });
@@ -123,10 +123,10 @@ test("what failed before everything was forgotten is not tried again after it", 
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
   const { id } = desk.uploads.tasks$.value[0]!;
   expect(desk.task(id)).toMatchObject({ stage: "failed", code: "QUOTA" });
-  desk.house.account$.next({ ...desk.house.account, forgottenAt: FAR });
+  desk.context.account$.next({ ...desk.context.account, forgottenAt: FAR });
   await until(desk, id, "cancelled");
   desk.files.put = async (file) => void desk.files.rows.set(file.id, file);
-  await desk.uploads.again(id);
+  await desk.uploads.retry(id);
   expect(desk.files.rows.size).toBe(0);
 });
 
@@ -139,7 +139,7 @@ test("who cancels embedding that was resumed keeps the document", async () => {
   await until(desk, "a", "embedding");
   await desk.uploads.cancel("a");
   expect(desk.task("a")).toMatchObject({ stage: "cancelled", documentId: "a" });
-  desk.uploads.embedAgain("a");
+  desk.uploads.retryEmbedding("a");
   release();
   await until(desk, "a", "done"); // after whatever the cancelling began
   expect(await documents()).toEqual(["a"]);
@@ -201,7 +201,7 @@ test("all that failed and may not the next time is tried again with one press", 
   await desk.uploads.add([new File([""], "empty.txt")], null);
   const [a, b, empty] = desk.uploads.tasks$.value.map(({ id }) => id) as [string, string, string];
   await until(desk, empty, "failed");
-  await desk.uploads.allAgain();
+  await desk.uploads.retryAll();
   await soon(async () => expect(await documents()).toEqual([a, b].sort()));
   expect(desk.task(empty)).toMatchObject({ stage: "failed", code: "EMPTY" });
 });
@@ -209,7 +209,9 @@ test("all that failed and may not the next time is tried again with one press", 
 test("who cancels while the words of a file are counted, or written, keeps none of them", async () => {
   let count = (_: number[]) => {};
   const countTokens = () => new Promise<number[]>((resolve) => (count = resolve));
-  const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue({ countTokens } as any);
+  const ifHere = vi
+    .spyOn(EmbeddingModel.prototype, "embedderIfDownloaded")
+    .mockResolvedValue({ countTokens } as any);
   onTestFinished(() => ifHere.mockRestore());
   const desk = openUploads(records);
   const [counted, written] = ["counted", "written"] as const;
@@ -263,7 +265,7 @@ test("what is deleted while it embeds is not called done", async () => {
   void desk.uploads.resume();
   desk.hear("offline");
   await until(desk, "a", "embedding");
-  await deleteDocuments(desk.house, ["a"]);
+  await deleteDocuments(desk.context, ["a"]);
   release();
   await until(desk, "a", "cancelled");
   expect(desk.task("a")!.documentId).toBeNull();
@@ -275,7 +277,7 @@ test("what is still to be looked at when the app is left is not looked for in cl
   const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
   onTestFinished(() => complaints.mockRestore());
   await records.close();
-  desk.uploads.embedAgain("d");
+  desk.uploads.retryEmbedding("d");
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(complaints).not.toHaveBeenCalled();
 });
@@ -283,7 +285,7 @@ test("what is still to be looked at when the app is left is not looked for in cl
 test("a file that was chosen before everything was forgotten becomes no document from after it", async () => {
   const desk = openUploads(records);
   desk.files.rows.set("f", waiting("f", TEXT));
-  desk.house.account$.next({ ...desk.house.account, forgottenAt: LATER });
+  desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
   void desk.uploads.resume();
   await until(desk, "f", "done");
   for (const [name, id] of [
@@ -318,7 +320,7 @@ async function unknowing(first: () => Promise<void>): Promise<string> {
 }
 
 test("a file whose conversation is deleted while it is on its way becomes a document without a loan", async () => {
-  const base = await unknowing(async () => deleteSession(desk.house, "s1"));
+  const base = await unknowing(async () => deleteSession(desk.context, "s1"));
   const desk = openUploads(records, { base });
   desk.hear("live");
   await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");

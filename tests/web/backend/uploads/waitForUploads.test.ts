@@ -1,11 +1,11 @@
 /** A question about a file that is on its way: the app's own uploads and answers, with the real database, no server. */
 
-import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
 import { written } from "../../../../web/src/core/chat/storedSentences.ts";
-import { arrived } from "../../../../web/src/backend/uploads/waitForUploads.ts";
+import { waitForUploads } from "../../../../web/src/backend/uploads/waitForUploads.ts";
 import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
-import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
-import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
+import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
 import { insert, openRows, row } from "../../device.ts";
 import { answering, openUploads, withBrowserParts, type Desk } from "../../uploads.ts";
 import { soon } from "../../../soon.ts";
@@ -14,7 +14,7 @@ const LEASE = new File(["The rent of the flat is 940 euros."], "lease.txt");
 /** Only the server reads UTF-32. */
 const MINUTES = new File([Buffer.from("fffe00004100000042000000", "hex")], "minutes.txt");
 
-let records: Records;
+let records: AccountDatabase;
 beforeAll(withBrowserParts);
 beforeEach(async () => void (records = await openRows()));
 
@@ -24,8 +24,8 @@ interface Conversation extends Desk {
 
 function begin(base?: string): Conversation {
   const desk = openUploads(records, base === undefined ? {} : { base });
-  const searcher = new Searcher(desk.house, new Embedding(desk.house));
-  const asking = new AnswerService(desk.house, desk.syncing, async () => searcher, desk.uploads);
+  const searcher = new DocumentSearch(desk.context, new EmbeddingModel(desk.context));
+  const asking = new AnswerService(desk.context, desk.sync, async () => searcher, desk.uploads);
   desk.hear(base === undefined ? "offline" : "live");
   return { ...desk, asking };
 }
@@ -40,7 +40,7 @@ const answered = (id: string) =>
 /** What is under way would go on in rows that are closed. */
 const cancelAll = ({ uploads }: Desk) =>
   Promise.all(uploads.tasks$.value.map(({ id }) => uploads.cancel(id)));
-const awaited = ({ asking }: Conversation, id: string) => asking.writing$.value[id]?.pendingFiles;
+const awaited = ({ asking }: Conversation, id: string) => asking.drafts$.value[id]?.pendingFiles;
 
 /** A server that takes files and says nothing more of them; the assistant is none. */
 const silent = () =>
@@ -66,7 +66,7 @@ test("a question waits for the files of its own conversation, is a row meanwhile
   const id = await asking.ask("s", "How much is the rent?");
   await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt", "minutes.txt"]));
   expect(await turn(id)).toMatchObject({ status: "queued", aiResponse: "" });
-  asking.answerNow(id);
+  asking.answerWithoutWaiting(id);
   const { aiResponse } = await answered(id);
   expect(aiResponse).toBe(`${written.noDocuments}\n\n${written.without(["lease.txt", "minutes.txt"])}`);
   await cancelAll(conversation);
@@ -97,9 +97,9 @@ test("Stop ends the waiting: nothing of it is left", async () => {
   await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
   asking.stop(id);
   expect((await answered(id)).status).toBe("stopped");
-  await soon(() => expect(asking.writing$.value).toEqual({}));
+  await soon(() => expect(asking.drafts$.value).toEqual({}));
   await cancelAll(conversation);
-  await soon(() => expect(asking.writing$.value).toEqual({}));
+  await soon(() => expect(asking.drafts$.value).toEqual({}));
 });
 
 test("what the server has read is waited for until it is here", async () => {
@@ -123,9 +123,9 @@ test("what the server has read is waited for until it is here", async () => {
 
 test("a file of which nothing is heard any more is not waited for", async () => {
   const conversation = begin(await silent());
-  const { house, uploads } = conversation;
+  const { context, uploads } = conversation;
   await uploads.add([LEASE], "s");
-  const missing = await arrived(house, uploads, "s", () => {}, new AbortController().signal, 300);
+  const missing = await waitForUploads(context, uploads, "s", () => {}, new AbortController().signal, 300);
   expect(missing).toMatchObject([{ name: "lease.txt" }]);
   await cancelAll(conversation);
 });

@@ -1,6 +1,6 @@
 /** Which version of the app gave the rows on a device their form: an older one, this one, or a newer one. */
 
-import { formOf } from "../../../../web/src/core/schema/storedSchemaVersion.ts";
+import { compareStoredVersion } from "../../../../web/src/core/schema/storedSchemaVersion.ts";
 
 const OURS = { facts: { version: 2 }, memories: { version: 0 } };
 
@@ -24,5 +24,5 @@ test.each([
     const [collection, version] = each.split(" ");
     return { collection: collection!, version: Number(version) };
   });
-  expect(formOf(found, OURS)).toBe(form);
+  expect(compareStoredVersion(found, OURS)).toBe(form);
 });

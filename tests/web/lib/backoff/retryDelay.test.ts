@@ -1,6 +1,6 @@
 /** How long a server is left alone that refused something for now. */
 
-import { retryMs } from "../../../../web/src/lib/backoff/retryDelay.ts";
+import { retryDelayMs } from "../../../../web/src/lib/backoff/retryDelay.ts";
 
 test.each([
   [0, undefined, 5_000],
@@ -11,5 +11,5 @@ test.each([
   [4, 30, 80_000],
   [0, 7_200, 600_000],
 ])("after %i tries in vain, asked for %s s: %i ms", (tries, retryAfterS, ms) => {
-  expect(retryMs(tries, retryAfterS)).toBe(ms);
+  expect(retryDelayMs(tries, retryAfterS)).toBe(ms);
 });

@@ -2,14 +2,14 @@
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { answer, type Ending } from "../../../../web/src/backend/chat/assistantClient.ts";
-import { isForNow, patiently } from "../../../../web/src/lib/backoff/retryWhileBusy.ts";
+import { streamAnswer, type AnswerEnding } from "../../../../web/src/backend/chat/assistantClient.ts";
+import { isTemporary, retryWhileBusy } from "../../../../web/src/lib/backoff/retryWhileBusy.ts";
 
 type Refused = [status: number, code: string, retryAfter?: string];
 
 let server: Server;
 let asked: number[] = [];
-let ending: Ending;
+let ending: AnswerEnding;
 let finish = "stop";
 let waits: number[] = [];
 
@@ -35,12 +35,17 @@ async function asking(refusals: Refused[], patienceS: number, signal = new Abort
   const question = { query: "rent?", sessionId: "s1", episodeId: "e1" };
   const told: string[] = [];
   const listener = {
-    context: () => {},
-    delta: (text: string) => void told.push(text),
-    restart: () => void told.splice(0),
+    onContext: () => {},
+    onDelta: (text: string) => void told.push(text),
+    onRestart: () => void told.splice(0),
   };
   const wait = (seconds: number) => void waits.push(seconds);
-  ending = await patiently(() => answer(wire, question, listener, signal), signal, wait, patienceS);
+  ending = await retryWhileBusy(
+    () => streamAnswer(wire, question, listener, signal),
+    signal,
+    wait,
+    patienceS,
+  );
   return told.join("");
 }
 
@@ -79,7 +84,7 @@ test("without a Retry-After there is a wait all the same", async () => {
 test("all waits together are bounded, and then the refusal is thrown", async () => {
   const refused: Refused = [429, "RATE_LIMITED", "1"];
   const error = await asking(Array(9).fill(refused), 2).catch((thrown: unknown) => thrown);
-  expect([isForNow(error), asked.length]).toEqual([true, 3]);
+  expect([isTemporary(error), asked.length]).toEqual([true, 3]);
 });
 
 test("a wait that is too long is not begun", async () => {
@@ -94,7 +99,7 @@ test.each<Refused>([
   [503, "STOPPING", "1"],
 ])("%i %s is not asked again", async (...refused) => {
   const error = await asking([refused], 60).catch((thrown: unknown) => thrown);
-  expect([isForNow(error), asked.length]).toEqual([false, 1]);
+  expect([isTemporary(error), asked.length]).toEqual([false, 1]);
 });
 
 test("who stops the answer ends the waiting", { timeout: 10_000 }, async () => {

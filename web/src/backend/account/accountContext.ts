@@ -1,22 +1,22 @@
 /** What the verbs work with: one account on this device. */
 
 import { BehaviorSubject, distinctUntilChanged, filter, map, skip, type Observable } from "rxjs";
-import type { Device, DeviceAccount } from "../../storage/deviceDatabase.ts";
-import type { Records } from "../../storage/accountDatabase.ts";
-import type { Wire } from "../../lib/http.ts";
+import type { DeviceDatabase, DeviceAccount } from "../../storage/deviceDatabase.ts";
+import type { AccountDatabase } from "../../storage/accountDatabase.ts";
+import type { Server } from "../../lib/http.ts";
 import { newId } from "../../core/schema/uuid7.ts";
 import { nowAfter } from "../../core/schema/timestamps.ts";
 
-export class House {
+export class AccountContext {
   /** What is known of the account at this moment, whichever tab has learnt it. */
   readonly account$: BehaviorSubject<DeviceAccount>;
 
   constructor(
     account: DeviceAccount,
-    readonly records: Records,
-    readonly device: Device,
-    readonly wire: Wire,
-    readonly leave: () => void = () => {},
+    readonly database: AccountDatabase,
+    readonly device: DeviceDatabase,
+    readonly server: Server,
+    readonly releaseLock: () => void = () => {},
   ) {
     this.account$ = new BehaviorSubject(account);
   }
@@ -38,14 +38,14 @@ export class House {
   /** Its rows are closed, and another tab may take the account from the device. */
   async close(): Promise<void> {
     try {
-      await this.records.close();
+      await this.database.close();
     } finally {
-      this.leave();
+      this.releaseLock();
     }
   }
 
   /** When what is made now was made. */
-  madeAt(): string {
+  creationTime(): string {
     return nowAfter(this.account.forgottenAt);
   }
 }
@@ -53,12 +53,12 @@ export class House {
 export const now = (): string => new Date().toISOString();
 
 /** The fields that every new row begins with. */
-export function begun(house: House, id = newId()) {
-  const at = house.madeAt();
+export function newRow(context: AccountContext, id = newId()) {
+  const at = context.creationTime();
   return { id, createdAt: at, updatedAt: at };
 }
 
 /** Bounds of the ids `{parent}.…`, for a range of primary keys: "." comes right before "/". */
-export function childIds(parentId: string) {
+export function childIdRange(parentId: string) {
   return { $gte: `${parentId}.`, $lt: `${parentId}/` };
 }

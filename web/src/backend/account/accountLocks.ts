@@ -5,7 +5,7 @@
  */
 
 import { Coded } from "../../core/errors.ts";
-import { askedOn } from "../../core/schema/storedSchemaVersion.ts";
+import { reloadChannelName } from "../../core/schema/storedSchemaVersion.ts";
 
 /** Tabs that were told to leave need a moment; one that the system has frozen never answers. */
 const TIMEOUT_MS = 10_000;
@@ -14,10 +14,10 @@ const ASK_MS = 500;
 /** How far it is with opening: it waits for other tabs, or need not wait any longer. */
 export type ReportOpening = (kind: "waits" | "opening") => void;
 
-const nameOf = (userId: string) => `vademecum-account-${userId}`;
+const lockName = (userId: string) => `vademecum-account-${userId}`;
 
 /** Resolves when the account is not being removed or changed, with what ends the presence of this tab. */
-export function enter(userId: string, tell: ReportOpening): Promise<() => void> {
+export function acquireShared(userId: string, tell: ReportOpening): Promise<() => void> {
   const late = setTimeout(() => tell("waits"), TIMEOUT_MS);
   return new Promise((entered, failed) => {
     const stay = () => {
@@ -25,50 +25,50 @@ export function enter(userId: string, tell: ReportOpening): Promise<() => void> 
       tell("opening");
       return new Promise<void>((leave) => entered(leave));
     };
-    navigator.locks.request(nameOf(userId), { mode: "shared" }, stay).catch(failed);
+    navigator.locks.request(lockName(userId), { mode: "shared" }, stay).catch(failed);
   });
 }
 
 /** Does `work` while no tab has the account open. Throws `OPEN_ELSEWHERE`, and nothing was done, if one stays. */
-export async function alone(userId: string, work: () => Promise<void>): Promise<void> {
+export async function withExclusive(userId: string, work: () => Promise<void>): Promise<void> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  let begun = false;
+  let started = false;
   try {
-    await navigator.locks.request(nameOf(userId), { signal }, () => {
-      begun = true;
+    await navigator.locks.request(lockName(userId), { signal }, () => {
+      started = true;
       return work();
     });
   } catch (error) {
-    throw signal.aborted && !begun ? new Coded("OPEN_ELSEWHERE") : error;
+    throw signal.aborted && !started ? new Coded("OPEN_ELSEWHERE") : error;
   }
 }
 
 /** The same if no tab has it open at this moment; else nothing is done. */
-export async function ifAlone(userId: string, work: () => Promise<void>): Promise<void> {
-  await navigator.locks.request(nameOf(userId), { ifAvailable: true }, async (lock) => {
+export async function tryExclusive(userId: string, work: () => Promise<void>): Promise<void> {
+  await navigator.locks.request(lockName(userId), { ifAvailable: true }, async (lock) => {
     if (lock) await work();
   });
 }
 
 /** The same, however long it takes: those who have it open are asked, again and again, and this tab says that it waits. */
-export async function aloneAtLast(
+export async function waitExclusive(
   userId: string,
   work: () => Promise<void>,
   tell: ReportOpening,
 ): Promise<void> {
-  const others = new BroadcastChannel(askedOn(userId));
-  const asking = setInterval(() => {
+  const others = new BroadcastChannel(reloadChannelName(userId));
+  const requesting = setInterval(() => {
     tell("waits");
     others.postMessage(null);
   }, ASK_MS);
   try {
-    await navigator.locks.request(nameOf(userId), () => {
-      clearInterval(asking);
+    await navigator.locks.request(lockName(userId), () => {
+      clearInterval(requesting);
       tell("opening");
       return work();
     });
   } finally {
-    clearInterval(asking);
+    clearInterval(requesting);
     others.close();
   }
 }

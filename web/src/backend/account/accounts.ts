@@ -1,11 +1,11 @@
 /** Who uses this device: signing in and out, and what is known of the account without a network. */
 
-import type { Device, DeviceAccount, Limits, Usage } from "../../storage/deviceDatabase.ts";
-import { compact, remove as removeRecords } from "../../storage/accountDatabase.ts";
-import { Refusal, request, send, type Wire } from "../../lib/http.ts";
+import type { DeviceDatabase, DeviceAccount, Limits, Usage } from "../../storage/deviceDatabase.ts";
+import { compact, removeAccountDatabase as removeRecords } from "../../storage/accountDatabase.ts";
+import { ApiError, requestJson, sendRequest, type Server } from "../../lib/http.ts";
 import { Coded } from "../../core/errors.ts";
-import { now, type House } from "./accountContext.ts";
-import { alone } from "./accountLocks.ts";
+import { now, type AccountContext } from "./accountContext.ts";
+import { withExclusive } from "./accountLocks.ts";
 
 const TIMEOUT_MS = 2_000;
 
@@ -25,119 +25,132 @@ export interface Profile {
  * For requests of one account alone. All tabs of a browser share one cookie: while it is somebody else's, the server
  * refuses these as it does those of a browser that is signed out, and the rows of two accounts never mix.
  */
-export function wireOf(wire: Wire, { userId }: Pick<DeviceAccount, "userId">): Wire {
-  return { ...wire, headers: { ...wire.headers, "x-vademecum-account": userId } };
+export function serverFor(server: Server, { userId }: Pick<DeviceAccount, "userId">): Server {
+  return { ...server, headers: { ...server.headers, "x-vademecum-account": userId } };
 }
 
 /**
  * The account to open: the one that was just chosen, else whom the server knows this browser as, else, when the server
  * is away or has signed it out, who used this device last. Undefined: nobody, so one has to sign in.
  */
-export async function whoIsHere(device: Device, wire: Wire): Promise<DeviceAccount | undefined> {
+export async function accountToOpen(
+  device: DeviceDatabase,
+  server: Server,
+): Promise<DeviceAccount | undefined> {
   const last = await device.lastAccount();
   if (last?.isWanted) return last;
   // Who has used this device need not wait for a network that takes and gives nothing.
   const init = last ? { signal: AbortSignal.timeout(TIMEOUT_MS) } : {};
   try {
-    return await welcome(device, await request<Profile>(wire, "/v1/me", init));
+    return await storeProfile(device, await requestJson<Profile>(server, "/v1/me", init));
   } catch {
     return last;
   }
 }
 
 /** It is open: that it was chosen counts once, however often it took to open it. */
-export async function opened(device: Device, { userId, isWanted }: DeviceAccount): Promise<void> {
+export async function clearSelection(
+  device: DeviceDatabase,
+  { userId, isWanted }: DeviceAccount,
+): Promise<void> {
   if (!isWanted) return;
   await device.accounts.update(userId, { isWanted: false }).catch(console.error); // no room is no reason
 }
 
 /** Tier, limits and usage as the server has them now. While it is away, what it said last is as good as anything. */
-export async function refresh({ account, device, wire }: House): Promise<void> {
-  const found = await profile(wire).catch(() => undefined);
-  if (found?.userId === account.userId) await welcome(device, found);
+export async function refreshProfile({ account, device, server }: AccountContext): Promise<void> {
+  const found = await profile(server).catch(() => undefined);
+  if (found?.userId === account.userId) await storeProfile(device, found);
 }
 
 /** What of the limits is taken: as the server counts it now or, when it is away, as it last did. */
-export async function usage(house: House): Promise<Usage | null> {
-  await refresh(house);
-  return (await house.device.accounts.get(house.account.userId))?.usage ?? null;
+export async function usage(context: AccountContext): Promise<Usage | null> {
+  await refreshProfile(context);
+  return (await context.device.accounts.get(context.account.userId))?.usage ?? null;
 }
 
 export async function signIn(
-  device: Device,
-  wire: Wire,
+  device: DeviceDatabase,
+  server: Server,
   email: string,
   password: string,
   expected?: string,
 ): Promise<DeviceAccount> {
-  await send(wire, "/v1/sign-in", { method: "POST", body: JSON.stringify({ email, password }) });
-  const found = await profile(wire);
-  return expected && found.userId !== expected ? asKnown(found) : welcome(device, found);
+  await sendRequest(server, "/v1/sign-in", { method: "POST", body: JSON.stringify({ email, password }) });
+  const found = await profile(server);
+  return expected && found.userId !== expected ? toDeviceAccount(found) : storeProfile(device, found);
 }
 
 /**
  * Signs this browser in again, as the same account: nothing on the device changes. Who turns out to be somebody else is
  * signed out at once, so that two accounts never mix.
  */
-export async function signInAgain({ account, device }: House, wire: Wire, password: string): Promise<void> {
+export async function signInAgain(
+  { account, device }: AccountContext,
+  server: Server,
+  password: string,
+): Promise<void> {
   const { userId, email } = account;
-  const found = await signIn(device, wire, email, password, userId);
+  const found = await signIn(device, server, email, password, userId);
   if (found.userId === userId) return;
-  await signOut(wire);
+  await signOut(server);
   throw new Coded("OTHER_ACCOUNT");
 }
 
 /** Signs this browser out. What is on the device stays, to be read by whoever uses it, until it is wiped. */
-export async function signOut(wire: Wire): Promise<void> {
+export async function signOut(server: Server): Promise<void> {
   try {
-    await send(wire, "/v1/sign-out", { method: "POST" });
+    await sendRequest(server, "/v1/sign-out", { method: "POST" });
   } catch (error) {
-    if (!(error instanceof Refusal && error.status === 401)) throw error;
+    if (!(error instanceof ApiError && error.status === 401)) throw error;
   }
 }
 
 /** `current` is needed where there is a password already. Every other browser is signed out. */
-export async function changePassword(wire: Wire, current: string, password: string): Promise<void> {
+export async function changePassword(server: Server, current: string, password: string): Promise<void> {
   const body = JSON.stringify({ new: password, current: current || null });
-  await send(wire, "/v1/password", { method: "POST", body });
+  await sendRequest(server, "/v1/password", { method: "POST", body });
 }
 
 /** As the server knows the account now. */
-export function profile(wire: Wire): Promise<Profile> {
-  return request<Profile>(wire, "/v1/me");
+export function profile(server: Server): Promise<Profile> {
+  return requestJson<Profile>(server, "/v1/me");
 }
 
 /** The accounts that have rows on this device, whoever used it last first. */
-export async function keptAccounts(device: Device): Promise<DeviceAccount[]> {
+export async function deviceAccounts(device: DeviceDatabase): Promise<DeviceAccount[]> {
   return device.accounts.orderBy("usedAt").reverse().toArray();
 }
 
 /** Opens this account, of those kept here, the next time: also when the server says that somebody else is here. */
-export async function openKept(device: Device, userId: string): Promise<void> {
+export async function selectDeviceAccount(device: DeviceDatabase, userId: string): Promise<void> {
   await device.accounts.update(userId, { usedAt: now(), isWanted: true });
 }
 
 /** Takes an account from this device, when no tab has it open. The server keeps what it has. */
-export function wipe(device: Device, userId: string): Promise<void> {
-  return alone(userId, async () => {
+export function removeFromDevice(device: DeviceDatabase, userId: string): Promise<void> {
+  return withExclusive(userId, async () => {
     // If only some rows are removed, the next sync starts from zero and restores the rest.
     await device.accounts.update(userId, { round: crypto.randomUUID() }).catch(console.error); // the disk may be full
     await removeRecords(userId);
-    await device.forget(userId); // after the rows: as long as any are here, the account stays listed
+    await device.deleteAccount(userId); // after the rows: as long as any are here, the account stays listed
     await compact();
   });
 }
 
 /** What the server says takes its place beside what this device knows, which may change at the same moment. */
-function welcome(device: Device, found: Profile): Promise<DeviceAccount> {
+function storeProfile(device: DeviceDatabase, found: Profile): Promise<DeviceAccount> {
   return device.transaction("rw", device.accounts, async () => {
-    const account: DeviceAccount = { ...(await device.accounts.get(found.userId)), ...asKnown(found) };
+    const account: DeviceAccount = {
+      ...(await device.accounts.get(found.userId)),
+      ...toDeviceAccount(found),
+    };
     await device.accounts.put(account);
     return account;
   });
 }
 
-function asKnown({ userId, email, tier, limits, usage }: Profile): DeviceAccount {
+function toDeviceAccount({ userId, email, tier, limits, usage }: Profile): DeviceAccount {
   const at = now();
   return { userId, email, tier, limits, usedAt: at, ...(usage ? { usage: { ...usage, at } } : {}) };
 }

@@ -5,83 +5,88 @@
  * may have them open. Where the app stays open, its pages are loaded again when nobody looks at them.
  */
 
-import type { Device, Leftover } from "../../storage/deviceDatabase.ts";
-import { ALL, recover, rewriteStorages } from "../../storage/accountDatabase.ts";
-import { askedOn, ERASE, ERASE_NOW, forgettingLockOf } from "../../core/schema/storedSchemaVersion.ts";
-import { now, type House } from "./accountContext.ts";
-import { ifAlone } from "./accountLocks.ts";
+import type { DeviceDatabase, DeletedText } from "../../storage/deviceDatabase.ts";
+import { ALL, recoverStorages, rewriteStorages } from "../../storage/accountDatabase.ts";
+import {
+  reloadChannelName,
+  REQUEST_ERASURE,
+  REQUEST_ERASURE_NOW,
+  forgettingLockName,
+} from "../../core/schema/storedSchemaVersion.ts";
+import { now, type AccountContext } from "./accountContext.ts";
+import { tryExclusive } from "./accountLocks.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 
-const DUE_MS = 24 * 3_600_000;
-const DUE_DELETES = 200;
-const LOOK_MS = 60_000;
+const MAX_AGE_MS = 24 * 3_600_000;
+const MAX_DELETES = 200;
+const CHECK_MS = 60_000;
 /** Another page that stays open, or a rewrite that fails, must not make the pages reload every minute. */
-const MOST_BACKOFF_MS = 24 * 3_600_000;
+const MAX_BACKOFF_MS = 24 * 3_600_000;
 
-export function isDue({ since, deletes, atOnce }: Leftover, at = Date.now()): boolean {
-  return atOnce === true || deletes >= DUE_DELETES || at - Date.parse(since) >= DUE_MS;
+export function isDue({ since, deletes, atOnce }: DeletedText, now = Date.now()): boolean {
+  return atOnce === true || deletes >= MAX_DELETES || now - Date.parse(since) >= MAX_AGE_MS;
 }
 
 /**
  * Rewrite what is due, before an account is opened. What fails is tried again the next time. Throws if a complete copy
  * cannot be copied back, for instance because the disk is full: the copy stays, and the account must not be opened.
  */
-export async function eraseLeftover(device: Device, userId: string): Promise<void> {
-  await ifAlone(userId, async () => {
-    await recover(userId);
-    const leftover = (await device.accounts.get(userId))?.leftover;
-    if (!leftover || !isDue(leftover) || !(await hasRoom())) return;
+export async function eraseDeletedText(device: DeviceDatabase, userId: string): Promise<void> {
+  await tryExclusive(userId, async () => {
+    await recoverStorages(userId);
+    const deletedText = (await device.accounts.get(userId))?.leftover;
+    if (!deletedText || !isDue(deletedText) || !(await hasRoomForRewrite())) return;
     try {
-      await rewriteStorages(userId, leftover.storages);
+      await rewriteStorages(userId, deletedText.storages);
       await device.accounts.update(userId, { leftover: null });
     } catch (error) {
       console.error(error);
-      await recover(userId);
+      await recoverStorages(userId);
     }
   });
 }
 
 /** Whether this device has twice the room that the app takes now. */
-export async function hasRoom(): Promise<boolean> {
+export async function hasRoomForRewrite(): Promise<boolean> {
   const { usage = 0, quota = 0 } = (await navigator.storage?.estimate?.()) ?? {};
   return quota === 0 || quota - usage > usage;
 }
 
 /** Notes deletes in the tab that syncs, which hears of all of them, and asks the pages to make way when they are due. */
-export class Leftovers {
-  readonly #house: House;
-  readonly #syncing: SyncCoordinator;
+export class DeletedTextErasure {
+  readonly #context: AccountContext;
+  readonly #sync: SyncCoordinator;
   readonly #pages: BroadcastChannel;
-  readonly #looking: ReturnType<typeof setInterval>;
-  #noting: Promise<unknown> = Promise.resolve();
+  readonly #timer: ReturnType<typeof setInterval>;
+  #recording: Promise<unknown> = Promise.resolve();
 
-  constructor(house: House, syncing: SyncCoordinator) {
-    this.#house = house;
-    this.#syncing = syncing;
-    this.#pages = new BroadcastChannel(askedOn(house.account.userId));
-    for (const [name, collection] of Object.entries(house.records.collections)) {
+  constructor(context: AccountContext, sync: SyncCoordinator) {
+    this.#context = context;
+    this.#sync = sync;
+    this.#pages = new BroadcastChannel(reloadChannelName(context.account.userId));
+    for (const [name, collection] of Object.entries(context.database.collections)) {
       collection.eventBulks$.subscribe(({ events }) => {
         const deletes = events.filter(({ documentData }) => documentData._deleted).length;
-        if (deletes > 0 && this.#syncing.running) void this.#note(this.#storagesOf(name), deletes);
+        if (deletes > 0 && this.#sync.replicator) void this.#record(this.#storagesOf(name), deletes);
       });
     }
-    house.forgotten$.subscribe(() => void this.#forgotten());
-    this.#looking = setInterval(() => void this.#ask(), LOOK_MS);
+    context.forgotten$.subscribe(() => void this.#onForgotten());
+    this.#timer = setInterval(() => void this.#requestErasure(), CHECK_MS);
   }
 
   stop(): void {
-    clearInterval(this.#looking);
+    clearInterval(this.#timer);
     this.#pages.close();
   }
 
   #storagesOf(name: string): string[] {
-    const meta = this.#syncing.running?.metaStorageOf(name);
+    const meta = this.#sync.replicator?.metaStorageOf(name);
     return meta ? [name, meta] : [ALL];
   }
 
-  #note(storages: readonly string[], deletes: number, atOnce = false): Promise<unknown> {
-    const { account, device } = this.#house;
-    return (this.#noting = this.#noting
+  #record(storages: readonly string[], deletes: number, atOnce = false): Promise<unknown> {
+    const { account, device } = this.#context;
+    return (this.#recording = this.#recording
       .then(() =>
         device.accounts.where({ userId: account.userId }).modify((row) => {
           const before = row.leftover ?? { since: now(), deletes: 0, storages: [] };
@@ -97,33 +102,33 @@ export class Leftovers {
   }
 
   /** Wait until the deletes are here: the news of them can be quicker. */
-  async #forgotten(): Promise<void> {
-    const { running } = this.#syncing;
+  async #onForgotten(): Promise<void> {
+    const { replicator: running } = this.#sync;
     if (!running) return;
     await running.awaitInSync();
-    await this.#note([ALL], 0, true);
-    await this.#ask();
+    await this.#record([ALL], 0, true);
+    await this.#requestErasure();
   }
 
-  async #ask(): Promise<void> {
-    const { account, device } = this.#house;
+  async #requestErasure(): Promise<void> {
+    const { account, device } = this.#context;
     const leftover = (await device.accounts.get(account.userId))?.leftover;
-    const { kind, waiting } = this.#syncing.summary$.value;
-    if (!this.#syncing.running || !leftover || !isDue(leftover) || !(await hasRoom())) return;
+    const { kind, waiting } = this.#sync.summary$.value;
+    if (!this.#sync.replicator || !leftover || !isDue(leftover) || !(await hasRoomForRewrite())) return;
     if (leftover.asked && Date.now() < Date.parse(leftover.asked.nextAt)) return;
     if (!leftover.atOnce && (kind !== "live" || waiting > 0)) return;
     const { held = [] } = await navigator.locks.query();
-    if (held.some(({ name }) => name === forgettingLockOf(account.userId))) return;
+    if (held.some(({ name }) => name === forgettingLockName(account.userId))) return;
     await this.#backOff();
-    this.#pages.postMessage(leftover.atOnce ? ERASE_NOW : ERASE);
+    this.#pages.postMessage(leftover.atOnce ? REQUEST_ERASURE_NOW : REQUEST_ERASURE);
   }
 
   async #backOff(): Promise<void> {
-    const { account, device } = this.#house;
+    const { account, device } = this.#context;
     await device.accounts.where({ userId: account.userId }).modify(({ leftover }) => {
       if (!leftover) return;
       const times = (leftover.asked?.times ?? 0) + 1;
-      const delay = Math.min(LOOK_MS * 2 ** times, MOST_BACKOFF_MS);
+      const delay = Math.min(CHECK_MS * 2 ** times, MAX_BACKOFF_MS);
       leftover.asked = { times, nextAt: new Date(Date.now() + delay).toISOString() };
     });
   }

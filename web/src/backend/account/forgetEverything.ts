@@ -1,10 +1,10 @@
 /** Forgets everything, on the server first: the devices follow it. */
 
-import { request } from "../../lib/http.ts";
-import type { House } from "./accountContext.ts";
+import { requestJson } from "../../lib/http.ts";
+import type { AccountContext } from "./accountContext.ts";
 
 /** The server is silent while it erases. */
-const ERASING_MS = 600_000;
+const ERASURE_TIMEOUT_MS = 600_000;
 
 export interface ErasureReceipt {
   rows: number;
@@ -16,7 +16,7 @@ export interface ErasureReceipt {
 }
 
 /** Answers when the server has erased and checked. */
-export function forgetEverything({ wire }: House): Promise<ErasureReceipt> {
+export function forgetEverything({ server }: AccountContext): Promise<ErasureReceipt> {
   const init = { method: "POST", body: JSON.stringify({ confirm: "forget everything" }) };
-  return request<ErasureReceipt>(wire, "/v1/forget", init, ERASING_MS);
+  return requestJson<ErasureReceipt>(server, "/v1/forget", init, ERASURE_TIMEOUT_MS);
 }

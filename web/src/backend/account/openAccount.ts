@@ -4,57 +4,69 @@
  * before it opens them: a newer one carries them over when it is alone with them, an older one leaves them alone.
  */
 
-import type { Device } from "../../storage/deviceDatabase.ts";
-import { formOnDevice, needsRecovery, open, recover, type Records } from "../../storage/accountDatabase.ts";
+import type { DeviceDatabase } from "../../storage/deviceDatabase.ts";
+import {
+  schemaVersionOnDevice,
+  needsRecovery,
+  openAccountDatabase,
+  recoverStorages,
+  type AccountDatabase,
+} from "../../storage/accountDatabase.ts";
 import { Coded } from "../../core/errors.ts";
-import { eraseLeftover } from "./deletedTextErasure.ts";
-import { keeping } from "../sync/conflictLosers.ts";
-import { aloneAtLast, enter, type ReportOpening } from "./accountLocks.ts";
+import { eraseDeletedText } from "./deletedTextErasure.ts";
+import { keepConflictLosers } from "../sync/conflictLosers.ts";
+import { waitExclusive, acquireShared, type ReportOpening } from "./accountLocks.ts";
 
-interface Opened {
-  records: Records;
+interface OpenedDatabase {
+  database: AccountDatabase;
   /** Ends the presence of this tab. */
-  leave: () => void;
+  releaseLock: () => void;
 }
 
 /** Null: the account was removed meanwhile. Throws `NEWER_FORM`: only a newer version of the app opens these rows. */
-export async function openRows(device: Device, userId: string, tell: ReportOpening): Promise<Opened | null> {
-  const openHere = async () => {
-    const records: Records = await open(userId, (name) =>
-      keeping(device, userId, name, () => records.collections[name]),
+export async function openDatabase(
+  device: DeviceDatabase,
+  userId: string,
+  tell: ReportOpening,
+): Promise<OpenedDatabase | null> {
+  const open = async () => {
+    const database: AccountDatabase = await openAccountDatabase(userId, (name) =>
+      keepConflictLosers(device, userId, name, () => database.collections[name]),
     );
-    return records;
+    return database;
   };
-  await eraseLeftover(device, userId);
+  await eraseDeletedText(device, userId);
   while (true) {
-    const leave = await enter(userId, tell);
+    const leave = await acquireShared(userId, tell);
     try {
       if (!(await device.accounts.get(userId))) return (leave(), null);
       // No page starts a rewrite while this one is present, but the page before may have been closed in the middle of one.
       if (!(await needsRecovery(userId))) {
-        const records = await oneByOne(userId, async () => ((await isOlder(userId)) ? null : openHere()));
-        if (records) return { records, leave };
+        const database = await withOpeningLock(userId, async () =>
+          (await needsMigration(userId)) ? null : open(),
+        );
+        if (database) return { database, releaseLock: leave };
       }
     } catch (error) {
       leave();
       throw error;
     }
     leave();
-    const carryOver = async () => {
-      await recover(userId);
-      if (await isOlder(userId)) await (await openHere()).close();
+    const migrate = async () => {
+      await recoverStorages(userId);
+      if (await needsMigration(userId)) await (await open()).close();
     };
-    await aloneAtLast(userId, carryOver, tell);
+    await waitExclusive(userId, migrate, tell);
   }
 }
 
-async function isOlder(userId: string): Promise<boolean> {
-  const form = await formOnDevice(userId);
+async function needsMigration(userId: string): Promise<boolean> {
+  const form = await schemaVersionOnDevice(userId);
   if (form === "newer") throw new Coded("NEWER_FORM");
   return form === "older";
 }
 
 /** Of two versions that both find nothing yet, the second one sees what the first has begun. */
-function oneByOne<T>(userId: string, work: () => Promise<T>): Promise<T> {
+function withOpeningLock<T>(userId: string, work: () => Promise<T>): Promise<T> {
   return navigator.locks.request(`vademecum-opening-${userId}`, work) as Promise<T>;
 }

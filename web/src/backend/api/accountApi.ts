@@ -8,29 +8,40 @@
 import { proxy, type ProxyMarked } from "comlink";
 import { distinctUntilChanged } from "rxjs";
 import type { DeviceAccount, ConflictLoser } from "../../storage/deviceDatabase.ts";
-import { WHOEVER } from "../../lib/http.ts";
+import { ANY_ACCOUNT } from "../../lib/http.ts";
 import { proxySubscription, type Unsubscribe } from "./proxySubscription.ts";
-import { lazily } from "../../lib/lazy.ts";
+import { lazy } from "../../lib/lazy.ts";
 import { lazyApi } from "./lazyApi.ts";
 import type { Progress } from "../../core/documents/documentList.ts";
 import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import * as accounts from "../account/accounts.ts";
 import { AnswerService, type AssistantState, type AnswerDraft } from "../chat/answerQuestion.ts";
 import * as deletion from "../library/deletion.ts";
-import { borrow, chunks$, giveBack, include, offered } from "../library/documents.ts";
-import { Embedding, type ModelState } from "../library/embeddingModel.ts";
+import {
+  borrow,
+  chunks$,
+  returnDocument,
+  includeDocument,
+  mentionedDocuments,
+} from "../library/documents.ts";
+import { EmbeddingModel, type ModelState } from "../library/embeddingModel.ts";
 import { addFact, changeFact } from "../memory/facts.ts";
 import type { ErasureReceipt } from "../account/forgetEverything.ts";
-import type { House } from "../account/accountContext.ts";
-import { hasRoom, Leftovers } from "../account/deletedTextErasure.ts";
-import { loaded, unloaded$ } from "../loadModule.ts";
-import { dismissLost, restoreLost, watchLost, watchReplaced } from "../sync/conflictLosers.ts";
+import type { AccountContext } from "../account/accountContext.ts";
+import { hasRoomForRewrite, DeletedTextErasure } from "../account/deletedTextErasure.ts";
+import { loadModule, loadErrors$ } from "../loadModule.ts";
+import {
+  dismissConflictLoser,
+  restoreConflictLoser,
+  watchConflictLosers,
+  watchReplacedRows,
+} from "../sync/conflictLosers.ts";
 import { RejectedRows, type RejectedRow } from "../sync/rejectedRows.ts";
-import { beginSession, changeSession, deleted$, known } from "../chat/sessions.ts";
+import { ensureSession, changeSession, deleted$, sessionStates } from "../chat/sessions.ts";
 import { SyncCoordinator, type SyncSummary } from "../sync/syncCoordinator.ts";
-import { watchTaken, type StorageLoss } from "../account/storageLoss.ts";
+import { watchStorageLoss, type StorageLoss } from "../account/storageLoss.ts";
 import type { Task } from "../../core/documents/uploadTask.ts";
-import { Uploads } from "../uploads/uploadQueue.ts";
+import { UploadQueue } from "../uploads/uploadQueue.ts";
 
 /** What the app knows of itself at this moment. */
 export interface State {
@@ -41,27 +52,27 @@ export interface State {
 
 /** Everything that can be done with one account on this device. A method is a verb of services/. */
 export class AccountApi {
-  readonly #house: House;
-  readonly #syncing: SyncCoordinator;
-  readonly #embedding: Embedding;
+  readonly #context: AccountContext;
+  readonly #sync: SyncCoordinator;
+  readonly #model: EmbeddingModel;
   readonly #asking: AnswerService;
-  readonly #uploads: Uploads;
+  readonly #uploads: UploadQueue;
   readonly #refused: RejectedRows;
-  readonly #leftovers: Leftovers;
+  readonly #leftovers: DeletedTextErasure;
   readonly #unwatch: Unsubscribe;
-  readonly #searcher = lazily(async () => {
-    const { Searcher } = await loaded(import("../library/documentSearch.ts"));
-    return new Searcher(this.#house, this.#embedding);
+  readonly #searcher = lazy(async () => {
+    const { DocumentSearch } = await loadModule(import("../library/documentSearch.ts"));
+    return new DocumentSearch(this.#context, this.#model);
   });
-  readonly #finder = lazily(async () => {
-    const { QuickSearch } = await loaded(import("../library/quickSearch.ts"));
-    return new QuickSearch(this.#house.records);
+  readonly #finder = lazy(async () => {
+    const { QuickSearch } = await loadModule(import("../library/quickSearch.ts"));
+    return new QuickSearch(this.#context.database);
   });
   /** The rest of what is remembered, and projects. */
   readonly memory = lazyApi(
-    lazily(async () => {
-      const { MemoryApi } = await loaded(import("./memoryApi.ts"));
-      return new MemoryApi(this.#house);
+    lazy(async () => {
+      const { MemoryApi } = await loadModule(import("./memoryApi.ts"));
+      return new MemoryApi(this.#context);
     }),
   );
   /** The projects of sessions that are no rows yet. */
@@ -69,34 +80,34 @@ export class AccountApi {
   /** How many exports and imports are under way. */
   #carrying = 0;
 
-  constructor(house: House) {
-    this.#house = house;
-    this.#syncing = new SyncCoordinator(house);
-    this.#embedding = new Embedding(house);
-    this.#uploads = new Uploads(house, this.#syncing, this.#embedding, (id) => this.#begin(id));
-    this.#asking = new AnswerService(house, this.#syncing, this.#searcher, this.#uploads);
-    this.#refused = new RejectedRows(house);
-    this.#leftovers = new Leftovers(house, this.#syncing);
-    const { account, account$, device } = house;
+  constructor(context: AccountContext) {
+    this.#context = context;
+    this.#sync = new SyncCoordinator(context);
+    this.#model = new EmbeddingModel(context);
+    this.#uploads = new UploadQueue(context, this.#sync, this.#model, (id) => this.#begin(id));
+    this.#asking = new AnswerService(context, this.#sync, this.#searcher, this.#uploads);
+    this.#refused = new RejectedRows(context);
+    this.#leftovers = new DeletedTextErasure(context, this.#sync);
+    const { account, account$, device } = context;
     this.#unwatch = device.watchAccount(account.userId, (found) => account$.next(found));
-    this.#syncing.back$.subscribe(() => {
-      void accounts.refresh(house);
-      void this.#embedding.manifest();
+    this.#sync.reconnected$.subscribe(() => {
+      void accounts.refreshProfile(context);
+      void this.#model.fetchManifest();
     });
-    watchReplaced(house);
-    this.#syncing.start();
-    this.#embedding.start(this.#syncing);
+    watchReplacedRows(context);
+    this.#sync.start();
+    this.#model.start(this.#sync);
     void this.#uploads.resume().then(() => this.#asking.resume());
   }
 
   account(): DeviceAccount {
-    return this.#house.account;
+    return this.#context.account;
   }
 
   /** Nothing goes on here then: a tab with a newer version need not wait until this one is closed. */
   watchStorageLoss(listener: ((loss: StorageLoss) => void) & ProxyMarked): void {
-    watchTaken(this.#house, (loss) => {
-      this.#house.leave();
+    watchStorageLoss(this.#context, (loss) => {
+      this.#context.releaseLock();
       listener(loss);
     });
   }
@@ -109,21 +120,21 @@ export class AccountApi {
     query: object,
     listener: ((rows: Collections[Name][]) => void) & ProxyMarked,
   ): Unsubscribe & ProxyMarked {
-    const found = (this.#house.records.collections[name] as any).find(query);
+    const found = (this.#context.database.collections[name] as any).find(query);
     const subscription = found.$.subscribe((rows: any[]) => listener(rows.map((row) => row.toJSON())));
     return proxy(() => subscription.unsubscribe());
   }
 
   /** The same, once. */
   async rows<Name extends keyof Collections>(name: Name, query: object = {}): Promise<Collections[Name][]> {
-    const rows = await (this.#house.records.collections[name] as any).find(query).exec();
+    const rows = await (this.#context.database.collections[name] as any).find(query).exec();
     return rows.map((row: any) => row.toJSON());
   }
 
   state(): State {
     return {
-      sync: this.#syncing.summary$.value,
-      model: this.#embedding.state$.value,
+      sync: this.#sync.summary$.value,
+      model: this.#model.state$.value,
       uploads: this.#uploads.tasks$.value,
     };
   }
@@ -133,15 +144,15 @@ export class AccountApi {
     const sharedFields = ({ tier, limits, forgottenAt }: DeviceAccount) =>
       JSON.stringify([tier, limits, forgottenAt]);
     const same = (a: DeviceAccount, b: DeviceAccount) => sharedFields(a) === sharedFields(b);
-    return proxySubscription(this.#house.account$.pipe(distinctUntilChanged(same)), listener);
+    return proxySubscription(this.#context.account$.pipe(distinctUntilChanged(same)), listener);
   }
 
   watchSync(listener: (summary: SyncSummary) => void) {
-    return proxySubscription(this.#syncing.summary$, listener);
+    return proxySubscription(this.#sync.summary$, listener);
   }
 
   watchModel(listener: (state: ModelState) => void) {
-    return proxySubscription(this.#embedding.state$, listener);
+    return proxySubscription(this.#model.state$, listener);
   }
 
   watchUploads(listener: (tasks: Task[]) => void) {
@@ -150,16 +161,16 @@ export class AccountApi {
 
   /** How far documents are that the server embeds, by their ids. */
   watchEmbedding(listener: (progress: Record<string, Progress>) => void) {
-    return proxySubscription(this.#syncing.embedding$, listener);
+    return proxySubscription(this.#sync.serverEmbedding$, listener);
   }
 
   /** The text of a document as its chunks, and again when more of it comes. */
   watchChunks(documentId: string, listener: (chunks: VectorEmbeddingDoc["chunks"]) => void) {
-    return proxySubscription(chunks$(this.#house, documentId), listener);
+    return proxySubscription(chunks$(this.#context, documentId), listener);
   }
 
   watchAnswerDrafts(listener: (writing: Record<string, AnswerDraft>) => void) {
-    return proxySubscription(this.#asking.drawn$, listener);
+    return proxySubscription(this.#asking.throttledDrafts$, listener);
   }
 
   watchAssistant(listener: (assistant: AssistantState) => void) {
@@ -171,17 +182,17 @@ export class AccountApi {
   }
 
   watchConflictLosers(listener: ((lost: ConflictLoser[]) => void) & ProxyMarked): Unsubscribe & ProxyMarked {
-    return proxy(watchLost(this.#house, listener));
+    return proxy(watchConflictLosers(this.#context, listener));
   }
 
   /** Each time that a part of this could not be loaded. */
   watchLoadErrors(listener: () => void) {
-    return proxySubscription(unloaded$, listener);
+    return proxySubscription(loadErrors$, listener);
   }
 
   /** The ids of files that are no documents yet. */
   watchFiles(listener: ((ids: string[]) => void) & ProxyMarked): Unsubscribe & ProxyMarked {
-    return proxy(this.#house.device.watchFiles(this.#house.account.userId, listener));
+    return proxy(this.#context.device.watchFiles(this.#context.account.userId, listener));
   }
 
   async quickSearch(query: string) {
@@ -196,7 +207,7 @@ export class AccountApi {
   }
 
   regenerateAnswer(episodeId: string, message?: string) {
-    return this.#asking.again(episodeId, message);
+    return this.#asking.regenerate(episodeId, message);
   }
 
   stopAnswer(episodeId: string) {
@@ -204,34 +215,34 @@ export class AccountApi {
   }
 
   answerWithoutWaiting(episodeId: string) {
-    this.#asking.answerNow(episodeId);
+    this.#asking.answerWithoutWaiting(episodeId);
   }
 
   /** Whether this tab is at what would be cut off if the page were loaded anew: an answer, an export, an import. */
   isBusy(): boolean {
-    return this.#carrying > 0 || Object.keys(this.#asking.writing$.value).length > 0;
+    return this.#carrying > 0 || Object.keys(this.#asking.drafts$.value).length > 0;
   }
 
   promptSummary(episodeId: string) {
-    return this.#asking.told(episodeId);
+    return this.#asking.promptSummary(episodeId);
   }
 
   /** What an assistant would be told before a question; null: it is gone, or the model is not here that counts. */
   async previewPrompt(episodeId: string) {
-    const [{ context }, searcher] = await Promise.all([
-      loaded(import("../chat/prompt_context.ts")),
+    const [{ previewPrompt: context }, searcher] = await Promise.all([
+      loadModule(import("../chat/prompt_context.ts")),
       this.#searcher(),
     ]);
-    return context(this.#house, this.#embedding, searcher, episodeId);
+    return context(this.#context, this.#model, searcher, episodeId);
   }
 
   /** Documents of the pool that a message names and the session does not see, best first. */
   mentionedDocuments(message: string, sessionId: string): Promise<DocumentDoc[]> {
-    return offered(this.#house, message, sessionId);
+    return mentionedDocuments(this.#context, message, sessionId);
   }
 
   deferQuestion(episodeId: string, wanted: boolean) {
-    return this.#asking.later(episodeId, wanted);
+    return this.#asking.defer(episodeId, wanted);
   }
 
   /** It is open. `projectId`: where it belongs from its first message on, if it is none yet. */
@@ -241,25 +252,25 @@ export class AccountApi {
   }
 
   #begin(sessionId: string, about = "") {
-    return beginSession(this.#house, sessionId, about, this.#projects.get(sessionId));
+    return ensureSession(this.#context, sessionId, about, this.#projects.get(sessionId));
   }
 
   changeSession(id: string, change: Parameters<typeof changeSession>[2]) {
-    return changeSession(this.#house, id, change);
+    return changeSession(this.#context, id, change);
   }
 
   /** Those of these ids that are conversations here, and whether they are deleted. */
   sessionStates(ids: string[]) {
-    return known(this.#house, ids);
+    return sessionStates(this.#context, ids);
   }
 
   /** Of each conversation that is deleted on this device, and each fact that is anywhere, its id. */
   watchDeleted(listener: (id: string) => void) {
-    return proxySubscription(deleted$(this.#house), listener);
+    return proxySubscription(deleted$(this.#context), listener);
   }
 
   deleteSession(id: string) {
-    return deletion.deleteSession(this.#house, id);
+    return deletion.deleteSession(this.#context, id);
   }
 
   // -- documents --------------------------------------------------------------------------------------------
@@ -273,7 +284,7 @@ export class AccountApi {
   }
 
   retryUpload(id: string) {
-    return this.#uploads.again(id);
+    return this.#uploads.retry(id);
   }
 
   cancelWaitingUploads() {
@@ -281,88 +292,90 @@ export class AccountApi {
   }
 
   retryAllUploads() {
-    return this.#uploads.allAgain();
+    return this.#uploads.retryAll();
   }
 
   clearFinishedUploads() {
-    this.#uploads.clear();
+    this.#uploads.clearFinished();
   }
 
   borrow(documentId: string, sessionId: string) {
-    return borrow(this.#house, documentId, sessionId);
+    return borrow(this.#context, documentId, sessionId);
   }
 
   /** The same from a conversation that may not be a row yet. */
   async borrowInto(documentId: string, sessionId: string): Promise<void> {
     await this.#begin(sessionId);
-    await borrow(this.#house, documentId, sessionId);
+    await borrow(this.#context, documentId, sessionId);
   }
 
   includeDocument(documentId: string, sessionId: string) {
-    return include(this.#house, documentId, sessionId);
+    return includeDocument(this.#context, documentId, sessionId);
   }
 
   returnDocument(documentId: string, sessionId: string) {
-    return giveBack(this.#house, documentId, sessionId);
+    return returnDocument(this.#context, documentId, sessionId);
   }
 
   deleteDocuments(ids: string[]) {
-    return deletion.deleteDocuments(this.#house, ids);
+    return deletion.deleteDocuments(this.#context, ids);
   }
 
   usage() {
-    return accounts.usage(this.#house);
+    return accounts.usage(this.#context);
   }
 
   // -- memory -----------------------------------------------------------------------------------------------
 
   addFact(key: string, value: string) {
-    return addFact(this.#house, key, value);
+    return addFact(this.#context, key, value);
   }
 
   changeFact(id: string, change: Parameters<typeof changeFact>[2]) {
-    return changeFact(this.#house, id, change);
+    return changeFact(this.#context, id, change);
   }
 
   deleteProject(id: string, withSessions = false) {
-    return deletion.deleteProject(this.#house, id, withSessions);
+    return deletion.deleteProject(this.#context, id, withSessions);
   }
 
   deleteRow(collection: deletion.Deletable, id: string) {
-    return deletion.deleteRow(this.#house, collection, id);
+    return deletion.deleteRow(this.#context, collection, id);
   }
 
   // -- this device ------------------------------------------------------------------------------------------
 
   /** Fetches the model, unless it is here; what has arrived of it is kept. */
   downloadModel() {
-    void this.#embedding.fetch();
+    void this.#model.download();
   }
 
   syncNow() {
-    this.#syncing.again();
+    this.#sync.syncNow();
   }
 
   retryRejectedRows(row?: Pick<RejectedRow, "collection" | "id">) {
-    return row ? this.#refused.tryAgain(row) : this.#refused.tryAllAgain();
+    return row ? this.#refused.retry(row) : this.#refused.retryAll();
   }
 
   restoreConflictLoser(id: string) {
-    return restoreLost(this.#house, id);
+    return restoreConflictLoser(this.#context, id);
   }
 
   dismissConflictLoser(id: string) {
-    return dismissLost(this.#house, id);
+    return dismissConflictLoser(this.#context, id);
   }
 
   /** Everything of this account as a ZIP. Loaded when it is wanted, as few want it. */
   exportAccount(): Promise<Blob> {
-    return this.#carry(async () => (await loaded(import("../export/exportAccount.ts"))).takeOut(this.#house));
+    return this.#carry(async () =>
+      (await loadModule(import("../export/exportAccount.ts"))).exportAccount(this.#context),
+    );
   }
 
   importAccount(zip: Blob) {
     return this.#carry(async () =>
-      (await loaded(import("../export/importAccount.ts"))).bringIn(this.#house, zip),
+      (await loadModule(import("../export/importAccount.ts"))).importAccount(this.#context, zip),
     );
   }
 
@@ -378,45 +391,45 @@ export class AccountApi {
   // -- the account ------------------------------------------------------------------------------------------
 
   profile() {
-    return accounts.profile(this.#house.wire);
+    return accounts.profile(this.#context.server);
   }
 
   changePassword(current: string, password: string) {
-    return accounts.changePassword(this.#house.wire, current, password);
+    return accounts.changePassword(this.#context.server, current, password);
   }
 
   async signInAgain(password: string): Promise<void> {
-    await accounts.signInAgain(this.#house, WHOEVER, password);
-    this.#syncing.again();
+    await accounts.signInAgain(this.#context, ANY_ACCOUNT, password);
+    this.#sync.syncNow();
   }
 
   /** On the server. Here nothing has changed yet: `close` or `wipe` comes next. */
   signOut() {
-    return accounts.signOut(this.#house.wire);
+    return accounts.signOut(this.#context.server);
   }
 
   /** On the server, which answers when it has erased and checked. `wipe` comes next. */
   async forgetEverything(): Promise<ErasureReceipt> {
-    return (await loaded(import("../account/forgetEverything.ts"))).forgetEverything(this.#house);
+    return (await loadModule(import("../account/forgetEverything.ts"))).forgetEverything(this.#context);
   }
 
   /** Since when deleted text has been on the disk, and whether there is room to erase it; null: there is none. */
   async deletedTextStatus(): Promise<{ since: string; hasRoom: boolean } | null> {
-    const { leftover } = this.#house.account;
-    return leftover ? { since: leftover.since, hasRoom: await hasRoom() } : null;
+    const { leftover } = this.#context.account;
+    return leftover ? { since: leftover.since, hasRoom: await hasRoomForRewrite() } : null;
   }
 
   /** Ends this visit: the page must be loaded anew. What is on the device stays. */
   async close(): Promise<void> {
     this.#unwatch();
     this.#leftovers.stop();
-    await this.#syncing.stop();
-    await this.#house.close();
+    await this.#sync.stop();
+    await this.#context.close();
   }
 
   /** The same, and takes the account from this device. */
   async removeFromDevice(): Promise<void> {
     await this.close();
-    await accounts.wipe(this.#house.device, this.#house.account.userId);
+    await accounts.removeFromDevice(this.#context.device, this.#context.account.userId);
   }
 }

@@ -2,46 +2,46 @@
 
 import { proxySubscription } from "./proxySubscription.ts";
 import type { Observation, Wanted } from "../../core/agents/observations.ts";
-import { noteEntity } from "../memory/entities.ts";
-import type { House } from "../account/accountContext.ts";
-import { jobs, retryJobs } from "../memory/jobs.ts";
-import { addMemory, chooseEarlier, deleteMemory, pinMemory, rewordMemory } from "../memory/memories.ts";
+import { editEntityNotes } from "../memory/entities.ts";
+import type { AccountContext } from "../account/accountContext.ts";
+import { listJobs, retryJobs } from "../memory/jobs.ts";
+import { addMemory, restoreMemoryVersion, deleteMemory, pinMemory, editMemory } from "../memory/memories.ts";
 import {
-  agentProjects,
-  agentWork,
+  listAgentProjects,
+  agentActivity,
   deleteObservation,
   observations,
   pinObservation,
 } from "../memory/observations.ts";
 import { OverviewService, type OverviewState } from "../memory/projectOverviews.ts";
 import { addProject, changeProject, moveSession } from "../memory/projects.ts";
-import { timeline, type MemoryPlace } from "../memory/timeline.ts";
+import { searchTimeline, type MemoryPlace } from "../memory/timeline.ts";
 
 export class MemoryApi {
-  readonly #house: House;
+  readonly #context: AccountContext;
   readonly #overviews: OverviewService;
 
-  constructor(house: House) {
-    this.#house = house;
-    this.#overviews = new OverviewService(house);
+  constructor(context: AccountContext) {
+    this.#context = context;
+    this.#overviews = new OverviewService(context);
   }
 
   // -- projects ---------------------------------------------------------------------------------------------
 
   addProject(name: string, description?: string) {
-    return addProject(this.#house, name, description);
+    return addProject(this.#context, name, description);
   }
 
   changeProject(id: string, change: Parameters<typeof changeProject>[2]) {
-    return changeProject(this.#house, id, change);
+    return changeProject(this.#context, id, change);
   }
 
   moveSession(id: string, projectId: string | null) {
-    return moveSession(this.#house, id, projectId);
+    return moveSession(this.#context, id, projectId);
   }
 
   generateOverview(projectId: string) {
-    return this.#overviews.write(projectId);
+    return this.#overviews.generate(projectId);
   }
 
   stopOverview(projectId: string) {
@@ -55,62 +55,62 @@ export class MemoryApi {
   // -- what is remembered -----------------------------------------------------------------------------------
 
   addMemory(text: string, projectId: string | null) {
-    return addMemory(this.#house, text, projectId);
+    return addMemory(this.#context, text, projectId);
   }
 
   editMemory(id: string, text: string) {
-    return rewordMemory(this.#house, id, text);
+    return editMemory(this.#context, id, text);
   }
 
   pinMemory(id: string, pinned: boolean) {
-    return pinMemory(this.#house, id, pinned);
+    return pinMemory(this.#context, id, pinned);
   }
 
   restoreMemoryVersion(id: string) {
-    return chooseEarlier(this.#house, id);
+    return restoreMemoryVersion(this.#context, id);
   }
 
   deleteMemory(id: string) {
-    return deleteMemory(this.#house, id);
+    return deleteMemory(this.#context, id);
   }
 
   editEntityNotes(id: string, notes: string) {
-    return noteEntity(this.#house, id, notes);
+    return editEntityNotes(this.#context, id, notes);
   }
 
   searchTimeline(query: string, where: MemoryPlace, most: number) {
-    return timeline(this.#house, query, where, most);
+    return searchTimeline(this.#context, query, where, most);
   }
 
   // -- what agents did --------------------------------------------------------------------------------------
 
   listAgentProjects() {
-    return agentProjects(this.#house);
+    return listAgentProjects(this.#context);
   }
 
   agentActivity(projectId: string) {
-    return agentWork(this.#house, projectId);
+    return agentActivity(this.#context, projectId);
   }
 
   listObservations(projectId: string, wanted: Wanted, cursor: string | null) {
-    return observations(this.#house, projectId, wanted, cursor);
+    return observations(this.#context, projectId, wanted, cursor);
   }
 
   pinObservation(row: Observation, pinned: boolean) {
-    return pinObservation(this.#house, row, pinned);
+    return pinObservation(this.#context, row, pinned);
   }
 
   deleteObservation(row: Observation) {
-    return deleteObservation(this.#house, row);
+    return deleteObservation(this.#context, row);
   }
 
   // -- behind the answers -----------------------------------------------------------------------------------
 
   listJobs() {
-    return jobs(this.#house);
+    return listJobs(this.#context);
   }
 
   retryJobs(id?: string) {
-    return retryJobs(this.#house, id);
+    return retryJobs(this.#context, id);
   }
 }

@@ -2,41 +2,43 @@
 
 import { proxy, type ProxyMarked } from "comlink";
 import { AccountApi } from "./accountApi.ts";
-import { Device, type DeviceAccount } from "../../storage/deviceDatabase.ts";
-import { WHOEVER } from "../../lib/http.ts";
+import { DeviceDatabase, type DeviceAccount } from "../../storage/deviceDatabase.ts";
+import { ANY_ACCOUNT } from "../../lib/http.ts";
 import * as accounts from "../account/accounts.ts";
-import { House } from "../account/accountContext.ts";
-import { openRows } from "../account/openAccount.ts";
+import { AccountContext } from "../account/accountContext.ts";
+import { openDatabase } from "../account/openAccount.ts";
 import type { ReportOpening } from "../account/accountLocks.ts";
 
 export class SignInApi {
-  readonly #device = new Device();
+  readonly #device = new DeviceDatabase();
 
   async openAccount(tell: ReportOpening & ProxyMarked): Promise<(AccountApi & ProxyMarked) | null> {
     const device = this.#device;
-    const account = await accounts.whoIsHere(device, WHOEVER);
-    const opened = account && (await openRows(device, account.userId, tell));
+    const account = await accounts.accountToOpen(device, ANY_ACCOUNT);
+    const opened = account && (await openDatabase(device, account.userId, tell));
     if (!opened) return null;
-    await accounts.opened(device, account);
-    const { records, leave } = opened;
+    await accounts.clearSelection(device, account);
+    const { database, releaseLock: leave } = opened;
     return proxy(
-      new AccountApi(new House(account, records, device, accounts.wireOf(WHOEVER, account), leave)),
+      new AccountApi(
+        new AccountContext(account, database, device, accounts.serverFor(ANY_ACCOUNT, account), leave),
+      ),
     );
   }
 
   async signIn(email: string, password: string): Promise<void> {
-    await accounts.signIn(this.#device, WHOEVER, email, password);
+    await accounts.signIn(this.#device, ANY_ACCOUNT, email, password);
   }
 
   deviceAccounts(): Promise<DeviceAccount[]> {
-    return accounts.keptAccounts(this.#device);
+    return accounts.deviceAccounts(this.#device);
   }
 
   selectDeviceAccount(userId: string): Promise<void> {
-    return accounts.openKept(this.#device, userId);
+    return accounts.selectDeviceAccount(this.#device, userId);
   }
 
   removeDeviceAccount(userId: string): Promise<void> {
-    return accounts.wipe(this.#device, userId);
+    return accounts.removeFromDevice(this.#device, userId);
   }
 }

@@ -8,28 +8,31 @@ import { recall } from "../../core/memory/recall.ts";
 import { reminder } from "../../core/chat/memorySection.ts";
 import type { Collections, EpisodeDoc } from "../../core/schema/rows.ts";
 import { home } from "../../core/memory/scope.ts";
-import { now, type House } from "../account/accountContext.ts";
+import { now, type AccountContext } from "../account/accountContext.ts";
 
-const MOST = 3;
+const MAX_MEMORIES = 3;
 
 /** As Markdown; empty: nothing that belongs to the question. */
-export async function remind(house: House, asked: EpisodeDoc): Promise<string> {
-  const session = await house.records.sessions.findOne(asked.sessionId).exec();
+export async function rememberedFacts(context: AccountContext, asked: EpisodeDoc): Promise<string> {
+  const session = await context.database.sessions.findOne(asked.sessionId).exec();
   if (!session || session.mode === "authoritative") return ""; // that answers from documents alone
   const [projects, sessions, episodes, memories, entities] = await Promise.all([
-    all(house, "projects"),
-    all(house, "sessions"),
-    all(house, "episodes"),
-    all(house, "memories"),
-    all(house, "entities"),
+    all(context, "projects"),
+    all(context, "sessions"),
+    all(context, "episodes"),
+    all(context, "memories"),
+    all(context, "entities"),
   ]);
   // This chat is not recalled to itself, and quotations are in the documents.
   const others = episodes.filter((row) => row.sessionId !== asked.sessionId && entersPrompts(row));
   const rows = { projects, sessions, episodes: others, memories, entities };
-  return reminder(asked.userMessage, recall(asked.userMessage, home(session.projectId), rows, now(), MOST));
+  return reminder(
+    asked.userMessage,
+    recall(asked.userMessage, home(session.projectId), rows, now(), MAX_MEMORIES),
+  );
 }
 
-async function all<Name extends keyof Collections>({ records }: House, name: Name) {
-  const rows = await records.collections[name].find().exec();
+async function all<Name extends keyof Collections>({ database }: AccountContext, name: Name) {
+  const rows = await database.collections[name].find().exec();
   return rows.map((row) => row.toJSON() as Collections[Name]);
 }

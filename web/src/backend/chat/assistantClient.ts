@@ -1,7 +1,7 @@
 /** The assistant that the server speaks to, if one is set up there. Its key and address never come here. */
 
-import { STREAM_SILENCE_MS, unlessSilent } from "../../lib/idleTimeout.ts";
-import { open, request, type Wire } from "../../lib/http.ts";
+import { STREAM_IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.ts";
+import { openResponse, requestJson, type Server } from "../../lib/http.ts";
 import { Events } from "../../lib/sse.ts";
 import type { Allowed, Ids } from "../../core/chat/prompt.ts";
 import type { MemoryScope } from "../../core/memory/scope.ts";
@@ -41,39 +41,41 @@ export interface PromptSummary {
 }
 
 /** Why an answer ends that is not at its end. */
-const CUT = ["length", "content_filter"];
+const CUT_REASONS = ["length", "content_filter"];
 
 interface AnswerListener {
-  context(told: PromptSummary): void;
-  delta(text: string): void;
+  onContext(told: PromptSummary): void;
+  onDelta(text: string): void;
   /** The text so far was the model's reasoning. */
-  restart(): void;
+  onRestart(): void;
 }
 
 /** Who asks waits for it: a server that does not say so at once is as good as away. */
-const ASSISTANT_MS = 2_000;
+const ASSISTANT_TIMEOUT_MS = 2_000;
 
-export function assistant(wire: Wire): Promise<Assistant> {
-  return request<Assistant>(wire, "/v1/assistant", { signal: AbortSignal.timeout(ASSISTANT_MS) });
+export function fetchAssistant(server: Server): Promise<Assistant> {
+  return requestJson<Assistant>(server, "/v1/assistant", {
+    signal: AbortSignal.timeout(ASSISTANT_TIMEOUT_MS),
+  });
 }
 
 /** How an answer ended: whole, where it was as long as it may be, or broken off. */
-export type Ending = "whole" | "cut" | "broken";
+export type AnswerEnding = "whole" | "cut" | "broken";
 
 /** Throws what the server refuses before the first word. */
-export function answer(
-  wire: Wire,
+export function streamAnswer(
+  server: Server,
   question: Question,
   listener: AnswerListener,
   signal: AbortSignal,
-  silenceMs = STREAM_SILENCE_MS,
-): Promise<Ending> {
-  return unlessSilent(silenceMs, signal, (ended, heard) =>
-    read(wire, question, listener, { signal, ended, heard }),
+  silenceMs = STREAM_IDLE_TIMEOUT_MS,
+): Promise<AnswerEnding> {
+  return withIdleTimeout(silenceMs, signal, (ended, heard) =>
+    readStream(server, question, listener, { signal, ended, heard }),
   );
 }
 
-interface Hearing {
+interface StreamSignals {
   /** Whoever asked stops it. */
   signal: AbortSignal;
   /** That, or the silence. */
@@ -81,14 +83,14 @@ interface Hearing {
   heard: () => void;
 }
 
-async function read(
-  wire: Wire,
+async function readStream(
+  server: Server,
   question: Question,
   listener: AnswerListener,
-  { signal, ended, heard }: Hearing,
-): Promise<Ending> {
+  { signal, ended, heard }: StreamSignals,
+): Promise<AnswerEnding> {
   const init = { method: "POST", body: JSON.stringify(question), signal: ended };
-  const response = await open(wire, "/v1/answer", init);
+  const response = await openResponse(server, "/v1/answer", init);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   const events = new Events();
   try {
@@ -96,12 +98,12 @@ async function read(
       heard();
       for (const { event, data } of events.feed(read.value)) {
         const given = JSON.parse(data);
-        if (event === "context") listener.context(given as PromptSummary);
-        else if (event === "delta") listener.delta((given as { text: string }).text);
-        else if (event === "restart") listener.restart();
+        if (event === "context") listener.onContext(given as PromptSummary);
+        else if (event === "delta") listener.onDelta((given as { text: string }).text);
+        else if (event === "restart") listener.onRestart();
         else if (event === "failed") return "broken";
         else if (event === "done")
-          return CUT.includes((given as { finish: string }).finish) ? "cut" : "whole";
+          return CUT_REASONS.includes((given as { finish: string }).finish) ? "cut" : "whole";
       }
     }
   } catch (error) {

@@ -4,56 +4,57 @@
  */
 
 import { entersPrompts } from "../../core/chat/answers.ts";
-import { compare } from "../../lib/compareStrings.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
 import { assemble, BUDGETS, type Prompt } from "../../core/chat/prompt.ts";
 import { tokenizeQuery } from "../../core/text/tokenize.ts";
 import { recall } from "../../core/memory/recall.ts";
 import type { Collections, EpisodeDoc } from "../../core/schema/rows.ts";
 import { home } from "../../core/memory/scope.ts";
 import { onTopic } from "../../core/chat/fact_relevance.ts";
-import type { Embedding } from "../library/embeddingModel.ts";
-import { now, type House } from "../account/accountContext.ts";
-import type { Searcher } from "../library/documentSearch.ts";
+import type { EmbeddingModel } from "../library/embeddingModel.ts";
+import { now, type AccountContext } from "../account/accountContext.ts";
+import type { DocumentSearch } from "../library/documentSearch.ts";
 
-const PASSAGES = 50;
-const TURNS = 200;
-const RECALLED = 50;
+const MAX_PASSAGES = 50;
+const MAX_TURNS = 200;
+const MAX_RECALLED = 50;
 
 export type PromptPreview = Pick<Prompt, "prompt" | "tokens" | "budget" | "dropped">;
 
 /** Null: the turn is gone, or the model is not here that counts, or not any more. */
-export async function context(
-  house: House,
-  embedding: Embedding,
-  searcher: Searcher,
+export async function previewPrompt(
+  context: AccountContext,
+  embedding: EmbeddingModel,
+  searcher: DocumentSearch,
   episodeId: string,
 ): Promise<PromptPreview | null> {
-  const asked = (await house.records.episodes.findOne(episodeId).exec())?.toJSON() as EpisodeDoc | undefined;
-  const session = asked && (await house.records.sessions.findOne(asked.sessionId).exec());
-  const embedder = session && (await embedding.ifHere());
+  const turn = (await context.database.episodes.findOne(episodeId).exec())?.toJSON() as
+    EpisodeDoc | undefined;
+  const session = turn && (await context.database.sessions.findOne(turn.sessionId).exec());
+  const embedder = session && (await embedding.embedderIfDownloaded());
   if (!embedder) return null;
-  const { tier, limits } = house.account;
-  const { userMessage: query, sessionId } = asked;
+  const { tier, limits } = context.account;
+  const { userMessage: query, sessionId } = turn;
   const [facts, projects, sessions, episodes, memories, entities] = await Promise.all([
-    all(house, "facts"),
-    all(house, "projects"),
-    all(house, "sessions"),
-    all(house, "episodes"),
-    all(house, "memories"),
-    all(house, "entities"),
+    all(context, "facts"),
+    all(context, "projects"),
+    all(context, "sessions"),
+    all(context, "episodes"),
+    all(context, "memories"),
+    all(context, "entities"),
   ]);
-  const isLater = (row: EpisodeDoc) => row.sessionId === sessionId && inOrder(row, asked) >= 0;
-  const before = episodes.filter((row) => !isLater(row)).sort(inOrder);
-  const isOver = ({ status }: EpisodeDoc) => status === "done" || status === "stopped";
-  const turns = before.filter((row) => row.sessionId === sessionId && isOver(row)).slice(-TURNS);
+  const isLater = (row: EpisodeDoc) => row.sessionId === sessionId && byCreation(row, turn) >= 0;
+  const before = episodes.filter((row) => !isLater(row)).sort(byCreation);
+  const isFinished = ({ status }: EpisodeDoc) => status === "done" || status === "stopped";
+  const turns = before.filter((row) => row.sessionId === sessionId && isFinished(row)).slice(-MAX_TURNS);
   const rows = { projects, sessions, episodes: before.filter(entersPrompts), memories, entities };
   const searches = limits.searchesDocuments;
-  const found = searches ? (await searcher.search(query, sessionId, PASSAGES)).results : [];
-  let isGone = false;
+  const found = searches ? (await searcher.search(query, sessionId, MAX_PASSAGES)).results : [];
+  let embedderFailed = false;
   const countTokens = (texts: readonly string[]) =>
     embedder.countTokens(texts).catch((error: unknown) => {
-      isGone = true;
-      embedding.lost(embedder, error);
+      embedderFailed = true;
+      embedding.discard(embedder, error);
       return texts.map(() => 0);
     });
   const { prompt, tokens, budget, dropped } = await assemble(
@@ -63,7 +64,7 @@ export async function context(
         session.mode === "authoritative" && limits.authoritative && searches ? "authoritative" : "analysis",
       facts: onTopic(query, facts, tokenizeQuery),
       turns: turns.map((row) => (entersPrompts(row) ? row : { ...row, aiResponse: "" })),
-      memories: recall(query, home(session.projectId), rows, now(), RECALLED),
+      memories: recall(query, home(session.projectId), rows, now(), MAX_RECALLED),
       passages: found.map(({ documentId, block, chunkIndex, filename, text, page }) => ({
         id: `${documentId}.${block}/${chunkIndex}`,
         ...{ filename, text, page: page ?? undefined },
@@ -72,14 +73,14 @@ export async function context(
     BUDGETS[tier],
     countTokens,
   );
-  return isGone ? null : { prompt, tokens, budget, dropped };
+  return embedderFailed ? null : { prompt, tokens, budget, dropped };
 }
 
-function inOrder(a: EpisodeDoc, b: EpisodeDoc): number {
-  return compare(a.createdAt, b.createdAt) || compare(a.id, b.id);
+function byCreation(a: EpisodeDoc, b: EpisodeDoc): number {
+  return compareStrings(a.createdAt, b.createdAt) || compareStrings(a.id, b.id);
 }
 
-async function all<Name extends keyof Collections>({ records }: House, name: Name) {
-  const rows = await records.collections[name].find().exec();
+async function all<Name extends keyof Collections>({ database }: AccountContext, name: Name) {
+  const rows = await database.collections[name].find().exec();
   return rows.map((row) => row.toJSON() as Collections[Name]);
 }

@@ -5,56 +5,56 @@
 
 import { newId } from "../../core/schema/uuid7.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import type { House } from "../account/accountContext.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 
-const lockOf = (tab: string) => `vademecum-tab-${tab}`;
+const tabLockName = (tab: string) => `vademecum-tab-${tab}`;
 
-export class Unanswered {
-  readonly #house: House;
+export class UnansweredQuestions {
+  readonly #context: AccountContext;
   readonly #tab = newId();
   /** Who looks whether this tab is there finds its lock held for as long as it is. */
-  #isHere: Promise<void> | undefined;
+  #lockHeld: Promise<void> | undefined;
 
-  constructor(house: House) {
-    this.#house = house;
+  constructor(context: AccountContext) {
+    this.#context = context;
   }
 
   /** A device without room for it asks all the same. */
   async add(episodeId: string): Promise<void> {
-    await (this.#isHere ??= this.#stay());
-    const { account, device } = this.#house;
-    const asked = { episodeId, userId: account.userId, at: this.#house.madeAt(), tab: this.#tab };
+    await (this.#lockHeld ??= this.#holdTabLock());
+    const { account, device } = this.#context;
+    const asked = { episodeId, userId: account.userId, at: this.#context.creationTime(), tab: this.#tab };
     await device.asked.put(asked).catch(console.error);
   }
 
   async remove(episodeId: string): Promise<void> {
-    await this.#house.device.asked.delete(episodeId).catch(console.error);
+    await this.#context.device.asked.delete(episodeId).catch(console.error);
   }
 
   /** The ids of those whose tab is gone. They are this tab's from now on. */
-  takeOver(): Promise<string[]> {
-    const { account, device } = this.#house;
+  adoptOrphans(): Promise<string[]> {
+    const { account, device } = this.#context;
     return navigator.locks.request(`vademecum-asked-${account.userId}`, async () => {
       const all = await device.asked.where({ userId: account.userId }).toArray();
       const { held = [] } = await navigator.locks.query();
       const here = new Set(held.map(({ name }) => name));
-      const left = all.filter(({ tab }) => !here.has(lockOf(tab))).map(({ episodeId }) => episodeId);
+      const left = all.filter(({ tab }) => !here.has(tabLockName(tab))).map(({ episodeId }) => episodeId);
       for (const episodeId of left) await this.add(episodeId);
       return left;
     });
   }
 
   /** Nothing has come of it: what was begun is kept as it is, for whoever asked to ask again. */
-  async isWaiting(episodeId: string): Promise<boolean> {
-    const found = await this.#house.records.episodes.findOne(episodeId).exec();
+  async isUnanswered(episodeId: string): Promise<boolean> {
+    const found = await this.#context.database.episodes.findOne(episodeId).exec();
     const turn = found?.toMutableJSON() as EpisodeDoc | undefined;
     return turn?.status === "queued" && !turn.model && !turn.aiResponse;
   }
 
-  #stay(): Promise<void> {
+  #holdTabLock(): Promise<void> {
     return new Promise((resolve) => {
       const forEver = new Promise<never>(() => {});
-      void navigator.locks.request(lockOf(this.#tab), () => (resolve(), forEver));
+      void navigator.locks.request(tabLockName(this.#tab), () => (resolve(), forEver));
     });
   }
 }

@@ -8,65 +8,65 @@ import type { RxCollection } from "rxdb/plugins/core";
 import { join } from "../../core/documents/chunking.ts";
 import { LOST, README, textFile, waitingFile } from "../../core/export/exportLayout.ts";
 import { blocksOf } from "../library/documents.ts";
-import type { House } from "../account/accountContext.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 
-const PORTION = 100;
-const FOLD_BYTES = 4 * 2 ** 20;
+const BATCH = 100;
+const MAX_BUFFER_BYTES = 4 * 2 ** 20;
 type Row = Record<string, any>;
 
-export async function takeOut(house: House): Promise<Blob> {
-  const { userId, email, tier } = house.account;
-  const archive = new Archive();
-  archive.file("README.txt").end(README);
-  archive.file("account.json").end(JSON.stringify({ userId, email, tier }, null, 2));
-  for (const [name, collection] of Object.entries(house.records.collections)) {
-    const file = archive.file(`${name}.jsonl`);
-    for await (const rows of portions(collection)) {
-      file.write(rows.map((row) => `${JSON.stringify(asSynced(row))}\n`).join(""));
+export async function exportAccount(context: AccountContext): Promise<Blob> {
+  const { userId, email, tier } = context.account;
+  const archive = new ZipWriter();
+  archive.addFile("README.txt").end(README);
+  archive.addFile("account.json").end(JSON.stringify({ userId, email, tier }, null, 2));
+  for (const [name, collection] of Object.entries(context.database.collections)) {
+    const file = archive.addFile(`${name}.jsonl`);
+    for await (const rows of batches(collection)) {
+      file.write(rows.map((row) => `${JSON.stringify(withoutSyncError(row))}\n`).join(""));
     }
     file.end();
   }
-  for await (const documents of portions(house.records.documents)) {
+  for await (const documents of batches(context.database.documents)) {
     for (const { id, filename } of documents) {
-      const chunks = (await blocksOf(house, id)).flatMap((block) => block.chunks);
-      archive.file(textFile(filename, id)).end(join(chunks));
+      const chunks = (await blocksOf(context, id)).flatMap((block) => block.chunks);
+      archive.addFile(textFile(filename, id)).end(join(chunks));
     }
   }
-  await takeOutKept(house, archive);
+  await exportDeviceData(context, archive);
   return archive.close();
 }
 
 /** What this device alone has, besides rows: words that gave way in a conflict, and files that wait. */
-async function takeOutKept({ account, device }: House, archive: Archive): Promise<void> {
+async function exportDeviceData({ account, device }: AccountContext, archive: ZipWriter): Promise<void> {
   const { userId } = account;
   const lost = await device.lost.where({ userId }).toArray();
-  archive.file(LOST).end(lost.map((text) => `${JSON.stringify(text)}\n`).join(""));
+  archive.addFile(LOST).end(lost.map((text) => `${JSON.stringify(text)}\n`).join(""));
   let number = 0;
   for (const id of await device.files.where({ userId }).primaryKeys()) {
     const waiting = await device.files.get(id);
     if (!waiting) continue;
     const content = new Uint8Array(await waiting.content.arrayBuffer());
-    archive.file(waitingFile(waiting.name, ++number)).end(content);
+    archive.addFile(waitingFile(waiting.name, ++number)).end(content);
   }
 }
 
 /** A mark of this device says nothing elsewhere. */
-function asSynced({ syncError: _, ...row }: Row): Row {
+function withoutSyncError({ syncError: _, ...row }: Row): Row {
   return row;
 }
 
-async function* portions(collection: RxCollection<any>): AsyncGenerator<Row[]> {
+async function* batches(collection: RxCollection<any>): AsyncGenerator<Row[]> {
   for (let after = ""; ;) {
-    const query = { selector: { id: { $gt: after } }, sort: [{ id: "asc" as const }], limit: PORTION };
+    const query = { selector: { id: { $gt: after } }, sort: [{ id: "asc" as const }], limit: BATCH };
     const rows: Row[] = (await collection.find(query).exec()).map((row) => row.toMutableJSON());
     if (rows.length) yield rows;
-    if (rows.length < PORTION) return;
+    if (rows.length < BATCH) return;
     after = rows.at(-1)!["id"];
   }
 }
 
 /** A ZIP that is written as it comes. What is done is folded into a Blob, which the browser may keep on its disk. */
-class Archive {
+class ZipWriter {
   #blob = new Blob([], { type: "application/zip" });
   #parts: Uint8Array<ArrayBuffer>[] = [];
   #bytes = 0;
@@ -75,10 +75,10 @@ class Archive {
     if (error) throw error;
     this.#parts.push(data as Uint8Array<ArrayBuffer>);
     this.#bytes += data.length;
-    if (this.#bytes > FOLD_BYTES) this.#fold();
+    if (this.#bytes > MAX_BUFFER_BYTES) this.#flush();
   });
 
-  file(name: string): { write(text: string): void; end(content?: string | Uint8Array): void } {
+  addFile(name: string): { write(text: string): void; end(content?: string | Uint8Array): void } {
     const entry = new ZipDeflate(name, { level: 6 });
     this.#zip.add(entry);
     return {
@@ -90,11 +90,11 @@ class Archive {
 
   close(): Blob {
     this.#zip.end();
-    this.#fold();
+    this.#flush();
     return this.#blob;
   }
 
-  #fold(): void {
+  #flush(): void {
     this.#blob = new Blob([this.#blob, ...this.#parts], { type: "application/zip" });
     this.#parts = [];
     this.#bytes = 0;

@@ -9,7 +9,7 @@
 
 import { Unzip, UnzipInflate } from "fflate";
 import { schemas } from "../../storage/schemas.ts";
-import { isBuried } from "../../storage/tombstoneRows.ts";
+import { isTombstone } from "../../storage/tombstoneRows.ts";
 import { Coded } from "../../core/errors.ts";
 import { crc32 } from "../../lib/crc32.ts";
 import { fits, type Schema } from "../../core/schema/jsonSchemaValidator.ts";
@@ -19,12 +19,12 @@ import type { Collections } from "../../core/schema/rows.ts";
 import { Lines, WAITING } from "../../core/export/exportLayout.ts";
 import { isMoment } from "../../core/schema/timestamps.ts";
 import { decode } from "../../core/schema/vector_codec.ts";
-import type { House } from "../account/accountContext.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 type Row = Record<string, any>;
 
-interface BroughtIn {
+interface ImportResult {
   added: number;
   /** Here already, and left as they are. */
   existing: number;
@@ -32,91 +32,96 @@ interface BroughtIn {
   leftOut: number;
 }
 
-const BOUNDS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
-const PORTION = 200;
-const PIECE = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
-const [ENTRY, END] = [0x02014b50, 0x06054b50];
-const [END_BYTES, REMARK_MOST, TABLE_MOST] = [22, 65_535, 2 ** 24];
+const LIMITS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
+const BATCH = 200;
+const READ_BYTES = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
+const [ENTRY_SIGNATURE, END_SIGNATURE] = [0x02014b50, 0x06054b50];
+const [END_RECORD_BYTES, MAX_COMMENT_BYTES, MAX_DIRECTORY_BYTES] = [22, 65_535, 2 ** 24];
 const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
 const TIMES = ["createdAt", "updatedAt", "lastAccessedAt"];
 
-export async function bringIn(house: House, zip: Blob, bounds = BOUNDS): Promise<BroughtIn> {
-  if (zip.size > bounds.zipBytes) throw new Coded("ZIP_TOO_LARGE");
-  const sums = await sumsOf(zip, bounds);
+export async function importAccount(
+  context: AccountContext,
+  zip: Blob,
+  limits = LIMITS,
+): Promise<ImportResult> {
+  if (zip.size > limits.zipBytes) throw new Coded("ZIP_TOO_LARGE");
+  const sums = await readChecksums(zip, limits);
   if (sums.size === 0) throw new Coded("NOT_AN_EXPORT");
-  for await (const _ of linesOf(zip, bounds, sums));
-  const writer = new Writer(house);
-  for await (const { name, lines } of linesOf(zip, bounds, sums)) {
-    for (const line of lines) await writer.take(name, line);
+  for await (const _ of readLines(zip, limits, sums));
+  const writer = new RowImporter(context);
+  for await (const { name, lines } of readLines(zip, limits, sums)) {
+    for (const line of lines) await writer.add(name, line);
   }
-  await writer.end();
-  return writer.told;
+  await writer.flush();
+  return writer.result;
 }
 
 /** A collection, or the name of the rows that waited on the server; undefined for a file that has neither. */
-function nameOf(file: string): string | undefined {
+function rowsName(file: string): string | undefined {
   const name = file === WAITING ? WAITING : file.replace(/\.jsonl$/u, "");
   return name === WAITING || (name !== file && Object.hasOwn(schemas, name)) ? name : undefined;
 }
 
 /** What the content of each file with rows sums up to, from the table at the end: without it nobody knows what is missing. */
-async function sumsOf(zip: Blob, bounds: typeof BOUNDS): Promise<Map<string, number>> {
+async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
   if ((await zip.slice(0, 2).text()) !== "PK") return sums;
-  const table = await tableOf(zip);
+  const table = await readCentralDirectory(zip);
   const text = new TextDecoder();
   for (let at = 0, entries = 0; at < table.byteLength;) {
-    if (++entries > bounds.entries) throw new Coded("ZIP_TOO_MANY_FILES");
-    if (at + 46 > table.byteLength || table.getUint32(at, true) !== ENTRY) throw new Coded("ZIP_DAMAGED");
+    if (++entries > limits.entries) throw new Coded("ZIP_TOO_MANY_FILES");
+    if (at + 46 > table.byteLength || table.getUint32(at, true) !== ENTRY_SIGNATURE)
+      throw new Coded("ZIP_DAMAGED");
     const [name, extra, remark] = [28, 30, 32].map((offset) => table.getUint16(at + offset, true));
     const file = text.decode(table.buffer.slice(at + 46, at + 46 + name!));
-    if (nameOf(file)) sums.set(file, table.getUint32(at + 16, true));
+    if (rowsName(file)) sums.set(file, table.getUint32(at + 16, true));
     at += 46 + name! + extra! + remark!;
   }
   return sums;
 }
 
 /** It stands right before its own end, which a file in the ZIP that is a ZIP has, too, but elsewhere. */
-async function tableOf(zip: Blob): Promise<DataView<ArrayBuffer>> {
+async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
   const bytes = async (from: number, to?: number) => new DataView(await zip.slice(from, to).arrayBuffer());
-  const from = Math.max(0, zip.size - END_BYTES - REMARK_MOST);
+  const from = Math.max(0, zip.size - END_RECORD_BYTES - MAX_COMMENT_BYTES);
   const tail = await bytes(from);
-  for (let at = tail.byteLength - END_BYTES; at >= 0; at--) {
-    if (tail.getUint32(at, true) !== END) continue;
+  for (let at = tail.byteLength - END_RECORD_BYTES; at >= 0; at--) {
+    if (tail.getUint32(at, true) !== END_SIGNATURE) continue;
     const [size, place] = [tail.getUint32(at + 12, true), tail.getUint32(at + 16, true)];
     if (place + size !== from + at) continue;
-    if (size > TABLE_MOST) throw new Coded("ZIP_TOO_MANY_FILES");
+    if (size > MAX_DIRECTORY_BYTES) throw new Coded("ZIP_TOO_MANY_FILES");
     return bytes(place, place + size);
   }
   throw new Coded("ZIP_CUT_OFF");
 }
 
-interface Heard {
+interface ImportedLines {
   /** A collection, or the name of the rows that waited on the server. */
   name: string;
   lines: string[];
 }
 
-async function* linesOf(
+async function* readLines(
   zip: Blob,
-  bounds: typeof BOUNDS,
+  limits: typeof LIMITS,
   sums: ReadonlyMap<string, number>,
-): AsyncGenerator<Heard> {
-  let heard: Heard[] = [];
+): AsyncGenerator<ImportedLines> {
+  let heard: ImportedLines[] = [];
   let entries = 0;
   let inflated = 0;
   const left = new Map(sums);
   const unzip = new Unzip((file) => {
-    if (++entries > bounds.entries) throw new Coded("ZIP_TOO_MANY_FILES");
-    const name = nameOf(file.name);
+    if (++entries > limits.entries) throw new Coded("ZIP_TOO_MANY_FILES");
+    const name = rowsName(file.name);
     if (!name) return;
-    const lines = new Lines(bounds.lineChars);
+    const lines = new Lines(limits.lineChars);
     const text = new TextDecoder();
     let sum = 0;
     file.ondata = (error, data, final) => {
       if (error) throw error;
       inflated += data.length;
-      if (inflated > bounds.inflatedBytes) throw new Coded("ZIP_INFLATES");
+      if (inflated > limits.inflatedBytes) throw new Coded("ZIP_INFLATES");
       sum = crc32(data, sum);
       heard.push({ name, lines: lines.feed(text.decode(data, { stream: !final })) });
       if (!final) return;
@@ -127,10 +132,10 @@ async function* linesOf(
     file.start();
   });
   unzip.register(UnzipInflate);
-  for (let at = 0; at < zip.size; at += PIECE) {
-    const piece = new Uint8Array(await zip.slice(at, at + PIECE).arrayBuffer());
+  for (let at = 0; at < zip.size; at += READ_BYTES) {
+    const piece = new Uint8Array(await zip.slice(at, at + READ_BYTES).arrayBuffer());
     try {
-      unzip.push(piece, at + PIECE >= zip.size);
+      unzip.push(piece, at + READ_BYTES >= zip.size);
     } catch (error) {
       if (error instanceof Coded) throw error;
       throw new Coded("ZIP_DAMAGED", { cause: error });
@@ -142,77 +147,77 @@ async function* linesOf(
 }
 
 /** Writes rows a portion at a time. */
-class Writer {
-  readonly told: BroughtIn = { added: 0, existing: 0, leftOut: 0 };
-  readonly #house: House;
-  readonly #names = new Map<string, string>();
+class RowImporter {
+  readonly result: ImportResult = { added: 0, existing: 0, leftOut: 0 };
+  readonly #context: AccountContext;
+  readonly #newIds = new Map<string, string>();
   #collection: Name | undefined;
   #rows: Row[] = [];
 
-  constructor(house: House) {
-    this.#house = house;
+  constructor(context: AccountContext) {
+    this.#context = context;
   }
 
-  async take(name: string, line: string): Promise<void> {
+  async add(name: string, line: string): Promise<void> {
     if (!line.trim()) return;
-    const [collection, row] = parsed(name, line);
-    if (!collection || !row || row["_deleted"]) return void this.told.leftOut++;
+    const [collection, row] = parseLine(name, line);
+    if (!collection || !row || row["_deleted"]) return void this.result.leftOut++;
     delete row["_deleted"]; // false: the server's export has it as devices send it
     delete row["syncError"];
-    if (collection === "documents") row["userId"] = this.#house.account.userId;
+    if (collection === "documents") row["userId"] = this.#context.account.userId;
     const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isMoment(row[name]));
-    if (!isSound || !fits(row, schemas[collection] as Schema) || !isReadable(row)) {
-      return void this.told.leftOut++;
+    if (!isSound || !fits(row, schemas[collection] as Schema) || !hasValidVectors(row)) {
+      return void this.result.leftOut++;
     }
-    const { forgottenAt = "" } = this.#house.account;
-    if (row["createdAt"] < forgottenAt) row["createdAt"] = row["updatedAt"] = this.#house.madeAt();
-    if (this.#collection !== collection || this.#rows.length === PORTION) await this.end();
+    const { forgottenAt = "" } = this.#context.account;
+    if (row["createdAt"] < forgottenAt) row["createdAt"] = row["updatedAt"] = this.#context.creationTime();
+    if (this.#collection !== collection || this.#rows.length === BATCH) await this.flush();
     this.#collection = collection;
     this.#rows.push(row);
   }
 
   /** Writes what is left. */
-  async end(): Promise<void> {
+  async flush(): Promise<void> {
     const [collection, rows] = [this.#collection, this.#rows];
     this.#rows = [];
     if (!collection || rows.length === 0) return;
-    await this.#nameAnew(rows.flatMap((row) => references(collection, row)));
-    const rename = (target: Name, id: string) => this.#names.get(`${target}/${id}`) ?? id;
+    await this.#renameDeleted(rows.flatMap((row) => references(collection, row)));
+    const rename = (target: Name, id: string) => this.#newIds.get(`${target}/${id}`) ?? id;
     const given = new Map(rows.map((row) => [row["id"], row]));
     const all = [...given.values()].map((row) => renamed(collection, row, rename));
-    const alive = await this.#house.records[collection].findByIds(all.map(({ id }) => id)).exec();
+    const alive = await this.#context.database[collection].findByIds(all.map(({ id }) => id)).exec();
     const fresh = all.filter(({ id }) => !alive.has(id));
-    if (collection === "episodes") await this.#noteImported(fresh);
-    const { success, error } = await (this.#house.records[collection] as any).bulkInsert(fresh);
-    this.told.added += success.length;
+    if (collection === "episodes") await this.#recordImported(fresh);
+    const { success, error } = await (this.#context.database[collection] as any).bulkInsert(fresh);
+    this.result.added += success.length;
     // RxDB refuses what has come from elsewhere since.
-    this.told.existing += alive.size + rows.length - all.length + error.length;
+    this.result.existing += alive.size + rows.length - all.length + error.length;
   }
 
   /** Before they can go up. What was made of them comes along; of those that are not over nothing was. */
-  async #noteImported(turns: Row[]): Promise<void> {
-    const { account, device } = this.#house;
+  async #recordImported(turns: Row[]): Promise<void> {
+    const { account, device } = this.#context;
     const { userId } = account;
     const over = turns.filter(({ status }) => status === "done" || status === "stopped");
     await device.imported.bulkPut(
-      over.map((turn) => ({ id: importedId(userId, turn), userId, at: this.#house.madeAt() })),
+      over.map((turn) => ({ id: importedId(userId, turn), userId, at: this.#context.creationTime() })),
     );
   }
 
   /** Another name for each id that is a deleted row's here: the same one whenever it is asked for. */
-  async #nameAnew(ids: [Name, string][]): Promise<void> {
+  async #renameDeleted(ids: [Name, string][]): Promise<void> {
     for (const [collection, id] of ids) {
       const key = `${collection}/${id}`;
-      if (this.#names.has(key)) continue;
+      if (this.#newIds.has(key)) continue;
       let name = id;
-      for (let n = 2; await isBuried(this.#house.records[collection], name); n++) name = `${id}~${n}`;
-      this.#names.set(key, name);
+      for (let n = 2; await isTombstone(this.#context.database[collection], name); n++) name = `${id}~${n}`;
+      this.#newIds.set(key, name);
     }
   }
 }
 
 /** Whether its vectors, if it has any, are as many as its chunks. */
-function isReadable({ embedding, dims, chunks }: Row): boolean {
+function hasValidVectors({ embedding, dims, chunks }: Row): boolean {
   if (typeof embedding !== "string") return true;
   try {
     return decode(embedding, dims).length === dims * chunks.length;
@@ -221,7 +226,7 @@ function isReadable({ embedding, dims, chunks }: Row): boolean {
   }
 }
 
-function parsed(name: string, line: string): [Name, Row] | [] {
+function parseLine(name: string, line: string): [Name, Row] | [] {
   try {
     const value = JSON.parse(line);
     const [collection, row] = name === WAITING ? [value.collection, value.row] : [name, value];

@@ -5,13 +5,13 @@
  */
 
 import type { MangoQuerySelector, RxCollection, RxDocument } from "rxdb/plugins/core";
-import { edit } from "../../storage/editRow.ts";
-import type { Records } from "../../storage/accountDatabase.ts";
-import { bury } from "../../storage/tombstoneRows.ts";
+import { editRow } from "../../storage/editRow.ts";
+import type { AccountDatabase } from "../../storage/accountDatabase.ts";
+import { putTombstones } from "../../storage/tombstoneRows.ts";
 import { healed, parents } from "../../core/schema/rowReferences.ts";
 import { RELATIONS, type Relation } from "../../core/schema/relations.ts";
 import type { Collections } from "../../core/schema/rows.ts";
-import { childIds, now } from "../account/accountContext.ts";
+import { childIdRange, now } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 type Row = Record<string, any>;
@@ -23,24 +23,25 @@ type Level = ReadonlyMap<Name, readonly string[]>;
  * Buries rows and all that cannot live without them or follow them; heals what named them. What is named and was never
  * here is dead all the same.
  */
-export async function kill(records: Records, keys: Keys): Promise<void> {
+export async function deleteWithDependents(database: AccountDatabase, ids: Keys): Promise<void> {
   const levels: Level[] = [];
-  let level: Level = new Map(Object.entries(keys) as [Name, readonly string[]][]);
-  for (; level.size > 0; level = unseen(await orphans(records, level), levels)) levels.push(level);
+  let level: Level = new Map(Object.entries(ids) as [Name, readonly string[]][]);
+  for (; level.size > 0; level = withoutSeen(await dependents(database, level), levels)) levels.push(level);
   const at = now();
   // The children go first. When the page is closed on the way, what is left is seen, and can be deleted again.
   for (const [name, ids] of levels.reverse().flatMap((one) => [...one])) {
-    const found = of(records, name).findByIds([...ids]);
-    await bury([...(await found.exec()).values()], { at });
+    const found = collectionOf(database, name).findByIds([...ids]);
+    await putTombstones([...(await found.exec()).values()], { at });
   }
   for (const relation of RELATIONS) {
     const gone = levels.flatMap((one) => one.get(relation.to) ?? []);
-    if (gone.length > 0 && relation.onDelete !== "cascade") await heal(records, relation, new Set(gone));
+    if (gone.length > 0 && relation.onDelete !== "cascade")
+      await dropReferences(database, relation, new Set(gone));
   }
 }
 
 /** Without what the levels before it hold: memories that follow each other may do so in a circle. */
-function unseen(level: Level, before: readonly Level[]): Level {
+function withoutSeen(level: Level, before: readonly Level[]): Level {
   const left = [...level].map(([name, ids]) => {
     const seen = new Set(before.flatMap((one) => one.get(name) ?? []));
     return [name, ids.filter((id) => !seen.has(id))] as const;
@@ -49,14 +50,14 @@ function unseen(level: Level, before: readonly Level[]): Level {
 }
 
 /** The live rows that have one of `dead` as a parent, or follow it. */
-async function orphans(records: Records, dead: Level) {
+async function dependents(database: AccountDatabase, dead: Level) {
   const level = new Map<Name, readonly string[]>();
   for (const relation of RELATIONS) {
     const ids = dead.get(relation.to) ?? [];
     if (ids.length === 0 || !["cascade", "follow"].includes(relation.onDelete)) continue;
     for (const selector of selectors(relation, ids)) {
-      const named = await of(records, relation.of).find({ selector }).exec();
-      const rows = relation.onDelete === "cascade" ? named : await followers(records, relation, named);
+      const named = await collectionOf(database, relation.of).find({ selector }).exec();
+      const rows = relation.onDelete === "cascade" ? named : await followers(database, relation, named);
       const held = level.get(relation.of) ?? [];
       if (rows.length > 0) level.set(relation.of, [...held, ...rows.map((row) => row.primary)]);
     }
@@ -66,11 +67,11 @@ async function orphans(records: Records, dead: Level) {
 
 /** Those of `rows` that have the same parents as the row that they name. */
 async function followers(
-  records: Records,
+  database: AccountDatabase,
   { of: name, field, to }: Relation,
   rows: readonly RxDocument<Row>[],
 ) {
-  const dead = await of(records, to)
+  const dead = await collectionOf(database, to)
     .findByIds(rows.map((row) => row.get(field)))
     .exec();
   const home = (row: RxDocument<Row>) => JSON.stringify(parents(name, row._data));
@@ -82,17 +83,21 @@ async function followers(
 
 /** Queries for the rows that name one of `ids`. A document's text is a range of ids, because a query by field reads all. */
 export function selectors({ of: name, field }: Relation, ids: readonly string[]): MangoQuerySelector<Row>[] {
-  if (name === "vectorEmbeddings") return ids.map((id) => ({ id: childIds(id) }));
+  if (name === "vectorEmbeddings") return ids.map((id) => ({ id: childIdRange(id) }));
   return [{ [field]: ids.length === 1 ? ids[0] : { $in: [...ids] } }];
 }
 
 /** `updatedAt` stays: nobody edited it. */
-async function heal(records: Records, relation: Relation, gone: ReadonlySet<string>): Promise<void> {
-  const rows = await of(records, relation.of).find().exec();
+async function dropReferences(
+  database: AccountDatabase,
+  relation: Relation,
+  gone: ReadonlySet<string>,
+): Promise<void> {
+  const rows = await collectionOf(database, relation.of).find().exec();
   const hurt = rows.filter((row) => healed(relation, row._data, gone) !== row._data);
-  await Promise.all(hurt.map((row) => edit(row, (held) => healed(relation, held, gone))));
+  await Promise.all(hurt.map((row) => editRow(row, (held) => healed(relation, held, gone))));
 }
 
-function of(records: Records, name: Name): RxCollection<Row> {
-  return records.collections[name] as unknown as RxCollection<Row>;
+function collectionOf(database: AccountDatabase, name: Name): RxCollection<Row> {
+  return database.collections[name] as unknown as RxCollection<Row>;
 }

@@ -3,26 +3,30 @@
  * as DESIGN 6 says: facts outlive their source, documents outlive their sessions.
  */
 
-import { kill } from "./cascade.ts";
-import type { House } from "../account/accountContext.ts";
+import { deleteWithDependents } from "./cascade.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 
-export function deleteDocuments({ records }: House, ids: readonly string[]): Promise<void> {
-  return kill(records, { documents: ids });
+export function deleteDocuments({ database }: AccountContext, ids: readonly string[]): Promise<void> {
+  return deleteWithDependents(database, { documents: ids });
 }
 
 /** Documents stay; the session's id leaves those that it had borrowed. */
-export function deleteSession({ records }: House, id: string): Promise<void> {
-  return kill(records, { sessions: [id] });
+export function deleteSession({ database }: AccountContext, id: string): Promise<void> {
+  return deleteWithDependents(database, { sessions: [id] });
 }
 
 /** What was remembered in it goes along. Its sessions return to the shared pool, or go too. */
-export async function deleteProject({ records }: House, id: string, withSessions: boolean): Promise<void> {
-  const found = withSessions ? await records.sessions.find({ selector: { projectId: id } }).exec() : [];
-  await kill(records, { projects: [id], sessions: found.map((session) => session.id) });
+export async function deleteProject(
+  { database }: AccountContext,
+  id: string,
+  withSessions: boolean,
+): Promise<void> {
+  const found = withSessions ? await database.sessions.find({ selector: { projectId: id } }).exec() : [];
+  await deleteWithDependents(database, { projects: [id], sessions: found.map((session) => session.id) });
 }
 
 export type Deletable = "facts" | "memories" | "episodes" | "entities" | "relationships" | "summaries";
 
-export function deleteRow({ records }: House, collection: Deletable, id: string): Promise<void> {
-  return kill(records, { [collection]: [id] });
+export function deleteRow({ database }: AccountContext, collection: Deletable, id: string): Promise<void> {
+  return deleteWithDependents(database, { [collection]: [id] });
 }

@@ -1,42 +1,50 @@
 /** Documents belong to the person; sessions borrow them. */
 
 import { distinctUntilChanged, map, type Observable } from "rxjs";
-import { edit } from "../../storage/editRow.ts";
+import { editRow } from "../../storage/editRow.ts";
 import { named } from "../../core/documents/filename_match.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
-import { childIds, now, type House } from "../account/accountContext.ts";
+import { childIdRange, now, type AccountContext } from "../account/accountContext.ts";
 
 /** Makes the document visible in the session; a repeat changes nothing. */
-export async function borrow(house: House, documentId: string, sessionId: string): Promise<void> {
-  await change(house, documentId, (row) => lent(row, sessionId));
+export async function borrow(context: AccountContext, documentId: string, sessionId: string): Promise<void> {
+  await editDocument(context, documentId, (row) => withSession(row, sessionId));
 }
 
 /** Borrow a document that a message named: its owner has thought of it just now. */
-export async function include(house: House, documentId: string, sessionId: string): Promise<void> {
-  await change(house, documentId, (row) => {
-    const borrowed = lent(row, sessionId);
+export async function includeDocument(
+  context: AccountContext,
+  documentId: string,
+  sessionId: string,
+): Promise<void> {
+  await editDocument(context, documentId, (row) => {
+    const borrowed = withSession(row, sessionId);
     return { ...borrowed, lastAccessedAt: borrowed.updatedAt };
   });
 }
 
 /** Count an answer that cites these documents as one use of each. */
-export async function countUse(house: House, documentIds: Iterable<string>): Promise<void> {
+export async function countUse(context: AccountContext, documentIds: Iterable<string>): Promise<void> {
   for (const id of documentIds) {
-    await change(house, id, (row) => {
+    await editDocument(context, id, (row) => {
       const at = now();
       return { ...row, accessCount: row.accessCount + 1, lastAccessedAt: at, updatedAt: at };
     });
   }
 }
 
-function lent(row: DocumentDoc, sessionId: string): DocumentDoc {
+function withSession(row: DocumentDoc, sessionId: string): DocumentDoc {
   if (row.activeSessions.includes(sessionId)) return row;
   return { ...row, activeSessions: [...row.activeSessions, sessionId], updatedAt: now() };
 }
 
 /** Takes it out of the session; it stays in the pool. */
-export async function giveBack(house: House, documentId: string, sessionId: string): Promise<void> {
-  await change(house, documentId, (row) => {
+export async function returnDocument(
+  context: AccountContext,
+  documentId: string,
+  sessionId: string,
+): Promise<void> {
+  await editDocument(context, documentId, (row) => {
     if (!row.activeSessions.includes(sessionId)) return row;
     const activeSessions = row.activeSessions.filter((id) => id !== sessionId);
     return { ...row, activeSessions, updatedAt: now() };
@@ -44,8 +52,8 @@ export async function giveBack(house: House, documentId: string, sessionId: stri
 }
 
 /** Documents of the pool that a message names and the session does not see, best first. */
-export async function offered({ records }: House, message: string, sessionId: string) {
-  const pool = (await records.documents.find().exec()).map((row) => row.toJSON() as DocumentDoc);
+export async function mentionedDocuments({ database }: AccountContext, message: string, sessionId: string) {
+  const pool = (await database.documents.find().exec()).map((row) => row.toJSON() as DocumentDoc);
   return named(
     message,
     pool.filter(({ activeSessions }) => !activeSessions.includes(sessionId)),
@@ -53,21 +61,27 @@ export async function offered({ records }: House, message: string, sessionId: st
 }
 
 /** The blocks of a document that are here, in their order. */
-export async function blocksOf({ records }: House, documentId: string) {
-  const blocks = await records.vectorEmbeddings.find({ selector: { id: childIds(documentId) } }).exec();
+export async function blocksOf({ database }: AccountContext, documentId: string) {
+  const blocks = await database.vectorEmbeddings.find({ selector: { id: childIdRange(documentId) } }).exec();
   return blocks.sort((a, b) => a.block - b.block);
 }
 
 /** Whether all text of a document is here. */
-export async function isWhole(house: House, { id, chunkCount }: Pick<DocumentDoc, "id" | "chunkCount">) {
-  const chunks = (await blocksOf(house, id)).flatMap((block) => block.chunks);
+export async function isWhole(
+  context: AccountContext,
+  { id, chunkCount }: Pick<DocumentDoc, "id" | "chunkCount">,
+) {
+  const chunks = (await blocksOf(context, id)).flatMap((block) => block.chunks);
   return chunkCount > 0 && chunks.length === chunkCount;
 }
 
 /** Its text as chunks, now and whenever more of it comes. That a passage gets its vector changes no text. */
-export function chunks$(house: House, documentId: string): Observable<VectorEmbeddingDoc["chunks"]> {
-  const selector = { id: childIds(documentId) };
-  return house.records.vectorEmbeddings.find({ selector }).$.pipe(
+export function chunks$(
+  context: AccountContext,
+  documentId: string,
+): Observable<VectorEmbeddingDoc["chunks"]> {
+  const selector = { id: childIdRange(documentId) };
+  return context.database.vectorEmbeddings.find({ selector }).$.pipe(
     map((blocks) => blocks.map((row) => row._data).sort((a, b) => a.block - b.block)),
     distinctUntilChanged((a, b) => signature(a) === signature(b)),
     map((blocks) => blocks.flatMap(({ chunks }) => chunks as VectorEmbeddingDoc["chunks"])),
@@ -81,7 +95,11 @@ function signature(blocks: readonly Pick<VectorEmbeddingDoc, "block" | "chunks">
     .join();
 }
 
-async function change({ records }: House, id: string, to: (row: DocumentDoc) => DocumentDoc): Promise<void> {
-  const found = await records.documents.findOne(id).exec();
-  if (found) await edit<DocumentDoc>(found, to);
+async function editDocument(
+  { database }: AccountContext,
+  id: string,
+  to: (row: DocumentDoc) => DocumentDoc,
+): Promise<void> {
+  const found = await database.documents.findOne(id).exec();
+  if (found) await editRow<DocumentDoc>(found, to);
 }

@@ -2,7 +2,7 @@
 
 import type { RxCollection } from "rxdb/plugins/core";
 import { folded, wordsOf } from "../../core/text/wordMatch.ts";
-import type { Records } from "../../storage/accountDatabase.ts";
+import type { AccountDatabase } from "../../storage/accountDatabase.ts";
 
 export interface QuickSearchHit {
   kind: "session" | "document" | "project" | "fact" | "memory";
@@ -12,25 +12,30 @@ export interface QuickSearchHit {
 }
 
 /** What can be found, and the words of it as they are compared. */
-interface Entry extends QuickSearchHit {
+interface IndexedHit extends QuickSearchHit {
   text: string;
 }
 
-const MOST = 6; // of each kind
+const MAX_PER_KIND = 6; // of each kind
 
 export class QuickSearch {
-  readonly #kinds: Kind[];
+  readonly #kinds: CollectionIndex[];
 
-  constructor({ sessions, documents, projects, facts, memories }: Records) {
+  constructor({ sessions, documents, projects, facts, memories }: AccountDatabase) {
     this.#kinds = [
-      new Kind(sessions, ({ id, title }) => ({ kind: "session", id, title, detail: "" })),
-      new Kind(documents, ({ id, filename }) => ({ kind: "document", id, title: filename, detail: "" })),
-      new Kind(projects, ({ id, name, description = "" }) => ({
+      new CollectionIndex(sessions, ({ id, title }) => ({ kind: "session", id, title, detail: "" })),
+      new CollectionIndex(documents, ({ id, filename }) => ({
+        kind: "document",
+        id,
+        title: filename,
+        detail: "",
+      })),
+      new CollectionIndex(projects, ({ id, name, description = "" }) => ({
         ...{ kind: "project", id },
         ...{ title: name, detail: description },
       })),
-      new Kind(facts, ({ id, key, value }) => ({ kind: "fact", id, title: key, detail: value })),
-      new Kind(memories, ({ id, text }) => ({ kind: "memory", id, title: text, detail: "" })),
+      new CollectionIndex(facts, ({ id, key, value }) => ({ kind: "fact", id, title: key, detail: value })),
+      new CollectionIndex(memories, ({ id, text }) => ({ kind: "memory", id, title: text, detail: "" })),
     ];
   }
 
@@ -41,16 +46,16 @@ export class QuickSearch {
     return found.flatMap((entries) =>
       entries
         .filter(({ text }) => words.every((word) => text.includes(word)))
-        .slice(0, MOST)
+        .slice(0, MAX_PER_KIND)
         .map(({ text: _, ...hit }) => hit),
     );
   }
 }
 
 /** The rows of one collection as they are found: read when they are first wanted, and again after a change. */
-class Kind {
-  readonly #read: () => Promise<Entry[]>;
-  #entries: Promise<Entry[]> | undefined;
+class CollectionIndex {
+  readonly #read: () => Promise<IndexedHit[]>;
+  #entries: Promise<IndexedHit[]> | undefined;
 
   constructor(collection: RxCollection, hitOf: (row: any) => QuickSearchHit) {
     this.#read = async () => {
@@ -60,7 +65,7 @@ class Kind {
     collection.$.subscribe(() => (this.#entries = undefined));
   }
 
-  entries(): Promise<Entry[]> {
+  entries(): Promise<IndexedHit[]> {
     return (this.#entries ??= this.#read().catch((error: unknown) => {
       this.#entries = undefined; // to be tried again
       throw error;

@@ -1,7 +1,7 @@
 /** What the assistant's model does behind the answers, on the server: how far it is, what failed, trying that again. */
 
-import { request } from "../../lib/http.ts";
-import type { House } from "../account/accountContext.ts";
+import { requestJson } from "../../lib/http.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 
 export interface Job {
   id: string;
@@ -16,21 +16,21 @@ export interface Job {
 }
 
 /** `GET /v1/jobs`. */
-export interface Jobs {
+export interface JobList {
   /** Whether what is said becomes memory, and by which model: null if no assistant is set up. */
   extraction: { available: boolean; model: string | null; daily: number; today: number; note: string };
   counts: Record<Job["state"], number>;
   jobs: Job[];
 }
 
-const LIMIT = 1000;
+const MAX_JOBS = 1000;
 
-export function jobs({ wire }: House): Promise<Jobs> {
-  return request<Jobs>(wire, `/v1/jobs?limit=${LIMIT}`);
+export function listJobs({ server }: AccountContext): Promise<JobList> {
+  return requestJson<JobList>(server, `/v1/jobs?limit=${MAX_JOBS}`);
 }
 
 /** One of them, or all that failed. */
-export async function retryJobs({ wire }: House, id?: string): Promise<void> {
+export async function retryJobs({ server }: AccountContext, id?: string): Promise<void> {
   const path = id === undefined ? "/v1/jobs/retry" : `/v1/jobs/${encodeURIComponent(id)}/retry`;
-  await request(wire, path, { method: "POST" });
+  await requestJson(server, path, { method: "POST" });
 }

@@ -3,9 +3,9 @@
  * verb here asks the server, and fails when it does not answer.
  */
 
-import { Refusal, request } from "../../lib/http.ts";
+import { ApiError, requestJson } from "../../lib/http.ts";
 import { listAddress, question, type Observation, type Wanted } from "../../core/agents/observations.ts";
-import type { House } from "../account/accountContext.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 
 /** Where agents work, as `GET /v1/agents/projects` says. */
 export interface AgentProject {
@@ -31,81 +31,87 @@ export interface ObservationPage {
 
 /** A project, what agents did in it, and their sessions. */
 export interface AgentActivity {
-  observations: number;
+  listObservations: number;
   notice: string | null;
   sessions: AgentSession[];
 }
 
-interface Found {
+interface SearchResponse {
   results: { type: string; observation?: Observation }[];
 }
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 /** Somebody waits for it. */
 const TIMEOUT_MS = 10_000;
-const FOUND_MOST = 100;
+const MAX_FOUND = 100;
 
-export async function agentProjects({ wire }: House): Promise<AgentProject[]> {
-  const { projects } = await request<{ projects: AgentProject[] }>(wire, "/v1/agents/projects?project=*");
+export async function listAgentProjects({ server }: AccountContext): Promise<AgentProject[]> {
+  const { projects } = await requestJson<{ projects: AgentProject[] }>(
+    server,
+    "/v1/agents/projects?project=*",
+  );
   return projects;
 }
 
-export async function agentWork({ wire }: House, projectId: string): Promise<AgentActivity> {
+export async function agentActivity({ server }: AccountContext, projectId: string): Promise<AgentActivity> {
   const project = encodeURIComponent(projectId);
   const [{ projects }, { sessions }] = await Promise.all([
-    request<{ projects: AgentProject[] }>(wire, `/v1/agents/projects?project=${project}`).catch(
-      unlessUnknown({ projects: [] }),
+    requestJson<{ projects: AgentProject[] }>(server, `/v1/agents/projects?project=${project}`).catch(
+      emptyIfNotFound({ projects: [] }),
     ),
-    request<{ sessions: AgentSession[] }>(wire, `/v1/agents/sessions?project=${project}`).catch(
-      unlessUnknown({ sessions: [] }),
+    requestJson<{ sessions: AgentSession[] }>(server, `/v1/agents/sessions?project=${project}`).catch(
+      emptyIfNotFound({ sessions: [] }),
     ),
   ]);
-  return { observations: projects[0]?.observations ?? 0, notice: projects[0]?.notice ?? null, sessions };
+  return { listObservations: projects[0]?.observations ?? 0, notice: projects[0]?.notice ?? null, sessions };
 }
 
 /** Newest first; with words the best first, and those all at once. */
 export async function observations(
-  { wire }: House,
+  { server }: AccountContext,
   projectId: string,
   wanted: Wanted,
   cursor: string | null,
 ): Promise<ObservationPage> {
   if (!wanted.words) {
-    const path = listAddress(projectId, wanted, PAGE, cursor);
-    return request<ObservationPage>(wire, path, {}, TIMEOUT_MS).catch(
-      unlessUnknown({ observations: [], next: null }),
+    const path = listAddress(projectId, wanted, PAGE_SIZE, cursor);
+    return requestJson<ObservationPage>(server, path, {}, TIMEOUT_MS).catch(
+      emptyIfNotFound({ observations: [], next: null }),
     );
   }
-  const body = JSON.stringify(question(projectId, wanted, FOUND_MOST));
+  const body = JSON.stringify(question(projectId, wanted, MAX_FOUND));
   const init = { method: "POST", body };
-  const { results } = await request<Found>(wire, "/v1/observations/search", init, TIMEOUT_MS).catch(
-    unlessUnknown({ results: [] }),
-  );
+  const { results } = await requestJson<SearchResponse>(
+    server,
+    "/v1/observations/search",
+    init,
+    TIMEOUT_MS,
+  ).catch(emptyIfNotFound({ results: [] }));
   return { observations: results.flatMap(({ observation }) => observation ?? []), next: null };
 }
 
 /** The row as it is then. */
 export async function pinObservation(
-  { wire }: House,
+  { server }: AccountContext,
   row: Observation,
   pinned: boolean,
 ): Promise<Observation> {
   const init = { method: "PATCH", body: JSON.stringify({ pinned }) };
-  return (await request<{ observation: Observation }>(wire, addressOf(row), init)).observation;
+  return (await requestJson<{ observation: Observation }>(server, observationPath(row), init)).observation;
 }
 
-export async function deleteObservation({ wire }: House, row: Observation): Promise<void> {
-  await request(wire, addressOf(row), { method: "DELETE" });
+export async function deleteObservation({ server }: AccountContext, row: Observation): Promise<void> {
+  await requestJson(server, observationPath(row), { method: "DELETE" });
 }
 
-function addressOf({ id, projectId }: Observation): string {
+function observationPath({ id, projectId }: Observation): string {
   return `/v1/observations/${encodeURIComponent(id)}?project=${encodeURIComponent(projectId)}`;
 }
 
 /** A project that was made here a moment ago may not be there yet: no agent can have worked in it. */
-function unlessUnknown<T>(nothing: T) {
+function emptyIfNotFound<T>(nothing: T) {
   return (error: unknown): T => {
-    if (error instanceof Refusal && error.status === 404) return nothing;
+    if (error instanceof ApiError && error.status === 404) return nothing;
     throw error;
   };
 }

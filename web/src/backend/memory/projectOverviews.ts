@@ -1,38 +1,43 @@
 /** Overviews of projects: written by the assistant's model on the server when somebody asks for one. */
 
 import { BehaviorSubject } from "rxjs";
-import { request } from "../../lib/http.ts";
-import type { House } from "../account/accountContext.ts";
+import { requestJson } from "../../lib/http.ts";
+import type { AccountContext } from "../account/accountContext.ts";
 
 /** `name` and `message` are those of the error. */
 export type OverviewState =
   { kind: "writing"; since: string } | { kind: "failed"; name: string; message: string };
 
 /** The server is silent while the model reads and writes. */
-const WRITING_MS = 600_000;
+const GENERATION_TIMEOUT_MS = 600_000;
 
 export class OverviewService {
   /** By project, while one is written or after it failed. What was written comes as a row, as on every device. */
   readonly state$ = new BehaviorSubject<Record<string, OverviewState>>({});
-  readonly #house: House;
+  readonly #context: AccountContext;
   readonly #stops = new Map<string, AbortController>();
 
-  constructor(house: House) {
-    this.#house = house;
+  constructor(context: AccountContext) {
+    this.#context = context;
   }
 
-  async write(projectId: string): Promise<void> {
+  async generate(projectId: string): Promise<void> {
     if (this.#stops.has(projectId)) return;
     const stop = new AbortController();
     this.#stops.set(projectId, stop);
-    this.#tell(projectId, { kind: "writing", since: new Date().toISOString() });
+    this.#setState(projectId, { kind: "writing", since: new Date().toISOString() });
     const path = `/v1/projects/${encodeURIComponent(projectId)}/summarize`;
     try {
-      await request(this.#house.wire, path, { method: "POST", signal: stop.signal }, WRITING_MS);
-      this.#tell(projectId);
+      await requestJson(
+        this.#context.server,
+        path,
+        { method: "POST", signal: stop.signal },
+        GENERATION_TIMEOUT_MS,
+      );
+      this.#setState(projectId);
     } catch (error) {
       const { name, message } = error as Error;
-      this.#tell(projectId, stop.signal.aborted ? undefined : { kind: "failed", name, message });
+      this.#setState(projectId, stop.signal.aborted ? undefined : { kind: "failed", name, message });
     } finally {
       this.#stops.delete(projectId);
     }
@@ -43,7 +48,7 @@ export class OverviewService {
     this.#stops.get(projectId)?.abort();
   }
 
-  #tell(projectId: string, overview?: OverviewState): void {
+  #setState(projectId: string, overview?: OverviewState): void {
     const { [projectId]: _, ...others } = this.state$.value;
     this.state$.next(overview ? { ...others, [projectId]: overview } : others);
   }

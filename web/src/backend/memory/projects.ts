@@ -1,24 +1,24 @@
 /** Projects: begin, name, describe; and which sessions are in one. What a delete takes along is in backend/library/deletion.ts. */
 
-import { edit } from "../../storage/editRow.ts";
+import { editRow } from "../../storage/editRow.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
-import { begun, now, type House } from "../account/accountContext.ts";
+import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
-export async function addProject(house: House, name: string, description = ""): Promise<string> {
-  const row: ProjectDoc = { ...begun(house), name, ...(description ? { description } : {}) };
-  await house.records.projects.insert(row);
+export async function addProject(context: AccountContext, name: string, description = ""): Promise<string> {
+  const row: ProjectDoc = { ...newRow(context), name, ...(description ? { description } : {}) };
+  await context.database.projects.insert(row);
   return row.id;
 }
 
 /** One that was refused goes up again when it is edited. */
 export async function changeProject(
-  { records }: House,
+  { database }: AccountContext,
   id: string,
   { name, description }: Required<Pick<ProjectDoc, "name" | "description">>,
 ): Promise<void> {
-  const found = await records.projects.findOne(id).exec();
+  const found = await database.projects.findOne(id).exec();
   if (!found) return;
-  await edit<ProjectDoc>(found, ({ syncError: _, description: __, ...row }) => ({
+  await editRow<ProjectDoc>(found, ({ syncError: _, description: __, ...row }) => ({
     ...row,
     name,
     ...(description ? { description } : {}),
@@ -27,10 +27,14 @@ export async function changeProject(
 }
 
 /** Into a project, or, with null, back to the pool. What it sees changes at its next message. */
-export async function moveSession({ records }: House, id: string, projectId: string | null): Promise<void> {
-  const found = await records.sessions.findOne(id).exec();
+export async function moveSession(
+  { database }: AccountContext,
+  id: string,
+  projectId: string | null,
+): Promise<void> {
+  const found = await database.sessions.findOne(id).exec();
   if (!found) return;
-  await edit<SessionDoc>(found, ({ syncError: _, projectId: __, ...row }) => ({
+  await editRow<SessionDoc>(found, ({ syncError: _, projectId: __, ...row }) => ({
     ...row,
     ...(projectId === null ? {} : { projectId }),
     updatedAt: now(),

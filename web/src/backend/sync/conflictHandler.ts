@@ -21,7 +21,7 @@ export const conflictHandler: RxConflictHandler<Row> = {
 };
 
 /** The same, telling of each conflict. A failing `tell` must not hold up what waits to be sent. */
-export function telling(tell: (conflict: Conflict) => Promise<void>): RxConflictHandler<Row> {
+export function reportingConflicts(tell: (conflict: Conflict) => Promise<void>): RxConflictHandler<Row> {
   return {
     isEqual: conflictHandler.isEqual,
     resolve: async (input, context) => {

@@ -1,41 +1,42 @@
 /** Words of this device that gave way to another device's change or delete: kept here until their owner has seen them. */
 
 import type { RxCollection, RxConflictHandler, RxDocument } from "rxdb/plugins/core";
-import type { Device, ConflictLoser } from "../../storage/deviceDatabase.ts";
-import { edit } from "../../storage/editRow.ts";
-import { isBuried } from "../../storage/tombstoneRows.ts";
-import { telling, type Conflict } from "./conflictHandler.ts";
-import { isOurs, isSynced } from "./pendingRows.ts";
+import type { DeviceDatabase, ConflictLoser } from "../../storage/deviceDatabase.ts";
+import { editRow } from "../../storage/editRow.ts";
+import { isTombstone } from "../../storage/tombstoneRows.ts";
+import { reportingConflicts, type Conflict } from "./conflictHandler.ts";
+import { isLocal, isReplicated } from "./pendingRows.ts";
 import { Coded } from "../../core/errors.ts";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { lostWords } from "../../core/schema/rowText.ts";
-import { now, type House } from "../account/accountContext.ts";
+import { now, type AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 
 /** How conflicts of a collection are resolved, and what they take away is kept. `of`: it is there once they arise. */
-export function keeping(
-  device: Device,
+export function keepConflictLosers(
+  device: DeviceDatabase,
   userId: string,
   name: Name,
   of: () => RxCollection<any>,
 ): RxConflictHandler<Row> {
-  return telling(async (conflict) => {
+  return reportingConflicts(async (conflict) => {
     // It is about what was sent. Of what was deleted here since then nothing is kept.
-    if (!(await isBuried(of(), String(conflict.ours["id"])))) await keepLost(device, userId, name, conflict);
+    if (!(await isTombstone(of(), String(conflict.ours["id"]))))
+      await keepConflictLoser(device, userId, name, conflict);
   });
 }
 
 /** Keeps what a conflict took away. The same conflict, told again or by another tab, is kept once. */
-export async function keepLost(
-  device: Device,
+export async function keepConflictLoser(
+  device: DeviceDatabase,
   userId: string,
   collection: Name,
   conflict: Conflict,
 ): Promise<void> {
   const { ours, base, outcome } = conflict;
-  if (outcome._deleted) return keepOfGone(device, userId, collection, conflict);
+  if (outcome._deleted) return keepTextOfDeletedRow(device, userId, collection, conflict);
   const fields = lostWords(collection, ours, base, outcome);
   if (Object.keys(fields).length === 0) return;
   const rowId = String(ours["id"]);
@@ -48,8 +49,8 @@ export async function keepLost(
  * that a "forget everything" takes it along even if the delete is heard of first. One id for a row: of a question that
  * is told again once it has its answer, both are kept once.
  */
-async function keepOfGone(
-  device: Device,
+async function keepTextOfDeletedRow(
+  device: DeviceDatabase,
   userId: string,
   collection: Name,
   { ours, base, outcome }: Conflict,
@@ -73,42 +74,46 @@ async function keepOfGone(
  * is told, because nothing waited to be sent; what the replication writes tells it. Of a row that dies here no words
  * stay; of one that dies elsewhere those which only this device had.
  */
-export function watchReplaced(house: House): void {
-  for (const [name, collection] of Object.entries(house.records.collections)) {
+export function watchReplacedRows(context: AccountContext): void {
+  for (const [name, collection] of Object.entries(context.database.collections)) {
     collection.eventBulks$.subscribe((bulk) => {
       const { events } = bulk;
       const dead = events.filter(({ documentData }) => documentData._deleted);
       const ids = dead.map(({ documentId }) => documentId);
-      if (ids.length > 0) void house.device.forgetLost(house.account.userId, name, ids, !isSynced(bulk));
-      if (isOurs(bulk)) return; // an edit of one's own
+      if (ids.length > 0)
+        void context.device.deleteConflictLosers(context.account.userId, name, ids, !isReplicated(bulk));
+      if (isLocal(bulk)) return; // an edit of one's own
       for (const { previousDocumentData, documentData } of events) {
         const [ours, outcome] = [previousDocumentData as any, documentData as any];
         if (!ours?.syncError || outcome.syncError) continue;
         const conflict = { ours, base: undefined, outcome };
-        void keepLost(house.device, house.account.userId, name as Name, conflict);
+        void keepConflictLoser(context.device, context.account.userId, name as Name, conflict);
       }
     });
   }
 }
 
 /** Puts the words back into their row, as an edit of now. Without a row they stay here. */
-export async function restoreLost(house: House, id: string): Promise<void> {
-  const lost = await house.device.lost.get(id);
-  if (!lost || lost.userId !== house.account.userId) return;
-  const row = await house.records.collections[lost.collection as Name].findOne(lost.rowId).exec();
+export async function restoreConflictLoser(context: AccountContext, id: string): Promise<void> {
+  const lost = await context.device.lost.get(id);
+  if (!lost || lost.userId !== context.account.userId) return;
+  const row = await context.database.collections[lost.collection as Name].findOne(lost.rowId).exec();
   if (!row) throw new Coded("ROW_GONE");
-  await edit(row as RxDocument<any>, ({ syncError: _, ...held }) => ({
+  await editRow(row as RxDocument<any>, ({ syncError: _, ...held }) => ({
     ...held,
     ...lost.fields,
     updatedAt: now(),
   }));
-  await dismissLost(house, id);
+  await dismissConflictLoser(context, id);
 }
 
-export async function dismissLost(house: House, id: string): Promise<void> {
-  await house.device.lost.delete(id);
+export async function dismissConflictLoser(context: AccountContext, id: string): Promise<void> {
+  await context.device.lost.delete(id);
 }
 
-export function watchLost({ device, account }: House, listener: (lost: ConflictLoser[]) => void): () => void {
-  return device.watchLost(account.userId, listener);
+export function watchConflictLosers(
+  { device, account }: AccountContext,
+  listener: (lost: ConflictLoser[]) => void,
+): () => void {
+  return device.watchConflictLosers(account.userId, listener);
 }

@@ -7,35 +7,35 @@
 import type { RxCollection } from "rxdb/plugins/core";
 import { depth, parents } from "../../core/schema/rowReferences.ts";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
-import { bury } from "../../storage/tombstoneRows.ts";
-import type { KnownStore } from "./replication.ts";
+import { putTombstones } from "../../storage/tombstoneRows.ts";
+import type { ServerKnowledgeStore } from "./replication.ts";
 
-export class Forgetting {
+export class ForgottenRows {
   readonly #collections: Record<string, RxCollection>;
-  readonly #known: KnownStore;
+  readonly #store: ServerKnowledgeStore;
   #handled: string | undefined;
   #last: Promise<void> = Promise.resolve();
 
-  constructor(collections: Record<string, RxCollection>, known: KnownStore) {
+  constructor(collections: Record<string, RxCollection>, known: ServerKnowledgeStore) {
     this.#collections = collections;
-    this.#known = known;
+    this.#store = known;
   }
 
   /**
    * Resolves when what was refused before `forgottenAt` is gone from here, with all that belongs to it. All collections
    * say it; one is heeded.
    */
-  heed(forgottenAt: string | undefined): Promise<void> {
+  apply(forgottenAt: string | undefined): Promise<void> {
     if (!forgottenAt) return Promise.resolve();
-    return (this.#last = this.#last.catch(() => {}).then(() => this.#sweep(forgottenAt)));
+    return (this.#last = this.#last.catch(() => {}).then(() => this.#deleteBefore(forgottenAt)));
   }
 
-  async #sweep(forgottenAt: string): Promise<void> {
-    this.#handled ??= (await this.#known.load()).forgottenAt ?? "";
+  async #deleteBefore(forgottenAt: string): Promise<void> {
+    this.#handled ??= (await this.#store.load()).forgottenAt ?? "";
     if (forgottenAt <= this.#handled) return;
     const parentsFirst = Object.keys(this.#collections).sort((a, b) => depth(a) - depth(b));
-    for (const name of parentsFirst) await sweep(this.#collections, name, forgottenAt);
-    await this.#known.save({ forgottenAt });
+    for (const name of parentsFirst) await deleteRejectedBefore(this.#collections, name, forgottenAt);
+    await this.#store.save({ forgottenAt });
     this.#handled = forgottenAt;
   }
 }
@@ -44,37 +44,37 @@ export class Forgetting {
  * Deletes as the app does, so that no content stays; the server accepts deletes of rows that it does not know. What was
  * refused afterwards stays, in its owner's hands: the refusal tells them that everything was forgotten.
  */
-async function sweep(
+async function deleteRejectedBefore(
   collections: Record<string, RxCollection>,
   name: string,
   forgottenAt: string,
 ): Promise<void> {
   const collection = collections[name]!;
   const old = await collection.find({ selector: { createdAt: { $lt: forgottenAt } } }).exec();
-  const isOrphan = await orphans(collections, name, old);
+  const isOrphan = await orphanTest(collections, name, old);
   const goes = (row: Row) => wasRefusedBefore(row, forgottenAt) || isOrphan(row);
-  await bury(
+  await putTombstones(
     old.filter((row) => goes(row.toJSON())),
     { goes },
   );
 }
 
 /** Tells which of the rows have a parent that is not here. No row from before can have one that is still to come. */
-async function orphans(
+async function orphanTest(
   collections: Record<string, RxCollection>,
   name: string,
   rows: readonly Row[],
 ): Promise<(row: Row) => boolean> {
-  const named = new Map<string, Set<string>>();
+  const parentIds = new Map<string, Set<string>>();
   for (const [parent, id] of rows.flatMap((row) => parents(name, row))) {
-    named.set(parent, (named.get(parent) ?? new Set()).add(id));
+    parentIds.set(parent, (parentIds.get(parent) ?? new Set()).add(id));
   }
-  const gone = new Set<string>();
-  for (const [parent, ids] of named) {
+  const missing = new Set<string>();
+  for (const [parent, ids] of parentIds) {
     const here = await collections[parent]?.findByIds([...ids]).exec();
-    for (const id of ids) if (here && !here.has(id)) gone.add(`${parent}/${id}`);
+    for (const id of ids) if (here && !here.has(id)) missing.add(`${parent}/${id}`);
   }
-  return (row) => parents(name, row).some(([parent, id]) => gone.has(`${parent}/${id}`));
+  return (row) => parents(name, row).some(([parent, id]) => missing.has(`${parent}/${id}`));
 }
 
 function wasRefusedBefore(row: Row, moment: string): boolean {

@@ -5,20 +5,20 @@ import type { RxReplicationState } from "rxdb/plugins/replication";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 
 /** How RxDB marks what it wrote because the server has it. */
-const FETCHED = "replication-downstream";
+const DOWNSTREAM = "replication-downstream";
 
 /** Whether the sync made a write: what came with it, or what a conflict has become. */
-export function isSynced({ context }: { context: string }): boolean {
+export function isReplicated({ context }: { context: string }): boolean {
   return context.startsWith("replication-");
 }
 
 /** Whether a write is to be sent: it was made here, or is what a conflict has become. */
-export function isOurs({ context }: { context: string }): boolean {
-  return !context.startsWith(FETCHED);
+export function isLocal({ context }: { context: string }): boolean {
+  return !context.startsWith(DOWNSTREAM);
 }
 
 /** How many rows of a collection, counted up to `most`. Not known while the replication has not begun. */
-export async function waitingRows(
+export async function countPendingRows(
   replication: RxReplicationState<Row, any>,
   most: number,
 ): Promise<number | undefined> {
@@ -32,12 +32,12 @@ export async function waitingRows(
   const { isEqual } = state.input.conflictHandler;
   return documents.filter((row) => {
     const stored = known[idOf(row)]?.docData;
-    return !stored || !isEqual(stored, bare(row), "waiting");
+    return !stored || !isEqual(stored, stripMeta(row), "waiting");
   }).length;
 }
 
 /** A row without what RxDB keeps beside it. */
-export function bare<T extends object>(row: T): T {
+export function stripMeta<T extends object>(row: T): T {
   const { _meta, _rev, _attachments, ...fields } = row as Record<string, unknown>;
   return fields as T;
 }

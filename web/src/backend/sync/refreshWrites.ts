@@ -9,7 +9,7 @@
 
 import type { RxCollection, WithDeleted } from "rxdb/plugins/core";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
-import { bare } from "./pendingRows.ts";
+import { stripMeta } from "./pendingRows.ts";
 
 export interface Write {
   newDocumentState: WithDeleted<Row>;
@@ -18,7 +18,7 @@ export interface Write {
   imported?: boolean;
 }
 
-export async function latest(
+export async function refreshWrites(
   collection: RxCollection,
   writes: Write[],
   isImported: (turn: Row) => Promise<boolean>,
@@ -29,7 +29,7 @@ export async function latest(
     return Promise.all(writes.map(noted));
   }
   if (collection.name !== "vectorEmbeddings") return writes;
-  const stored = (await collection.storageInstance.findDocumentsById(writes.map(idOf), true)).map(bare);
+  const stored = (await collection.storageInstance.findDocumentsById(writes.map(idOf), true)).map(stripMeta);
   const now = (write: Write) => stored.find(({ id }) => id === idOf(write)) as WithDeleted<Row> | undefined;
   return writes.map((write) => ({ ...write, newDocumentState: now(write) ?? write.newDocumentState }));
 }

@@ -7,13 +7,13 @@
 
 import type { RxChangeEvent, RxCollection, RxDocument } from "rxdb/plugins/core";
 import { auditTime, BehaviorSubject, Subject } from "rxjs";
-import { edit } from "../../storage/editRow.ts";
-import { compare } from "../../lib/compareStrings.ts";
+import { editRow } from "../../storage/editRow.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
 import { RELATIONS } from "../../core/schema/relations.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { nameOf } from "../../core/schema/rowText.ts";
 import { selectors } from "../library/cascade.ts";
-import { childIds, type House } from "../account/accountContext.ts";
+import { childIdRange, type AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 type Row = Record<string, any>;
@@ -30,46 +30,47 @@ export interface RejectedRow {
   createdAt: string;
 }
 
-const TELL_MS = 100;
+const UPDATE_MS = 100;
 
 /** An edit of now, if the row is marked. */
-function sentAgain({ syncError, ...row }: Row, at: string): Row {
+function withoutError({ syncError, ...row }: Row, at: string): Row {
   return syncError ? { ...row, updatedAt: at } : row;
 }
 
 export class RejectedRows {
   readonly rows$ = new BehaviorSubject<RejectedRow[]>([]);
-  readonly #house: House;
-  readonly #found = new Map<string, RejectedRow>();
+  readonly #context: AccountContext;
+  readonly #rows = new Map<string, RejectedRow>();
   readonly #changed = new Subject<void>();
 
-  constructor(house: House) {
-    this.#house = house;
-    this.#changed.pipe(auditTime(TELL_MS)).subscribe(() => void this.#tell());
+  constructor(context: AccountContext) {
+    this.#context = context;
+    this.#changed.pipe(auditTime(UPDATE_MS)).subscribe(() => void this.#publish());
     for (const [name, collection] of this.#collections()) {
-      collection.$.subscribe((event: RxChangeEvent<Row>) => this.#note(name, event.documentData as Row));
+      collection.$.subscribe((event: RxChangeEvent<Row>) => this.#update(name, event.documentData as Row));
     }
-    void this.#look();
+    void this.#scan();
   }
 
   /** An edit of now without the mark, so that it goes up again; what "forget everything" came before begins anew. */
-  async tryAgain({ collection, id }: Pick<RejectedRow, "collection" | "id">): Promise<void> {
-    const selector = collection === "vectorEmbeddings" ? { id: childIds(id) } : { id };
+  async retry({ collection, id }: Pick<RejectedRow, "collection" | "id">): Promise<void> {
+    const selector = collection === "vectorEmbeddings" ? { id: childIdRange(id) } : { id };
     const rows = await this.#collection(collection).find({ selector }).exec();
-    const at = this.#house.madeAt();
+    const at = this.#context.creationTime();
     const forgotten = rows.filter((row) => row.get("syncError")?.code === "FORGOTTEN");
-    for (const row of rows) if (!forgotten.includes(row)) await edit<Row>(row, (held) => sentAgain(held, at));
+    for (const row of rows)
+      if (!forgotten.includes(row)) await editRow<Row>(row, (held) => withoutError(held, at));
     await this.#renew(collection, forgotten, at);
   }
 
   /** Rows from before everything was forgotten, and below them their children: the server has none of them. */
   async #renew(collection: Name, rows: readonly RxDocument<Row>[], at: string): Promise<void> {
     if (rows.length === 0) return;
-    const { forgottenAt = "" } = this.#house.account;
+    const { forgottenAt = "" } = this.#context.account;
     const isOld = ({ createdAt, syncError }: Row) =>
       createdAt < forgottenAt || syncError?.code === "FORGOTTEN";
     for (const row of rows) {
-      await edit<Row>(row, ({ syncError: _, ...held }) => ({ ...held, createdAt: at, updatedAt: at }));
+      await editRow<Row>(row, ({ syncError: _, ...held }) => ({ ...held, createdAt: at, updatedAt: at }));
     }
     const ids = rows.map((row) => row.primary);
     for (const relation of RELATIONS) {
@@ -83,48 +84,48 @@ export class RejectedRows {
   }
 
   #collection(name: Name): RxCollection<Row> {
-    return this.#house.records.collections[name] as unknown as RxCollection<Row>;
+    return this.#context.database.collections[name] as unknown as RxCollection<Row>;
   }
 
-  async tryAllAgain(): Promise<void> {
-    for (const row of this.rows$.value.toReversed()) await this.tryAgain(row); // in the order in which they came
+  async retryAll(): Promise<void> {
+    for (const row of this.rows$.value.toReversed()) await this.retry(row); // in the order in which they came
   }
 
   #collections(): [Name, RxCollection][] {
-    return Object.entries(this.#house.records.collections) as [Name, RxCollection][];
+    return Object.entries(this.#context.database.collections) as [Name, RxCollection][];
   }
 
-  async #look(): Promise<void> {
+  async #scan(): Promise<void> {
     for (const [name, collection] of this.#collections()) {
       const marked = await collection.find({ selector: { syncError: { $exists: true } } }).exec();
-      for (const row of marked) this.#note(name, row._data as Row);
+      for (const row of marked) this.#update(name, row._data as Row);
     }
   }
 
-  #note(collection: Name, row: Row): void {
+  #update(collection: Name, row: Row): void {
     const key = `${collection}/${row["id"]}`;
     const error = row["syncError"] as { code: string; message: string; at: string } | undefined;
     if (!error || row["_deleted"]) {
-      if (this.#found.delete(key)) this.#changed.next();
+      if (this.#rows.delete(key)) this.#changed.next();
       return;
     }
     const id = collection === "vectorEmbeddings" ? row["documentId"] : row["id"];
     const { createdAt } = row as { createdAt: string };
-    this.#found.set(key, { collection, id, createdAt, name: nameOf(collection, row), ...error });
+    this.#rows.set(key, { collection, id, createdAt, name: nameOf(collection, row), ...error });
     this.#changed.next();
   }
 
   /** A document's text is many rows, and one in the list, under the document's name. */
-  async #tell(): Promise<void> {
+  async #publish(): Promise<void> {
     const listed = new Map<string, RejectedRow>();
-    for (const row of this.#found.values()) listed.set(`${row.collection}/${row.id}`, row);
+    for (const row of this.#rows.values()) listed.set(`${row.collection}/${row.id}`, row);
     for (const row of listed.values()) {
       if (row.collection !== "vectorEmbeddings") continue;
-      const document = await this.#house.records.documents.findOne(row.id).exec();
+      const document = await this.#context.database.documents.findOne(row.id).exec();
       row.name = document?.filename ?? "";
     }
     const newer = (a: RejectedRow, b: RejectedRow) =>
-      compare(b.at, a.at) || compare(b.createdAt, a.createdAt);
+      compareStrings(b.at, a.at) || compareStrings(b.createdAt, a.createdAt);
     this.rows$.next([...listed.values()].sort(newer)); // those of one push were refused at one time
   }
 }

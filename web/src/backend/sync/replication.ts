@@ -9,21 +9,21 @@
 import type { RxCollection, WithDeleted } from "rxdb/plugins/core";
 import { replicateRxCollection } from "rxdb/plugins/replication";
 import { BehaviorSubject, Subject } from "rxjs";
-import { isFull } from "../../lib/quotaExceeded.ts";
+import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
-import { pause } from "../../lib/sleep.ts";
-import { SILENCE_MS, STREAM_SILENCE_MS } from "../../lib/idleTimeout.ts";
-import { Forgetting } from "./deleteForgotten.ts";
-import { latest, type Write } from "./refreshWrites.ts";
-import { epochOf, pull, requestPage, type Checkpoint, type Replication } from "./pull.ts";
+import { sleep } from "../../lib/sleep.ts";
+import { IDLE_TIMEOUT_MS, STREAM_IDLE_TIMEOUT_MS } from "../../lib/idleTimeout.ts";
+import { ForgottenRows } from "./deleteForgotten.ts";
+import { refreshWrites, type Write } from "./refreshWrites.ts";
+import { epochOf, pullNow, requestPage, type Checkpoint, type Replication } from "./pull.ts";
 import { push } from "./push.ts";
-import { Quiet } from "../../lib/backoff/retryAfter.ts";
-import { follow, type EmbeddingProgress, type Page } from "./stream.ts";
-import { waitingRows } from "./pendingRows.ts";
-import { foreign, isBusy, Refusal, request, type Wire } from "../../lib/http.ts";
+import { RetryAfter } from "../../lib/backoff/retryAfter.ts";
+import { subscribeToServer, type EmbeddingProgress, type Page } from "./stream.ts";
+import { countPendingRows } from "./pendingRows.ts";
+import { notOurServer, isBusy, ApiError, requestJson, type Server } from "../../lib/http.ts";
 
 /** What a device knows of an account's records on the server. */
-export interface Known {
+export interface ServerKnowledge {
   epoch?: string;
   /** Drawn at each start from zero, for replication identifiers that no earlier start has used. */
   round?: string;
@@ -32,47 +32,47 @@ export interface Known {
 }
 
 /** Where it is remembered between visits. `save` leaves what is not given. */
-export interface KnownStore {
-  load(): Promise<Known>;
-  save(known: Known): Promise<void>;
+export interface ServerKnowledgeStore {
+  load(): Promise<ServerKnowledge>;
+  save(known: ServerKnowledge): Promise<void>;
 }
 
 interface SyncOptions {
-  wire: Wire;
+  server: Server;
   collections: Record<string, RxCollection>;
-  known: KnownStore;
+  store: ServerKnowledgeStore;
   /** Did this turn come out of an export, with what was made of it? */
   isImported?: (turn: Row) => Promise<boolean>;
   retryMs?: number;
   waitForLeadership?: boolean;
-  patience?: Patience;
+  timeouts?: Timeouts;
 }
 
 /** For how long nothing may be heard from the server; then it is tried again as after any failure. */
-export interface Patience {
+export interface Timeouts {
   pullMs: number;
   /** And longer for what takes longer to send. */
   pushMs: number;
   streamMs: number;
 }
 
-const PATIENCE: Patience = { pullMs: SILENCE_MS, pushMs: 60_000, streamMs: STREAM_SILENCE_MS };
+const TIMEOUTS: Timeouts = { pullMs: IDLE_TIMEOUT_MS, pushMs: 60_000, streamMs: STREAM_IDLE_TIMEOUT_MS };
 /** Characters that a bad network takes in a millisecond: nobody hears how much of a push has gone. */
-const SLOWEST = 10;
+const MIN_CHARS_PER_MS = 10;
 /** So long after there was no room left it is looked whether there is some. */
-const ROOM_MS = 60_000;
+const FULL_RETRY_MS = 60_000;
 /** What failed has waited before RxDB hears of it. */
-const AT_ONCE_MS = 10;
+const RXDB_RETRY_MS = 10;
 
 export type SyncState =
   | { kind: "starting" }
   | { kind: "live" } // the server answers, and what was forgotten there is forgotten here
   | { kind: "waiting"; error: unknown } // tried again by itself
-  | { kind: "stopped"; error: Refusal | undefined }; // this app is too old for the server, or was stopped
+  | { kind: "stopped"; error: ApiError | undefined }; // this app is too old for the server, or was stopped
 
 type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC";
 
-export class Sync {
+export class Replicator {
   readonly state$ = new BehaviorSubject<SyncState>({ kind: "starting" });
   /** Each time that the stream stands. */
   readonly connected$ = new Subject<void>();
@@ -81,8 +81,8 @@ export class Sync {
   /** How far the server is with embedding a document. */
   readonly progress$ = new Subject<EmbeddingProgress>();
   readonly #options: Required<SyncOptions>;
-  readonly #forgetting: Forgetting;
-  readonly #quiet = new Quiet();
+  readonly #forgottenRows: ForgottenRows;
+  readonly #retryAfter = new RetryAfter();
   #generation = new AbortController();
   #wake = new AbortController();
   #replications = new Map<string, Replication>();
@@ -95,17 +95,17 @@ export class Sync {
     const usual = {
       retryMs: 5_000,
       waitForLeadership: true,
-      patience: PATIENCE,
+      timeouts: TIMEOUTS,
       isImported: async () => false,
     };
     this.#options = { ...usual, ...options };
-    this.#forgetting = new Forgetting(options.collections, options.known);
+    this.#forgottenRows = new ForgottenRows(options.collections, options.store);
   }
 
   start(): Promise<void> {
-    return this.#insist(async () => {
-      const { epoch, round } = await this.#options.known.load();
-      await this.#begin(epoch ?? (await this.#askEpoch()), round);
+    return this.#retryUntilStopped(async () => {
+      const { epoch, round } = await this.#options.store.load();
+      await this.#startReplication(epoch ?? (await this.#fetchEpoch()), round);
     });
   }
 
@@ -131,11 +131,11 @@ export class Sync {
    * Rows that were written here and not answered for: of each collection that has any, counted up to `most`. Of one that
    * was stopped, as it was counted last.
    */
-  async waiting(most: number): Promise<Record<string, number>> {
+  async countPending(most: number): Promise<Record<string, number>> {
     await Promise.all(
       [...this.#replications].map(async ([name, replication]) => {
         try {
-          const count = replication.isStopped() ? undefined : await waitingRows(replication, most);
+          const count = replication.isStopped() ? undefined : await countPendingRows(replication, most);
           if (count !== undefined) this.#counts.set(name, count);
         } catch (error) {
           if (!replication.isStopped()) throw error; // else it was closed while it was asked
@@ -151,17 +151,17 @@ export class Sync {
   }
 
   /** Looks at once, and does not wait until the stream would be tried again. */
-  reSync(): void {
-    this.#hurry();
+  syncNow(): void {
+    this.#skipDelays();
     this.#pullAll();
   }
 
   #pullAll(): void {
-    for (const replication of this.#replications.values()) pull(replication);
+    for (const replication of this.#replications.values()) pullNow(replication);
   }
 
-  async #begin(epoch: string, round = ""): Promise<void> {
-    if (!this.#stopped) await this.#options.known.save({ epoch, round });
+  async #startReplication(epoch: string, round = ""): Promise<void> {
+    if (!this.#stopped) await this.#options.store.save({ epoch, round });
     if (this.#stopped) return;
     const generation = (this.#generation = new AbortController());
     const events = new Map<string, Subject<Event>>();
@@ -179,13 +179,13 @@ export class Sync {
     const versions = Object.fromEntries(
       Object.entries(this.#options.collections).map(([name, c]) => [name, c.schema.version]),
     );
-    this.#running = follow(
-      this.#options.wire,
+    this.#running = subscribeToServer(
+      this.#options.server,
       versions,
       {
-        connected: () => (this.#hurry(), this.connected$.next(), this.#pullAll()),
+        connected: () => (this.#skipDelays(), this.connected$.next(), this.#pullAll()),
         page: ({ collection, documents, checkpoint, forgottenAt }: Page) => {
-          this.#forgetting.heed(forgottenAt).catch((error: unknown) => this.#onError(error));
+          this.#forgottenRows.apply(forgottenAt).catch((error: unknown) => this.#onError(error));
           events.get(collection)?.next({ documents: documents as WithDeleted<Row>[], checkpoint });
         },
         progress: (progress) => this.progress$.next(progress),
@@ -194,8 +194,8 @@ export class Sync {
       {
         signal: generation.signal,
         impatience: () => this.#wake.signal,
-        allowed: () => this.#quiet.over(generation.signal),
-        silenceMs: this.#options.patience.streamMs,
+        allowed: () => this.#retryAfter.wait(generation.signal),
+        silenceMs: this.#options.timeouts.streamMs,
       },
     );
   }
@@ -208,12 +208,12 @@ export class Sync {
     stream$: Subject<Event>,
     signal: AbortSignal,
   ): Replication {
-    const { wire, waitForLeadership, patience, isImported } = this.#options;
+    const { server, waitForLeadership, timeouts: patience, isImported } = this.#options;
     const base = `/v1/sync/${name}/${collection.schema.version}`;
     const replication = replicateRxCollection<Row, Checkpoint>({
-      replicationIdentifier: `${wire.base}${base}#${epoch}${round && `.${round}`}`,
+      replicationIdentifier: `${server.base}${base}#${epoch}${round && `.${round}`}`,
       collection: collection as RxCollection<Row>,
-      retryTime: AT_ONCE_MS,
+      retryTime: RXDB_RETRY_MS,
       waitForLeadership,
       pull: {
         batchSize: 100,
@@ -224,11 +224,12 @@ export class Sync {
             id: checkpoint?.id ?? epoch,
             limit: String(limit),
           });
-          return this.#guarded(signal, async () => {
+          return this.#withRetryDelay(signal, async () => {
             const path = `${base}/pull?${query}`;
-            const page = await requestPage(wire, path, signal, patience.pullMs);
-            await this.#forgetting.heed(page.forgottenAt);
-            if (!this.#isLive && !this.#stopped && !this.#quiet.lasts) this.state$.next({ kind: "live" });
+            const page = await requestPage(server, path, signal, patience.pullMs);
+            await this.#forgottenRows.apply(page.forgottenAt);
+            if (!this.#isLive && !this.#stopped && !this.#retryAfter.isActive)
+              this.state$.next({ kind: "live" });
             return page;
           });
         },
@@ -236,13 +237,13 @@ export class Sync {
       push: {
         batchSize: 100,
         handler: (writes) => {
-          return this.#guarded(signal, async () => {
+          return this.#withRetryDelay(signal, async () => {
             const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
             let sent = 0;
-            const send = (body: string) => this.#send(path, body, signal, sent++ === 0);
-            const answer = await push(await latest(collection, writes as Write[], isImported), send);
+            const send = (body: string) => this.#sendPush(path, body, signal, sent++ === 0);
+            const answer = await push(await refreshWrites(collection, writes as Write[], isImported), send);
             // The server is back, but what was forgotten there a pull alone tells.
-            if (!this.#isLive) pull(this.#replications.get(name)!);
+            if (!this.#isLive) pullNow(this.#replications.get(name)!);
             return answer;
           });
         },
@@ -250,7 +251,8 @@ export class Sync {
     });
     replication.error$.subscribe((error) => {
       // With a direction it comes from a handler, which is tried again as after any failure.
-      if (error.parameters?.direction === undefined && isFull(error)) void this.#makeWay(error, epoch);
+      if (error.parameters?.direction === undefined && isQuotaExceeded(error))
+        void this.#pauseUntilRoom(error, epoch);
     });
     return replication;
   }
@@ -259,13 +261,13 @@ export class Sync {
    * Asks when the server may be asked, and sees an error before RxDB does, which retries all of them alike. RxDB hears of
    * it when it is time to try again: its own waiting nothing cuts short, not even that the server is back.
    */
-  async #guarded<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
-    await this.#quiet.over(signal);
+  async #withRetryDelay<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+    await this.#retryAfter.wait(signal);
     try {
       return await ask();
     } catch (error) {
       this.#onError(error);
-      await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
+      await sleep(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
       throw error;
     }
   }
@@ -274,20 +276,20 @@ export class Sync {
    * All but the first of a batch are sent again by themselves once a wait that the server asks for is over: what went
    * before is not to be repeated. The first is repeated by RxDB, as the rows are by then.
    */
-  async #send(path: string, body: string, signal: AbortSignal, isFirst: boolean) {
-    const { wire, patience, retryMs } = this.#options;
-    const silenceMs = patience.pushMs + body.length / SLOWEST;
+  async #sendPush(path: string, body: string, signal: AbortSignal, isFirst: boolean) {
+    const { server, timeouts: patience, retryMs } = this.#options;
+    const silenceMs = patience.pushMs + body.length / MIN_CHARS_PER_MS;
     for (;;) {
-      await this.#quiet.over(signal);
+      await this.#retryAfter.wait(signal);
       try {
         const init = { method: "POST", body, signal };
-        const answer = await request<WithDeleted<Row>[]>(wire, path, init, silenceMs);
-        if (!Array.isArray(answer)) throw foreign();
+        const answer = await requestJson<WithDeleted<Row>[]>(server, path, init, silenceMs);
+        if (!Array.isArray(answer)) throw notOurServer();
         return answer;
       } catch (error) {
         if (isFirst || !isBusy(error) || signal.aborted) throw error;
         this.#onError(error);
-        await pause(retryMs, AbortSignal.any([signal, this.#wake.signal]));
+        await sleep(retryMs, AbortSignal.any([signal, this.#wake.signal]));
       }
     }
   }
@@ -301,24 +303,24 @@ export class Sync {
   }
 
   /** Cuts short whatever waits to try again. */
-  #hurry(): void {
+  #skipDelays(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
   }
 
   #onError(error: unknown): void {
     if (this.#stopped || this.#generation.signal.aborted) return;
-    if (error instanceof Refusal && error.code === "EPOCH") return void this.#restart();
-    if (error instanceof Refusal && error.code === "OUTDATED") {
+    if (error instanceof ApiError && error.code === "EPOCH") return void this.#restart();
+    if (error instanceof ApiError && error.code === "OUTDATED") {
       return void this.stop().then(() => this.state$.next({ kind: "stopped", error }));
     }
-    this.#wait(error);
+    this.#setWaiting(error);
   }
 
   /** An error that comes while the server is left alone says nothing new. */
-  #wait(error: unknown): void {
-    if (this.#quiet.lasts && !isBusy(error)) return;
-    this.#quiet.heed(error);
+  #setWaiting(error: unknown): void {
+    if (this.#retryAfter.isActive && !isBusy(error)) return;
+    this.#retryAfter.record(error);
     this.state$.next({ kind: "waiting", error });
   }
 
@@ -326,17 +328,17 @@ export class Sync {
    * There is no room on this device for what came. RxDB tells it, and takes what comes next for all there is: so all of
    * it ends at once, and begins later where it was.
    */
-  async #makeWay(full: unknown, epoch: string): Promise<void> {
+  async #pauseUntilRoom(full: unknown, epoch: string): Promise<void> {
     if (this.#stopped || this.#generation.signal.aborted) return;
-    this.#halt();
+    this.#abortReplications();
     await this.#waitForRoom(full);
     await Promise.allSettled([...this.#replications.values()].map((each) => each.cancel()));
-    const { round } = await this.#options.known.load();
-    await this.#insist(() => this.#begin(epoch, round));
+    const { round } = await this.#options.store.load();
+    await this.#retryUntilStopped(() => this.#startReplication(epoch, round));
   }
 
   /** Tries again for as long as it fails, as when there is not even room for what is known of the server. */
-  async #insist(begin: () => Promise<void>): Promise<void> {
+  async #retryUntilStopped(begin: () => Promise<void>): Promise<void> {
     while (!this.#stopped) {
       try {
         return await begin();
@@ -347,15 +349,15 @@ export class Sync {
   }
 
   async #waitForRoom(error: unknown): Promise<void> {
-    this.#wait(error);
-    await pause(ROOM_MS, AbortSignal.any([this.#stopping.signal, this.#wake.signal]));
+    this.#setWaiting(error);
+    await sleep(FULL_RETRY_MS, AbortSignal.any([this.#stopping.signal, this.#wake.signal]));
   }
 
   /**
    * Ends at once what goes on, and what would be tried again. RxDB's own cancel comes later: it closes what tells how
    * much waits.
    */
-  #halt(): void {
+  #abortReplications(): void {
     this.#generation.abort();
     for (const { internalReplicationState } of this.#replications.values()) {
       internalReplicationState?.events.canceled.next(true);
@@ -366,8 +368,8 @@ export class Sync {
   /** The server was restored, or this device is ahead of it: drop every checkpoint and begin again from zero. */
   async #restart(): Promise<void> {
     if (this.#generation.signal.aborted) return; // another collection has seen it first
-    this.#halt();
-    const next = await this.#askEpoch();
+    this.#abortReplications();
+    const next = await this.#fetchEpoch();
     if (this.#stopped) return;
     this.#counts.clear(); // all of it may have to be sent anew
     await Promise.allSettled(
@@ -375,22 +377,22 @@ export class Sync {
         replication.remove().catch(() => replication.cancel()),
       ),
     );
-    await this.#insist(() => this.#begin(next, crypto.randomUUID()));
+    await this.#retryUntilStopped(() => this.#startReplication(next, crypto.randomUUID()));
   }
 
   /** An empty page names the epoch. Asked until the server answers; empty: stopped before it did. */
-  async #askEpoch(): Promise<string> {
+  async #fetchEpoch(): Promise<string> {
     const { signal } = this.#stopping;
     const [[name, { schema }]] = Object.entries(this.#options.collections) as [[string, RxCollection]];
     const path = `/v1/sync/${name}/${schema.version}/pull?limit=1&lwt=${Number.MAX_SAFE_INTEGER}`;
     while (!this.#stopped) {
       try {
-        return epochOf((await requestPage(this.#options.wire, path, signal)).checkpoint);
+        return epochOf((await requestPage(this.#options.server, path, signal)).checkpoint);
       } catch (error) {
         if (this.#stopped) break;
-        this.#wait(error);
-        await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
-        await this.#quiet.over(signal);
+        this.#setWaiting(error);
+        await sleep(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
+        await this.#retryAfter.wait(signal);
       }
     }
     return "";

@@ -6,13 +6,13 @@
  */
 
 import { Events } from "../../lib/sse.ts";
-import { pause } from "../../lib/sleep.ts";
-import { STREAM_SILENCE_MS, unlessSilent } from "../../lib/idleTimeout.ts";
-import { foreign, open, type Wire } from "../../lib/http.ts";
+import { sleep } from "../../lib/sleep.ts";
+import { STREAM_IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.ts";
+import { notOurServer, openResponse, type Server } from "../../lib/http.ts";
 
 const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
 /** What is cut sooner counts as a failure: some proxies let no stream stand, and each new one wakes all that waits. */
-const STEADY_MS = 2_000;
+const MIN_STABLE_MS = 2_000;
 
 export interface Page {
   collection: string;
@@ -28,7 +28,7 @@ export interface EmbeddingProgress {
   of: number;
 }
 
-interface Listener {
+interface StreamListener {
   /** The server has begun to speak: what came before must be pulled. */
   connected(): void;
   page(page: Page): void;
@@ -37,7 +37,7 @@ interface Listener {
   broken(error: unknown): void;
 }
 
-interface Manner {
+interface StreamOptions {
   /** Ends it. */
   signal: AbortSignal;
   /** Asked at each delay for what cuts it short. */
@@ -48,11 +48,11 @@ interface Manner {
 }
 
 /** Follows until it is ended, reconnecting with growing delays. */
-export async function follow(
-  wire: Wire,
+export async function subscribeToServer(
+  server: Server,
   versions: Record<string, number>,
-  listener: Listener,
-  { signal, impatience, allowed, silenceMs = STREAM_SILENCE_MS }: Manner,
+  listener: StreamListener,
+  { signal, impatience, allowed, silenceMs = STREAM_IDLE_TIMEOUT_MS }: StreamOptions,
 ): Promise<void> {
   const query = Object.entries(versions).map(([name, version]) => `${name}:${version}`);
   let failures = 0;
@@ -63,31 +63,33 @@ export async function follow(
     await allowed();
     since = Infinity;
     try {
-      await unlessSilent(silenceMs, signal, (signal, heard) => listen(wire, path, signal, heard, timing));
+      await withIdleTimeout(silenceMs, signal, (signal, heard) =>
+        readEvents(server, path, signal, heard, timing),
+      );
       listener.broken(undefined);
     } catch (error) {
       if (signal.aborted) return;
       listener.broken(error);
     }
-    if (performance.now() - since > STEADY_MS) failures = 0;
-    await pause(
+    if (performance.now() - since > MIN_STABLE_MS) failures = 0;
+    await sleep(
       BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)] ?? 0,
       AbortSignal.any([signal, impatience()]),
     );
   }
 }
 
-async function listen(
-  wire: Wire,
+async function readEvents(
+  server: Server,
   path: string,
   signal: AbortSignal,
   heard: () => void,
-  listener: Listener,
+  listener: StreamListener,
 ): Promise<void> {
-  const answer = await open(wire, path, { signal });
+  const answer = await openResponse(server, path, { signal });
   if (!answer.body || !answer.headers.get("content-type")?.startsWith("text/event-stream")) {
     void answer.body?.cancel();
-    throw foreign();
+    throw notOurServer();
   }
   let isSilent = true;
   const text = new TextDecoder();

@@ -3,41 +3,41 @@
  * waits for it goes on where that one was.
  */
 
-const nameOf = (id: string) => `vademecum-file-${id}`;
+const lockName = (id: string) => `vademecum-file-${id}`;
 
-interface Held {
+interface HeldLock {
   release: () => void;
   /** Resolves when another tab may have it. */
   released: Promise<unknown>;
 }
 
-export class Holds {
-  readonly #held = new Map<string, Held>();
-  readonly #taking = new Map<string, Promise<unknown>>();
+export class FileLocks {
+  readonly #locks = new Map<string, HeldLock>();
+  readonly #pending = new Map<string, Promise<unknown>>();
 
   /** Whether this tab is at it, or waits until it may be. */
   has(id: string): boolean {
-    return this.#held.has(id) || this.#taking.has(id);
+    return this.#locks.has(id) || this.#pending.has(id);
   }
 
   /** Resolves when no other tab is at it. From then on this one is, if it was not already. */
-  async take(id: string): Promise<void> {
-    if (this.#held.has(id)) return;
+  async acquire(id: string): Promise<void> {
+    if (this.#locks.has(id)) return;
     // A second request of this tab would wait for the first, and so for itself.
-    const taking = this.#taking.get(id) ?? this.#request(id, {}).finally(() => this.#taking.delete(id));
-    this.#taking.set(id, taking);
+    const taking = this.#pending.get(id) ?? this.#request(id, {}).finally(() => this.#pending.delete(id));
+    this.#pending.set(id, taking);
     await taking;
   }
 
   /** False: somebody is at it already, this tab or another. */
-  tryTake(id: string): Promise<boolean> {
+  tryAcquire(id: string): Promise<boolean> {
     return this.#request(id, { ifAvailable: true });
   }
 
   /** Resolves when it is free. */
   async release(id: string): Promise<void> {
-    const held = this.#held.get(id);
-    this.#held.delete(id);
+    const held = this.#locks.get(id);
+    this.#locks.delete(id);
     held?.release();
     await held?.released;
   }
@@ -47,11 +47,11 @@ export class Holds {
       const hold = (lock: Lock | null) => {
         if (!lock) return granted(false);
         return new Promise<void>((release) => {
-          this.#held.set(id, { release, released });
+          this.#locks.set(id, { release, released });
           granted(true);
         });
       };
-      const released = navigator.locks.request(nameOf(id), options, hold);
+      const released = navigator.locks.request(lockName(id), options, hold);
       released.catch(failed);
     });
   }

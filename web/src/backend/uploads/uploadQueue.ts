@@ -5,24 +5,24 @@
 
 import { distinctUntilChanged, filter, first, map } from "rxjs";
 import type { WaitingFile } from "../../storage/deviceDatabase.ts";
-import { isFull } from "../../lib/quotaExceeded.ts";
+import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
 import { read, unloaded, Unreadable } from "../../parsers/parseInWorker.ts";
-import { Refusal } from "../../lib/http.ts";
+import { ApiError } from "../../lib/http.ts";
 import { canTryAgain, isOver, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
 import { deleteDocuments } from "../library/deletion.ts";
 import { borrow, isWhole } from "../library/documents.ts";
-import type { Embedding } from "../library/embeddingModel.ts";
+import type { EmbeddingModel } from "../library/embeddingModel.ts";
 import { newId } from "../../core/schema/uuid7.ts";
 import { sha256 } from "../../lib/sha256.ts";
-import { Finishing } from "./resumeEmbedding.ts";
-import { followServer } from "./watchServerEmbedding.ts";
-import { Holds } from "./fileLocks.ts";
-import type { House } from "../account/accountContext.ts";
-import { loaded } from "../loadModule.ts";
-import { Retries } from "../../lib/backoff/retrySchedule.ts";
-import { send } from "./sendFile.ts";
+import { EmbeddingResumer } from "./resumeEmbedding.ts";
+import { watchServerEmbedding } from "./watchServerEmbedding.ts";
+import { FileLocks } from "./fileLocks.ts";
+import type { AccountContext } from "../account/accountContext.ts";
+import { loadModule } from "../loadModule.ts";
+import { RetrySchedule } from "../../lib/backoff/retrySchedule.ts";
+import { sendFile } from "./sendFile.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
-import { Tasks } from "./uploadTasks.ts";
+import { UploadTasks } from "./uploadTasks.ts";
 
 /** Whoever begins now has what a page left that was closed before, unless another tab has it. */
 const OTHERS_MS = 2_000;
@@ -31,19 +31,19 @@ const NO_ROOM = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 
 /** Not needed to open the app, and soon after. */
 const storing = () =>
-  loaded(Promise.all([import("../../core/documents/chunking.ts"), import("./storeDocument.ts")]));
+  loadModule(Promise.all([import("../../core/documents/chunking.ts"), import("./storeDocument.ts")]));
 
-export class Uploads {
-  readonly #tasks = new Tasks();
+export class UploadQueue {
+  readonly #tasks = new UploadTasks();
   readonly tasks$ = this.#tasks.list$;
-  readonly #house: House;
-  readonly #syncing: SyncCoordinator;
-  readonly #embedding: Embedding;
-  readonly #finishing: Finishing;
+  readonly #context: AccountContext;
+  readonly #sync: SyncCoordinator;
+  readonly #model: EmbeddingModel;
+  readonly #finishing: EmbeddingResumer;
   readonly #begin: (sessionId: string) => Promise<unknown>;
-  readonly #retries = new Retries();
+  readonly #retries = new RetrySchedule();
   /** From when a file is kept on this device until it is a document, or will never be. */
-  readonly #holds = new Holds();
+  readonly #locks = new FileLocks();
   readonly #stops = new Map<string, AbortController>();
   /** What failed and may not the next time, for as long as the page is open. */
   readonly #failed = new Map<string, WaitingFile>();
@@ -54,23 +54,23 @@ export class Uploads {
 
   /** `begin`: makes a row of the session that a file is for, if it is none yet. */
   constructor(
-    house: House,
-    syncing: SyncCoordinator,
-    embedding: Embedding,
+    context: AccountContext,
+    sync: SyncCoordinator,
+    embedding: EmbeddingModel,
     begin: (sessionId: string) => Promise<unknown> = async () => {},
   ) {
     this.#begin = begin;
-    this.#house = house;
-    this.#syncing = syncing;
-    this.#embedding = embedding;
-    this.#finishing = new Finishing(house, syncing, embedding, this.#tasks, this.#holds);
+    this.#context = context;
+    this.#sync = sync;
+    this.#model = embedding;
+    this.#finishing = new EmbeddingResumer(context, sync, embedding, this.#tasks, this.#locks);
     storing().catch(() => {}); // while there is a network; whoever needs it is told
-    const isLive$ = syncing.summary$.pipe(
+    const isLive$ = sync.summary$.pipe(
       map(({ kind }) => kind === "live"),
       distinctUntilChanged(),
     );
     isLive$.pipe(filter(Boolean)).subscribe(() => this.#then(() => this.#sendLeft()));
-    house.forgotten$.subscribe((moment) => void this.#dropForgotten(moment));
+    context.forgotten$.subscribe((moment) => void this.#dropForgotten(moment));
   }
 
   /** Files that were chosen, behind those chosen before: each is safe on this device when this resolves. */
@@ -84,14 +84,14 @@ export class Uploads {
   }
 
   /** Resolves when each file that was chosen so far is a task. */
-  readonly chosen = (): Promise<unknown> => this.#adding;
+  readonly filesAdded = (): Promise<unknown> => this.#adding;
 
   /**
    * Goes on with what a tab leaves that is closed. One tab does it; when that is closed, the next. Resolves when each file
    * is a task, or when it seems that another tab is at them.
    */
   resume(): Promise<void> {
-    const { account, device } = this.#house;
+    const { account, device } = this.#context;
     return new Promise((resolve) => {
       setTimeout(resolve, OTHERS_MS);
       void navigator.locks.request(`vademecum-files-${account.userId}`, async () => {
@@ -106,18 +106,18 @@ export class Uploads {
 
   /** Whatever it has come to, nothing of it stays; but a document stays that was here before. */
   async cancel(id: string): Promise<void> {
-    const task = this.#tasks.of(id);
+    const task = this.#tasks.find(id);
     if (!task || isOver(task)) return;
     if (this.#finishing.stop(id)) return this.#tell(id, { stage: "cancelled" });
     const isOther = task.documentId !== null && task.documentId !== id;
     this.#stops.get(id)?.abort();
     this.#tell(id, { stage: "cancelled", documentId: isOther ? task.documentId : null });
-    await this.#house.device.files.delete(id);
-    if (!this.#stops.has(id)) this.#holds.release(id); // else when it has stopped
+    await this.#context.device.files.delete(id);
+    if (!this.#stops.has(id)) this.#locks.release(id); // else when it has stopped
     if (isOther) return;
     // Its document may be here, or on its way from a server that had stored it already.
-    const arrived = this.#house.records.documents.findOne(id).$.pipe(first((row) => row !== null));
-    arrived.subscribe(() => void deleteDocuments(this.#house, [id]));
+    const arrived = this.#context.database.documents.findOne(id).$.pipe(first((row) => row !== null));
+    arrived.subscribe(() => void deleteDocuments(this.#context, [id]));
   }
 
   /** What waits for its turn, whether it is a task by now or not. What is worked on goes on, also if that begins just now;
@@ -126,31 +126,27 @@ export class Uploads {
     this.#halts++;
     await this.#adding;
     for (const { id } of this.tasks$.value)
-      if (this.#tasks.of(id)?.stage === "waiting") await this.cancel(id);
+      if (this.#tasks.find(id)?.stage === "waiting") await this.cancel(id);
   }
 
   /** Takes finished tasks out of the list. */
-  clear(): void {
+  clearFinished(): void {
     this.#failed.clear();
-    this.#tasks.clear();
+    this.#tasks.clearFinished();
   }
 
   async #add(file: File, sessionId: string | null): Promise<void> {
-    const { account } = this.#house;
+    const { account } = this.#context;
     const waiting: WaitingFile = {
       id: newId(),
       userId: account.userId,
       sessionId,
       name: file.name,
       content: file,
-      addedAt: this.#house.madeAt(),
+      addedAt: this.#context.creationTime(),
     };
     if (file.size > account.limits.fileBytes) {
-      this.#tasks.begin(taskOf(waiting), {
-        stage: "failed",
-        code: "TOO_LARGE",
-        of: account.limits.fileBytes,
-      });
+      this.#tasks.add(taskOf(waiting), { stage: "failed", code: "TOO_LARGE", of: account.limits.fileBytes });
       return;
     }
     await this.#keep(waiting);
@@ -159,11 +155,11 @@ export class Uploads {
   async #keep(file: WaitingFile): Promise<void> {
     try {
       if (file.sessionId) await this.#begin(file.sessionId);
-      await this.#holds.take(file.id); // before another tab hears of it
-      await this.#house.device.files.put(file);
+      await this.#locks.acquire(file.id); // before another tab hears of it
+      await this.#context.device.files.put(file);
     } catch (error) {
-      this.#holds.release(file.id);
-      this.#tasks.begin(taskOf(file));
+      this.#locks.release(file.id);
+      this.#tasks.add(taskOf(file));
       this.#fail(file, error);
       return;
     }
@@ -173,35 +169,35 @@ export class Uploads {
   /** `kept`: its document is begun, so that the file stays until it is whole. */
   #fail(file: WaitingFile, error: unknown, kept = false): void {
     this.#tell(file.id, failed(error, kept));
-    const task = this.#tasks.of(file.id);
+    const task = this.#tasks.find(file.id);
     if (task && isWorthAnotherTry(task)) this.#failed.set(file.id, file);
   }
 
   /** When no other tab is at it. */
   async #takeUp(id: string): Promise<void> {
-    if (this.#holds.has(id)) return;
-    await this.#holds.take(id);
-    const file = await this.#house.device.files.get(id);
+    if (this.#locks.has(id)) return;
+    await this.#locks.acquire(id);
+    const file = await this.#context.device.files.get(id);
     if (file) return this.#enqueue(file);
-    this.#holds.release(id);
-    this.#finishing.look(); // its text is safe; whoever was at it may have gone before that was embedded
+    this.#locks.release(id);
+    this.#finishing.resumeAll(); // its text is safe; whoever was at it may have gone before that was embedded
   }
 
   #enqueue(file: WaitingFile): void {
     if (this.#stops.has(file.id)) return;
     this.#stops.set(file.id, new AbortController());
-    this.#tasks.begin(taskOf(file));
+    this.#tasks.add(taskOf(file));
     this.#then(() => this.#store(file));
   }
 
   async #sendLeft(): Promise<void> {
-    const { account, device } = this.#house;
+    const { account, device } = this.#context;
     const left = await device.files.where({ userId: account.userId }).toArray();
-    for (const file of left) if (!this.#retries.waits(file.id)) this.#sendAgain(file);
+    for (const file of left) if (!this.#retries.isScheduled(file.id)) this.#sendAgain(file);
   }
 
   #sendAgain(file: WaitingFile): void {
-    if (this.#tasks.of(file.id)?.stage === "needs-server") this.#enqueue(file);
+    if (this.#tasks.find(file.id)?.stage === "needs-server") this.#enqueue(file);
   }
 
   /** Files that went with everything else (see Device.forgetBefore): nothing is made of them any more. */
@@ -210,30 +206,30 @@ export class Uploads {
       if (addedAt >= moment) continue;
       this.#failed.delete(id);
       this.#tell(id, { stage: "cancelled" });
-      void this.#holds.release(id);
+      void this.#locks.release(id);
     }
     for (const task of this.tasks$.value) {
       const isFile = !isOver(task) && task.stage !== "embedding"; // a document that embeds ends with its rows
-      if (isFile && !(await this.#house.device.files.get(task.id))) await this.cancel(task.id);
+      if (isFile && !(await this.#context.device.files.get(task.id))) await this.cancel(task.id);
     }
   }
 
   /** Once more, because somebody asks for it: all of it, or what its search index lacks. */
-  async again(id: string): Promise<void> {
-    const documentId = this.#tasks.of(id)?.documentId;
-    if (documentId) return this.embedAgain(documentId);
+  async retry(id: string): Promise<void> {
+    const documentId = this.#tasks.find(id)?.documentId;
+    if (documentId) return this.retryEmbedding(documentId);
     const file = this.#failed.get(id);
     this.#failed.delete(id);
     if (file) await this.#keep(file);
   }
 
   /** All that failed and may not the next time. */
-  async allAgain(): Promise<void> {
-    for (const task of this.tasks$.value) if (canTryAgain(task)) await this.again(task.id);
+  async retryAll(): Promise<void> {
+    for (const task of this.tasks$.value) if (canTryAgain(task)) await this.retry(task.id);
   }
 
-  embedAgain(documentId: string): void {
-    this.#finishing.again(documentId);
+  retryEmbedding(documentId: string): void {
+    this.#finishing.retry(documentId);
   }
 
   #then(work: () => Promise<void>): void {
@@ -247,28 +243,28 @@ export class Uploads {
       signal.throwIfAborted();
       left = await this.#stored(file, signal);
       if (left) return;
-      this.#retries.end(file.id);
-      await this.#house.device.files.delete(file.id);
+      this.#retries.cancel(file.id);
+      await this.#context.device.files.delete(file.id);
     } catch (error) {
-      if (this.#house.records.closed) return; // the app was left: the file is taken up at the next start
-      this.#retries.end(file.id);
-      const half = await this.#house.records.documents.findOne(file.id).exec();
+      if (this.#context.database.closed) return; // the app was left: the file is taken up at the next start
+      this.#retries.cancel(file.id);
+      const half = await this.#context.database.documents.findOne(file.id).exec();
       left = !signal.aborted && half !== null; // the next try, or the next start, takes it up again
       if (!signal.aborted) this.#fail(file, error, left);
       else {
         this.#tell(file.id, { stage: "cancelled" });
-        await deleteDocuments(this.#house, [file.id]); // what was being written when it was stopped
+        await deleteDocuments(this.#context, [file.id]); // what was being written when it was stopped
       }
-      if (!left) await this.#house.device.files.delete(file.id);
+      if (!left) await this.#context.device.files.delete(file.id);
     } finally {
       this.#stops.delete(file.id);
-      if (!left) this.#holds.release(file.id);
+      if (!left) this.#locks.release(file.id);
     }
   }
 
   /** True: the file must stay, because only the server can read it, or what reads it here could not be fetched. */
   async #stored(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
-    const isLive = this.#syncing.summary$.value.kind === "live";
+    const isLive = this.#sync.summary$.value.kind === "live";
     if (isLive && (await this.#byServer(await this.#lent(file), signal))) return false;
     try {
       await this.#here(await this.#lent(file), signal);
@@ -283,7 +279,7 @@ export class Uploads {
   /** A conversation that is deleted meanwhile takes no file along. */
   async #lent(file: WaitingFile): Promise<WaitingFile> {
     const { sessionId } = file;
-    const isThere = !sessionId || (await this.#house.records.sessions.findOne(sessionId).exec());
+    const isThere = !sessionId || (await this.#context.database.sessions.findOne(sessionId).exec());
     return isThere ? file : { ...file, sessionId: null };
   }
 
@@ -294,10 +290,10 @@ export class Uploads {
       this.#tell(file.id, done < of ? { stage: "sending", done, of } : { stage: "reading", done: 0, of: 0 });
     onBytes(0); // it waits no longer for those before it
     try {
-      const { document, existing } = await send(this.#house.wire, file, onBytes, signal);
-      this.#syncing.again();
+      const { document, existing } = await sendFile(this.#context.server, file, onBytes, signal);
+      this.#sync.syncNow();
       if (document.status === "pending") {
-        followServer(this.#house, this.#syncing, this.#tasks, file.id, document);
+        watchServerEmbedding(this.#context, this.#sync, this.#tasks, file.id, document);
       } else {
         const lent = existing && document.id !== file.id; // not by an earlier try, whose answer was lost
         this.#tell(file.id, { stage: "done", documentId: document.id, existing: lent });
@@ -306,7 +302,7 @@ export class Uploads {
     } catch (error) {
       if (signal.aborted) throw error;
       if (
-        error instanceof Refusal &&
+        error instanceof ApiError &&
         error.status < 500 &&
         error.status !== 401 && // signed out: what is read here goes up later
         error.status !== 429 &&
@@ -315,8 +311,8 @@ export class Uploads {
       ) {
         throw error;
       }
-      const retryAfterS = error instanceof Refusal ? error.retryAfterS : undefined;
-      this.#retries.later(file.id, retryAfterS, () => this.#then(async () => this.#sendAgain(file)));
+      const retryAfterS = error instanceof ApiError ? error.retryAfterS : undefined;
+      this.#retries.schedule(file.id, retryAfterS, () => this.#then(async () => this.#sendAgain(file)));
       return false;
     }
   }
@@ -324,12 +320,12 @@ export class Uploads {
   async #here(file: WaitingFile, signal: AbortSignal): Promise<void> {
     const bytes = await file.content.arrayBuffer();
     const contentHash = await sha256(bytes);
-    const same = await this.#house.records.documents.findOne({ selector: { contentHash } }).exec();
+    const same = await this.#context.database.documents.findOne({ selector: { contentHash } }).exec();
     const documentId = same?.id ?? file.id;
     const isOther = documentId !== file.id; // else of an earlier try, which a closed page broke off
-    if (isOther && file.sessionId) await borrow(this.#house, documentId, file.sessionId);
+    if (isOther && file.sessionId) await borrow(this.#context, documentId, file.sessionId);
     // A document that is ready was whole, and its text comes by the sync; one that failed is read again.
-    const isHere = same?.status === "pending" && (await isWhole(this.#house, same));
+    const isHere = same?.status === "pending" && (await isWhole(this.#context, same));
     const whole = isHere || same?.status === "ready" ? same : null;
     if (whole && isOther) {
       this.#tell(file.id, { stage: "done", documentId, existing: true });
@@ -337,7 +333,7 @@ export class Uploads {
     }
     const of = whole?.chunkCount ?? (await this.#read(file, bytes, contentHash, documentId, signal));
     this.#tell(file.id, { stage: "embedding", documentId, done: 0, of });
-    await this.#house.device.files.delete(file.id); // its text is safe
+    await this.#context.device.files.delete(file.id); // its text is safe
     await this.#finishing.embed(file.id, documentId, signal);
   }
 
@@ -356,12 +352,12 @@ export class Uploads {
     const chunks = chunk(parts);
     if (chunks.length === 0) throw new Unreadable("EMPTY");
     const about = { mimeType, contentHash, size: file.content.size, ...(pageCount ? { pageCount } : {}) };
-    await storeText(this.#house, this.#embedding, { ...file, id: documentId }, about, chunks, signal);
+    await storeText(this.#context, this.#model, { ...file, id: documentId }, about, chunks, signal);
     return chunks.length;
   }
 
   #tell(id: string, change: Partial<Task>): void {
-    this.#tasks.tell(id, change);
+    this.#tasks.update(id, change);
   }
 }
 
@@ -371,8 +367,8 @@ function taskOf({ id, name, content, sessionId }: WaitingFile) {
 
 function failed(error: unknown, kept: boolean): Partial<Task> {
   const stage = "failed";
-  if (isFull(error)) return { stage, code: kept ? "QUOTA_KEPT" : "QUOTA" };
+  if (isQuotaExceeded(error)) return { stage, code: kept ? "QUOTA_KEPT" : "QUOTA" };
   if (error instanceof Unreadable) return { stage, code: error.code };
-  if (error instanceof Refusal) return { stage, code: error.code, message: error.message };
+  if (error instanceof ApiError) return { stage, code: error.code, message: error.message };
   return { stage, code: "ERROR", message: error instanceof Error ? error.message : String(error) };
 }

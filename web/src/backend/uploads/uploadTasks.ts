@@ -3,14 +3,14 @@
 import { BehaviorSubject } from "rxjs";
 import { isOver, type Task } from "../../core/documents/uploadTask.ts";
 
-export class Tasks {
+export class UploadTasks {
   readonly list$ = new BehaviorSubject<Task[]>([]);
 
-  of(id: string): Task | undefined {
+  find(id: string): Task | undefined {
     return this.list$.value.find((task) => task.id === id);
   }
 
-  begin(file: Pick<Task, "id" | "name" | "size" | "sessionId">, change: Partial<Task> = {}): void {
+  add(file: Pick<Task, "id" | "name" | "size" | "sessionId">, change: Partial<Task> = {}): void {
     const task: Task = {
       ...file,
       stage: "waiting",
@@ -26,14 +26,14 @@ export class Tasks {
   }
 
   /** What was cancelled stays so, whatever is still heard of it. */
-  tell(id: string, change: Partial<Task>): void {
+  update(id: string, change: Partial<Task>): void {
     const told = (task: Task) =>
       task.id === id && task.stage !== "cancelled" ? { ...task, ...change } : task;
     this.list$.next(this.list$.value.map(told));
   }
 
   /** Takes those that are over out of the list. */
-  clear(): void {
+  clearFinished(): void {
     this.list$.next(this.list$.value.filter((task) => !isOver(task)));
   }
 }

@@ -3,7 +3,7 @@
  * server/vademecum/model/chat/fact_relevance.py, which says why; shared cases: tests/conformance/prompt.json.
  */
 
-import { compare } from "../../lib/compareStrings.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
 import type { FactDoc } from "../schema/rows.ts";
 
 type Terms = (text: string) => readonly string[];
@@ -56,8 +56,8 @@ export function onTopic(
         Number(b.fact.confirmed) - Number(a.fact.confirmed) ||
         b.shared - a.shared ||
         b.fact.confidence - a.fact.confidence ||
-        compare(b.fact.updatedAt, a.fact.updatedAt) ||
-        compare(a.fact.id, b.fact.id),
+        compareStrings(b.fact.updatedAt, a.fact.updatedAt) ||
+        compareStrings(a.fact.id, b.fact.id),
     )
     .map(({ fact }) => fact);
 }

@@ -1,6 +1,6 @@
 /** The order of a list in which what was used last comes first. */
 
-import { compare } from "../../lib/compareStrings.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
 import type { SessionDoc } from "../schema/rows.ts";
 
 type Dated = Pick<SessionDoc, "createdAt" | "updatedAt">;
@@ -15,5 +15,5 @@ const DIFFER_MS = 86_400_000;
 export function latestFirst<Row extends Dated>(rows: readonly Row[], now = Date.now()): Row[] {
   const latest = new Date(now + DIFFER_MS).toISOString();
   const of = ({ createdAt, updatedAt }: Row) => [updatedAt, createdAt].find((at) => at < latest) ?? "";
-  return rows.toSorted((a, b) => compare(of(b), of(a)));
+  return rows.toSorted((a, b) => compareStrings(of(b), of(a)));
 }

@@ -3,7 +3,7 @@
  * server/vademecum/model/documents/cleanup_candidates.py; shared cases: tests/conformance/cleanup_candidates.json.
  */
 
-import { compare } from "../../lib/compareStrings.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
 import type { DocumentDoc } from "../schema/rows.ts";
 
 /** Live documents of an account from which on it is warned, as server/vademecum/model/sync/quotas.py has it. */
@@ -22,8 +22,8 @@ export function suggested<Document extends Candidate>(
 export function leastMissed(a: Candidate, b: Candidate): number {
   return (
     Number(a.activeSessions.length > 0) - Number(b.activeSessions.length > 0) ||
-    compare(a.lastAccessedAt, b.lastAccessedAt) ||
+    compareStrings(a.lastAccessedAt, b.lastAccessedAt) ||
     a.accessCount - b.accessCount ||
-    compare(a.id, b.id)
+    compareStrings(a.id, b.id)
   );
 }

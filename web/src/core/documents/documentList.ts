@@ -1,6 +1,6 @@
 /** The documents as a list: which of them, in which order, and what is to be said of each. */
 
-import { compare } from "../../lib/compareStrings.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
 import { matcher } from "../text/wordMatch.ts";
 import type { DocumentDoc } from "../schema/rows.ts";
 import { leastMissed } from "./cleanup_candidates.ts";
@@ -52,7 +52,7 @@ export function matching(documents: readonly DocumentDoc[], query: string): Docu
 }
 
 export function ordered(documents: readonly DocumentDoc[], by: Order, backwards = false): DocumentDoc[] {
-  const sorted = [...documents].sort((a, b) => COMPARE[by](a, b) || compare(a.id, b.id));
+  const sorted = [...documents].sort((a, b) => COMPARE[by](a, b) || compareStrings(a.id, b.id));
   return backwards ? sorted.reverse() : sorted;
 }
 
@@ -60,8 +60,8 @@ const NAMES = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" 
 
 /** Each in the order in which one would look: newest, last used and largest first, names from A on. */
 const COMPARE: Record<Order, (a: DocumentDoc, b: DocumentDoc) => number> = {
-  added: (a, b) => compare(b.createdAt, a.createdAt),
-  used: (a, b) => compare(b.lastAccessedAt, a.lastAccessedAt),
+  added: (a, b) => compareStrings(b.createdAt, a.createdAt),
+  used: (a, b) => compareStrings(b.lastAccessedAt, a.lastAccessedAt),
   name: (a, b) => NAMES.compare(a.filename, b.filename),
   pages: (a, b) => (b.pageCount ?? 0) - (a.pageCount ?? 0),
   size: (a, b) => b.size - a.size,

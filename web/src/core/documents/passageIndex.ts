@@ -4,7 +4,7 @@
  * or removed whole: it has its own postings and its own matrix of unit vectors, so nothing is ever compacted.
  */
 
-import { compare } from "../../lib/compareStrings.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
 import { askedAbout } from "./filename_match.ts";
 import { tokenizeQuery, duplicateKey } from "../text/tokenize.ts";
 import { topKWithTies, bm25Scores, Postings, roundScore } from "../text/bm25.ts";
@@ -219,7 +219,7 @@ function top(scope: readonly Held[], scores: Float64Array, depth: number, floor:
 }
 
 function inOrder(a: Hit, b: Hit): number {
-  return b.score - a.score || compare(a.held.document.id, b.held.document.id) || comparePlaces(a, b);
+  return b.score - a.score || compareStrings(a.held.document.id, b.held.document.id) || comparePlaces(a, b);
 }
 
 function comparePlaces(a: Hit, b: Hit): number {

@@ -4,8 +4,8 @@
  * nothing that is remembered may vanish from sight for that.
  */
 
-import { compare } from "../../lib/compareStrings.ts";
-import { grouped } from "../../lib/groupBy.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
+import { groupBy } from "../../lib/groupBy.ts";
 import type { MemoryDoc } from "../schema/rows.ts";
 
 type Linked = Pick<MemoryDoc, "id" | "updatedAt" | "supersedes" | "supersededBy">;
@@ -19,8 +19,8 @@ export interface Remembered<Memory extends Linked = MemoryDoc> {
 /** Every memory in exactly one of them, those last said first. */
 export function remembered<Memory extends Linked>(memories: readonly Memory[]): Remembered<Memory>[] {
   const byId = new Map(memories.map((memory) => [memory.id, memory]));
-  const latestFirst = memories.toSorted((a, b) => compare(b.updatedAt, a.updatedAt));
-  const olderOf = grouped(
+  const latestFirst = memories.toSorted((a, b) => compareStrings(b.updatedAt, a.updatedAt));
+  const olderOf = groupBy(
     latestFirst.filter(({ supersededBy }) => supersededBy),
     (one) => one.supersededBy!,
   );
@@ -40,7 +40,7 @@ export function remembered<Memory extends Linked>(memories: readonly Memory[]): 
   return [...heads, ...latestFirst]
     .map(below)
     .flatMap(([current, ...earlier]) => (current ? [{ current, earlier }] : []))
-    .toSorted((a, b) => compare(b.current.updatedAt, a.current.updatedAt));
+    .toSorted((a, b) => compareStrings(b.current.updatedAt, a.current.updatedAt));
 }
 
 type Links = Pick<MemoryDoc, "id" | "supersedes" | "supersededBy">;

@@ -3,7 +3,7 @@
  * server (services/memory/recall.py, remind.py) knows meanings as well; the rules of what is recalled at all are the same.
  */
 
-import { compare } from "../../lib/compareStrings.ts";
+import { compareStrings } from "../../lib/compareStrings.ts";
 import { queryDateTerms, dateTerms } from "../text/dates_in_text.ts";
 import { strength } from "./recency.ts";
 import { normalize } from "../text/normalization.ts";
@@ -46,7 +46,7 @@ export function recall(query: string, scope: MemoryScope, rows: Rows, now: strin
       recalled: candidate.recalled,
       score: RELEVANCE * relevance + RECENCY * strength(candidate, Date.parse(now)),
     }))
-    .sort((a, b) => b.score - a.score || compare(a.recalled.id, b.recalled.id))
+    .sort((a, b) => b.score - a.score || compareStrings(a.recalled.id, b.recalled.id))
     .slice(0, k)
     .map(({ recalled }) => recalled);
 }

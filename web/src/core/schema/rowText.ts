@@ -1,6 +1,6 @@
 /** Which fields of a row hold a person's words, and which of them name it in a list. */
 
-import { beginning } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/truncate.ts";
 import type { Collections } from "./rows.ts";
 
 type Name = keyof Collections;
@@ -26,7 +26,7 @@ export function nameOf(collection: Name, row: Fields): string {
   const line = String(row[field ?? ""] ?? "")
     .trim()
     .split("\n")[0]!;
-  return line.length > NAME_MAX ? `${beginning(line, NAME_MAX - 1)}…` : line;
+  return line.length > NAME_MAX ? `${truncate(line, NAME_MAX - 1)}…` : line;
 }
 
 /**

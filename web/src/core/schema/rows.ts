@@ -4,12 +4,7 @@ export interface DocumentDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   userId: string;
   originSessionId: string;
   activeSessions: string[];
@@ -30,24 +25,12 @@ export interface VectorEmbeddingDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   documentId: string;
   block: number;
   model: string;
   dims: number;
-  chunks: {
-    index: number;
-    start: number;
-    text: string;
-    tokens: number;
-    page?: number;
-    section?: string;
-  }[];
+  chunks: { index: number; start: number; text: string; tokens: number; page?: number; section?: string }[];
   embedding: string | null;
   _deleted?: boolean;
 }
@@ -56,12 +39,7 @@ export interface ProjectDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   name: string;
   description?: string;
   _deleted?: boolean;
@@ -71,12 +49,7 @@ export interface SessionDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   title: string;
   mode: "analysis" | "authoritative";
   externalId?: string;
@@ -88,22 +61,11 @@ export interface EpisodeDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   sessionId: string;
   userMessage: string;
   aiResponse: string;
-  citations: {
-    documentId: string;
-    filename: string;
-    page?: number;
-    block?: number;
-    chunkIndex?: number;
-  }[];
+  citations: { documentId: string; filename: string; page?: number; block?: number; chunkIndex?: number }[];
   status: "queued" | "streaming" | "done" | "stopped" | "failed";
   model?: string;
   _deleted?: boolean;
@@ -113,12 +75,7 @@ export interface FactDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   key: string;
   value: string;
   sourceRemoved: boolean;
@@ -132,12 +89,7 @@ export interface MemoryDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   text: string;
   sessionIds: string[];
   source: "user" | "extracted";
@@ -152,12 +104,7 @@ export interface EntityDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   name: string;
   type: "person" | "place" | "project" | "technology" | "concept" | "organization";
   projectId: string;
@@ -169,12 +116,7 @@ export interface RelationshipDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   fromId: string;
   toId: string;
   label: string;
@@ -185,12 +127,7 @@ export interface SummaryDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: {
-    code: string;
-    message: string;
-    at: string;
-    base?: string;
-  };
+  syncError?: { code: string; message: string; at: string; base?: string };
   content: string;
   sessionId?: string;
   projectId?: string;

@@ -1,6 +1,6 @@
 /** The part of a passage that is quoted: the sentences that hold most of what was asked. */
 
-import { beginning } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/truncate.ts";
 import { tokenizeQuery, tokenize } from "./tokenize.ts";
 
 const WIDTH = 480;
@@ -22,7 +22,7 @@ export function excerpt(text: string, query: string, width = WIDTH): string {
   }
   const shown = sentences.slice(best.first, best.end).join("").trim();
   const cut =
-    shown.length > width ? `${beginning(shown, shown.lastIndexOf(" ", width) + 1 || width).trim()}` : shown;
+    shown.length > width ? `${truncate(shown, shown.lastIndexOf(" ", width) + 1 || width).trim()}` : shown;
   const isEnd = best.end === sentences.length && cut === shown;
   return `${best.first > 0 ? "… " : ""}${cut}${isEnd ? "" : " …"}`;
 }

@@ -1,5 +1,5 @@
 import { Stack, Title } from "@mantine/core";
-import { grouped } from "../../lib/groupBy.ts";
+import { groupBy } from "../../lib/groupBy.ts";
 import type { Observation } from "../../core/agents/observations.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { AgentStep } from "./AgentStep.tsx";
@@ -16,7 +16,7 @@ interface Props {
 /** Steps of agents by day. Search results are one list, the best match first. */
 export function AgentStepList({ steps, byDay, ...actions }: Props) {
   if (!byDay) return <List steps={steps} showDate {...actions} />;
-  return [...grouped(steps, ({ createdAt }) => date(createdAt))].map(([day, steps]) => (
+  return [...groupBy(steps, ({ createdAt }) => date(createdAt))].map(([day, steps]) => (
     <Stack key={day} gap="xs">
       <Title order={4} size="h6" c="dimmed">
         {day}

@@ -10,7 +10,7 @@ import {
 } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
-import { beginning } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/truncate.ts";
 import { matcher } from "../../core/text/wordMatch.ts";
 import type { QuickSearchHit } from "../../backend/library/quickSearch.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
@@ -82,7 +82,7 @@ export default function CommandPalette({ onClose, onShortcuts }: Props) {
                   <Spotlight.Action
                     key={id}
                     label={title}
-                    description={beginning(detail, DETAIL_MAX)}
+                    description={truncate(detail, DETAIL_MAX)}
                     leftSection={icon}
                     onClick={() => navigate(to(id))}
                   />

@@ -1,6 +1,6 @@
 import { Button, Text, type TextProps } from "@mantine/core";
 import { useState } from "react";
-import { beginning } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/truncate.ts";
 import { t } from "../../locale/t.ts";
 
 /** Characters that are shown of a long text. */
@@ -15,7 +15,7 @@ export function ExpandableText({ text, ...props }: { text: string } & TextProps)
   return (
     <>
       <Text dir="auto" style={{ whiteSpace: "pre-wrap" }} {...props}>
-        {isLong && !expanded ? `${beginning(text, SHOWN)}…` : text}
+        {isLong && !expanded ? `${truncate(text, SHOWN)}…` : text}
       </Text>
       {isLong && (
         <Button size="compact-sm" variant="subtle" ms={-8} onClick={() => setExpanded(!expanded)}>

@@ -1,7 +1,7 @@
 import { Button, Group, Text } from "@mantine/core";
 import type { Citation } from "../../core/chat/citation.ts";
 import { sourceName } from "./sourceName.ts";
-import { grouped } from "../../lib/groupBy.ts";
+import { groupBy } from "../../lib/groupBy.ts";
 import { t } from "../../locale/t.ts";
 
 const SHOWN = 6;
@@ -13,7 +13,7 @@ interface Props {
 
 /** The sources of an answer: each page of a document once, with its best passage. */
 export function Sources({ citations, onCitation }: Props) {
-  const sources = grouped(citations, sourceName);
+  const sources = groupBy(citations, sourceName);
   if (sources.size === 0) return null;
   return (
     <Group gap={4} mt="xs" role="group" aria-label={t("chat.sources")}>

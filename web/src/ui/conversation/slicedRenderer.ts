@@ -1,4 +1,4 @@
-import { pause } from "../../lib/sleep.ts";
+import { sleep } from "../../lib/sleep.ts";
 
 const SLICE_MS = 8;
 /** The pause after each text, in multiples of its work: a growing text takes at most a quarter of the page's time. */
@@ -31,7 +31,7 @@ export class SlicedRenderer {
       while (this.#next && run === this.#run) {
         const source = this.#next;
         this.#next = undefined;
-        await pause(REST_FACTOR * (await this.#renderText(source, () => run === this.#run)));
+        await sleep(REST_FACTOR * (await this.#renderText(source, () => run === this.#run)));
       }
     } finally {
       if (run === this.#run) this.#isRunning = false;
@@ -54,7 +54,7 @@ export class SlicedRenderer {
       if (sliceMs < SLICE_MS) continue;
       workMs += sliceMs;
       this.#show([...pieces], false);
-      await pause(0);
+      await sleep(0);
       if (!isCurrent()) return workMs;
       sliceStart = performance.now();
     }

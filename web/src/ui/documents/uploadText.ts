@@ -1,6 +1,6 @@
 import { bytes } from "../../locale/format.ts";
 import { t, type TextKey } from "../../locale/t.ts";
-import { beginning } from "../../lib/truncate.ts";
+import { truncate } from "../../lib/truncate.ts";
 import { isComing, type Task } from "../../core/documents/uploadTask.ts";
 import type { Code } from "../../parsers/result.ts";
 
@@ -74,6 +74,6 @@ function failure({ name, code, message, of: limit }: Task): string {
   const key = (UNREADABLE as Partial<Record<string, TextKey>>)[code ?? ""];
   const text = message ?? (key ? t(key) : "");
   if (text && code !== "ERROR") return text;
-  const reason = beginning((message ?? code ?? "").replace(/\s+/g, " ").trim(), DETAILS_MAX);
+  const reason = truncate((message ?? code ?? "").replace(/\s+/g, " ").trim(), DETAILS_MAX);
   return t("uploads.error.other", { name, reason });
 }

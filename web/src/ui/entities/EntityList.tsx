@@ -1,5 +1,5 @@
 import { Stack, Title } from "@mantine/core";
-import { grouped } from "../../lib/groupBy.ts";
+import { groupBy } from "../../lib/groupBy.ts";
 import type { EntityDoc } from "../../core/schema/rows.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { EntityCard } from "./EntityCard.tsx";
@@ -10,7 +10,7 @@ const TYPES: EntityDoc["type"][] = ["person", "organization", "place", "project"
 
 /** Entities by type, with the same information as the graph. */
 export function EntityList({ network }: { network: EntityNetwork }) {
-  const byType = grouped(network.entities, ({ type }) => type);
+  const byType = groupBy(network.entities, ({ type }) => type);
   return TYPES.filter((type) => byType.has(type)).map((type) => (
     <Stack key={type} gap="xs">
       <Title order={4} size="h5">

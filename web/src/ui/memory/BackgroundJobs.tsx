@@ -1,5 +1,5 @@
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
-import type { Jobs } from "../../backend/memory/jobs.ts";
+import type { JobList } from "../../backend/memory/jobs.ts";
 import { useSync } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
@@ -41,7 +41,7 @@ export function BackgroundJobs() {
   );
 }
 
-function Extraction({ extraction: { available, model, daily, today } }: Pick<Jobs, "extraction">) {
+function Extraction({ extraction: { available, model, daily, today } }: Pick<JobList, "extraction">) {
   if (model === null) return <Alert color="orange">{t("jobs.noAssistant")}</Alert>;
   if (!available) return <Alert color="orange">{t("jobs.off")}</Alert>;
   return (
@@ -49,7 +49,7 @@ function Extraction({ extraction: { available, model, daily, today } }: Pick<Job
   );
 }
 
-function FailedJobs({ jobs, onRetry }: { jobs: Jobs["jobs"]; onRetry: (id?: string) => void }) {
+function FailedJobs({ jobs, onRetry }: { jobs: JobList["jobs"]; onRetry: (id?: string) => void }) {
   return (
     <Stack gap="xs">
       <Group justify="space-between">

@@ -1,7 +1,7 @@
 import { Button, Group, Skeleton, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
-import { grouped } from "../../lib/groupBy.ts";
+import { groupBy } from "../../lib/groupBy.ts";
 import type { TimelineTurn, MemoryPlace } from "../../backend/memory/timeline.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
@@ -54,7 +54,7 @@ export function Timeline() {
 }
 
 function Days({ turns }: { turns: readonly TimelineTurn[] }) {
-  return [...grouped(turns, ({ createdAt }) => date(createdAt))].map(([day, turns]) => (
+  return [...groupBy(turns, ({ createdAt }) => date(createdAt))].map(([day, turns]) => (
     <Stack key={day} gap="xs">
       <Title order={4} size="h6" c="dimmed">
         {day}

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from "react";
-import type { Jobs } from "../../backend/memory/jobs.ts";
+import type { JobList } from "../../backend/memory/jobs.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 
 const POLL_MS = 5_000;
@@ -7,7 +7,7 @@ const POLL_MS = 5_000;
 /** Poll the background jobs of the server. They are null if it does not respond. */
 export function useJobs() {
   const { api } = useAccountApi();
-  const [jobs, setJobs] = useState<Jobs | null>();
+  const [jobs, setJobs] = useState<JobList | null>();
   const refresh = useCallback(() => api.memory.listJobs().then(setJobs, () => setJobs(null)), [api]);
   useEffect(() => {
     void refresh();

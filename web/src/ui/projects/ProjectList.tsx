@@ -14,7 +14,7 @@ import {
 import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { grouped } from "../../lib/groupBy.ts";
+import { groupBy } from "../../lib/groupBy.ts";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
 import type { AgentProject } from "../../backend/memory/observations.ts";
 import { useAgentProjects } from "../agents/useAgentActivity.ts";
@@ -93,8 +93,8 @@ interface ListProps {
 
 function List({ projects, agentProjects }: ListProps) {
   const now = useNow();
-  const sessions = grouped(useRows("sessions") ?? [], ({ projectId }) => projectId);
-  const memories = grouped(useRows("memories") ?? [], ({ projectId }) => projectId);
+  const sessions = groupBy(useRows("sessions") ?? [], ({ projectId }) => projectId);
+  const memories = groupBy(useRows("memories") ?? [], ({ projectId }) => projectId);
   return (
     <PlainList gap="sm" aria-label={t("projects.title")}>
       {projects.map(({ id, name, description }) => (
