@@ -12,7 +12,7 @@ withServer();
 interface Filled {
   device: Device;
   profile: string;
-  /** In a document, a fact, a question and its answer, and in words that a conflict took. */
+  /** In a document, a fact, a question and its answer, an unsent message, and the loser of a conflict. */
   canaries: string[];
   kept: string;
 }
@@ -20,22 +20,31 @@ interface Filled {
 /** A device whose profile has canaries in all that can be deleted, and one in a fact that stays. */
 async function filled(): Promise<Filled> {
   const device = await Device.of(await harness.user(), { own: [] });
-  const [inDocument, inFact, inQuestion, inLost, kept] = [canary(), canary(), canary(), canary(), canary()];
+  const [inDocument, inFact, inQuestion, inDraft, inLost, kept] = Array.from({ length: 6 }, canary) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
   await device.drop("lease.txt", `The rent is ${inDocument} euros a month.`);
   await device.embedded(1);
   await tell(device, "addFact", "deleted", inFact);
   await tell(device, "addFact", "kept", kept);
-  await device.ask(`What is the ${inQuestion}?`);
+  await box(device.page).fill(`What is the ${inQuestion}?`);
+  await box(device.page).press("Enter");
   await device.until(async () => (await device.rows("episodes"))[0]?.status === "done");
+  await box(device.page).fill(inDraft);
   await account(device, "lost", {
     ...{ id: randomUUID(), userId: device.user.userId, collection: "facts", rowId: "none" },
     ...{ fields: { value: inLost }, at: "2020-01-01T00:00:00.000Z" },
   });
   await synced(device);
   const profile = device.browser.profile!;
-  for (const one of [inDocument, inFact, inQuestion, inLost, kept])
+  for (const one of [inDocument, inFact, inQuestion, inDraft, inLost, kept])
     await soon(() => expect(filesWith(profile, [one])).not.toEqual([])); // the scan finds what is there
-  return { device, profile, canaries: [inDocument, inFact, inQuestion, inLost], kept };
+  return { device, profile, canaries: [inDocument, inFact, inQuestion, inDraft, inLost], kept };
 }
 
 const tell = <T>({ page }: Device, verb: string, ...given: unknown[]): Promise<T> =>
@@ -92,7 +101,7 @@ test("after a delete, the storages that had the text are rewritten when it is du
   device.browser.requests.length = 0;
   await device.reopen();
   expect(await tell(device, "deletedTextStatus")).toBeNull();
-  await soon(() => expect(filesWith(profile, canaries.slice(0, 3))).toEqual([]));
+  await soon(() => expect(filesWith(profile, canaries.slice(0, 4))).toEqual([]));
   expect((await device.rows("facts")).map(({ value }) => value)).toEqual([kept]);
   await synced(device);
   const anew = /\/(documents|vectorEmbeddings|facts|sessions|episodes)\/0\/pull\?lwt=0&/u;

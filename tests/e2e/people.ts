@@ -2,6 +2,7 @@
 
 import type { Page } from "playwright-core";
 import type { NewUser } from "../sync/harness.ts";
+import type { Draft } from "../../web/src/storage/draftDatabase.ts";
 import { Device, harness } from "./app.ts";
 import { violations } from "./accessible.ts";
 import type { Ways } from "./browser.ts";
@@ -172,3 +173,18 @@ export class Visit {
     await this.page.getByRole("dialog").getByRole("button", { name: "Sign out" }).click();
   }
 }
+
+/** The unsent texts of this device's account. */
+export const drafts = (device: Device) =>
+  device.page.evaluate(
+    (userId) =>
+      new Promise<Draft[]>((resolve, reject) => {
+        const opening = indexedDB.open(`vademecum-drafts-${userId}`);
+        opening.onsuccess = () => {
+          const reading = opening.result.transaction("drafts").objectStore("drafts").getAll();
+          reading.onsuccess = () => (opening.result.close(), resolve(reading.result));
+          reading.onerror = () => reject(reading.error);
+        };
+      }),
+    device.user.userId,
+  );

@@ -2,7 +2,7 @@
 
 import { soon } from "../soon.ts";
 import { Device, harness, withOwnServer } from "./app.ts";
-import { lease, push } from "./people.ts";
+import { drafts, lease, push } from "./people.ts";
 import { withProject } from "./remembered.ts";
 import { atOrigin, ORIGIN, store, unpack } from "./stored.ts";
 
@@ -49,9 +49,7 @@ test.runIf(made)("writes a profile of this version", async () => {
   await device.ask(UNSENT_QUESTION);
   await device.until(async () => (await done(device)).includes(UNSENT_QUESTION));
   await box(device).fill(DRAFT);
-  await soon(async () =>
-    expect(await device.page.evaluate(() => JSON.stringify(localStorage))).toContain(DRAFT),
-  );
+  await soon(async () => expect((await drafts(device)).map(({ text }) => text)).toEqual([DRAFT]));
   const draftPath = new URL(device.page.url()).pathname;
   await device.browser.close();
   store(device.browser.profile!, made!, { userId: user.userId, draftPath });

@@ -13,6 +13,7 @@ import type { RejectedRow } from "../backend/sync/rejectedRows.ts";
 import type { SyncSummary } from "../backend/sync/syncCoordinator.ts";
 import type { Task } from "../core/documents/uploadTask.ts";
 import { useIsForgotten } from "../ui/leaveAccount.ts";
+import type { Drafts } from "./drafts.ts";
 
 export type RemoteAccountApi = Remote<AccountApi>;
 
@@ -29,6 +30,7 @@ workerFailure.catch(() => {}); // told by whoever waits for it
 export interface OpenAccount {
   api: RemoteAccountApi;
   account: DeviceAccount;
+  drafts: Drafts;
 }
 
 const Context = createContext<OpenAccount | null>(null);

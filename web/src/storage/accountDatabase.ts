@@ -19,6 +19,7 @@ import { compareStoredVersion, type StoredVersion } from "../core/schema/storedS
 import type { Collections } from "../core/schema/rows.ts";
 import { migrations, type Migrations } from "./migrations.ts";
 import { copyNames, recoverRewrites, rewriteDatabases } from "./compaction.ts";
+import { draftDatabaseOf } from "./draftDatabase.ts";
 import { schemas, type Schemas } from "./schemas.ts";
 
 export { compact } from "./compaction.ts";
@@ -97,32 +98,40 @@ async function migrate(collection: RxCollection): Promise<void> {
 }
 
 /**
- * Takes the rows of an account from this device. They must not be open, here or in another tab. RxDB would empty its
- * databases and leave them, one a collection, each with the account in its name. Call `compact` afterwards.
+ * Remove the rows and drafts of an account from this device. No tab may have the rows open. RxDB's own removal empties
+ * its databases but leaves them, one for each collection, with the account in their names. Call `compact` afterwards.
  */
 export async function removeAccountDatabase(userId: string): Promise<void> {
-  const names = [...(await storageNames(userId)), ...(await copyNames(storagePrefix(userId)))];
+  const names = [...(await storageNames(userId)), ...(await copies(userId)), draftDatabaseOf(userId)];
   await Promise.all(names.map((name) => Dexie.delete(name)));
 }
 
-/** In place of names of storages: all of them. */
+/** Stands for all storages. */
 export const ALL = "*";
 
-/** Rewrite these storages of an account, whose rows must not be open anywhere. Storages that are gone are skipped. */
+/**
+ * Rewrite these storages of an account, and its drafts. No tab may have them open. Storages that are gone are skipped.
+ */
 export async function rewriteStorages(userId: string, storages: readonly string[]): Promise<void> {
   const isSelected = (name: string) =>
     storages.some((storage) => storage === ALL || name.endsWith(`--${storage}`));
-  await rewriteDatabases((await storageNames(userId)).filter(isSelected));
+  const drafts = (await Dexie.exists(draftDatabaseOf(userId))) ? [draftDatabaseOf(userId)] : [];
+  await rewriteDatabases([...(await storageNames(userId)).filter(isSelected), ...drafts]);
 }
 
 /** Return whether a page was closed while it rewrote storages: until `recover` is called, rows can be missing. */
 export async function needsRecovery(userId: string): Promise<boolean> {
-  return (await copyNames(storagePrefix(userId))).length > 0;
+  return (await copies(userId)).length > 0;
 }
 
 /** Finish what a page that was closed while it rewrote storages has left. */
-export function recoverStorages(userId: string): Promise<void> {
-  return recoverRewrites(storagePrefix(userId));
+export async function recoverStorages(userId: string): Promise<void> {
+  await recoverRewrites(storagePrefix(userId));
+  await recoverRewrites(draftDatabaseOf(userId));
+}
+
+async function copies(userId: string): Promise<string[]> {
+  return [...(await copyNames(storagePrefix(userId))), ...(await copyNames(draftDatabaseOf(userId)))];
 }
 
 /** The form of an account's rows on this device: RxDB keeps each version of a collection under a name of its own. */

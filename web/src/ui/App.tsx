@@ -11,10 +11,10 @@ import {
   type OpenAccount,
   type RemoteAccountApi,
 } from "../client/backendClient.tsx";
+import { Drafts } from "../client/drafts.ts";
 import { isCoded } from "../core/errors.ts";
 import type { ReportOpening } from "../backend/account/accountLocks.ts";
 import type { StorageLoss } from "../backend/account/storageLoss.ts";
-import { deleteDraft, deleteDrafts } from "./drafts.ts";
 import { draftOf } from "./memory/useFactForm.ts";
 import { Shell } from "./Shell.tsx";
 import { useIsForgetting } from "./leaveAccount.ts";
@@ -91,14 +91,15 @@ export function App() {
 /** Remount the app when another tab or device has forgotten everything: what is open shows deleted data. */
 function OpenedAccount(opened: OpenAccount) {
   const account = useAccount(opened);
-  const { userId, forgottenAt } = account;
+  const { api, drafts } = opened;
+  const { forgottenAt } = account;
   const shellKey = useRef(forgottenAt);
   if (!useIsForgetting()) shellKey.current = forgottenAt;
   useEffect(() => {
-    if (forgottenAt) deleteDrafts(userId, forgottenAt);
-  }, [userId, forgottenAt]);
+    if (forgottenAt) drafts.deleteBefore(forgottenAt);
+  }, [drafts, forgottenAt]);
   return (
-    <AccountProvider value={{ api: opened.api, account }}>
+    <AccountProvider value={{ api, account, drafts }}>
       <Shell key={shellKey.current} />
     </AccountProvider>
   );
@@ -110,9 +111,8 @@ async function openAccount(onProgress: ReportOpening): Promise<AppState> {
   if (!api) return { kind: "nobody" };
   window.vademecum = api;
   const account = await api.account();
-  void api.watchDeleted(
-    proxy((id) => [id, draftOf(id)].forEach((draft) => deleteDraft(account.userId, draft))),
-  );
+  const drafts = await Drafts.open(account.userId);
+  void api.watchDeleted(proxy((id) => [id, draftOf(id)].forEach((draft) => drafts.delete(draft))));
   void api.watchLoadErrors(proxy(() => reportLoadError()));
-  return { kind: "open", api, account };
+  return { kind: "open", api, account, drafts };
 }

@@ -127,14 +127,13 @@ function isLink(target: EventTarget): boolean {
 /** Redirect to the address of a new chat. Its row is created with the first message. */
 function NewConversation() {
   const [, navigate] = useLocation();
-  const { api, account } = useAccountApi();
-  const { userId } = account;
+  const { api, drafts } = useAccountApi();
   useEffect(() => {
     let isMounted = true;
-    void newConversationId(api, userId)
+    void newConversationId(api, drafts)
       .catch(newId)
       .then((id) => isMounted && navigate(`/s/${id}`, { replace: true }));
     return () => void (isMounted = false);
-  }, [api, userId, navigate]);
+  }, [api, drafts, navigate]);
   return null;
 }

@@ -2,7 +2,7 @@
 
 import { forgettingLockName } from "../core/schema/storedSchemaVersion.ts";
 import type { RemoteAccountApi } from "../client/backendClient.tsx";
-import { deleteDrafts } from "./drafts.ts";
+import { clearLocalStorage } from "./drafts.ts";
 import { SharedState, useSharedState } from "./sharedState.ts";
 
 const otherTabs = new BroadcastChannel("vademecum-leaving");
@@ -49,5 +49,5 @@ export async function wipe(api: RemoteAccountApi, path: string): Promise<void> {
   otherTabs.postMessage(path);
   const { userId } = await api.account();
   await api.removeFromDevice();
-  deleteDrafts(userId);
+  clearLocalStorage(userId);
 }

@@ -13,7 +13,11 @@ const variantColorResolver: VariantColorsResolver = (input) => {
   return { ...resolved, color: `light-dark(${textColor("light")}, ${textColor("dark")})` };
 };
 
+/** Browsers write the text of other fields to their session files, where an erasure does not reach it. */
+const unsaved = { defaultProps: { autoComplete: "off" } };
+
 export const theme = createTheme({
+  components: { TextInput: unsaved, Textarea: unsaved },
   primaryColor: "teal",
   primaryShade: 9, // the library uses one text color for both schemes, and white is readable only on this shade
   autoContrast: true,

@@ -2,7 +2,6 @@ import { Anchor, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
-import { hasDraft } from "../drafts.ts";
 import { t } from "../../locale/t.ts";
 
 /** Return whether a chat was deleted while it was open. A message sent in it would create it again. */
@@ -15,8 +14,8 @@ export function useDeleted(sessionId: string): boolean {
 
 /** Shown instead of a chat that was deleted while it was open. */
 export function DeletedConversation({ sessionId }: { sessionId: string }) {
-  const { account } = useAccountApi();
-  const [hadDraft] = useState(() => hasDraft(account.userId, sessionId));
+  const { drafts } = useAccountApi();
+  const [hadDraft] = useState(() => drafts.text(sessionId) !== "");
   return (
     <Stack pt="20dvh" gap="xs" role="status">
       <Text>{t("chat.deleted")}</Text>

@@ -1,16 +1,15 @@
 import { useState } from "react";
 import { useAccountApi } from "../../client/backendClient.tsx";
-import { deleteDraft, hasDraft } from "../drafts.ts";
 
 export const draftOf = (factId = "new") => `fact ${factId}`;
 
 /** Return whether the form of a fact, or of a new fact, is open. A form with a draft opens by itself. */
 export function useFactForm(factId?: string) {
-  const { userId, forgottenAt } = useAccountApi().account;
+  const { account, drafts } = useAccountApi();
   const id = draftOf(factId);
-  const [isOpen, setOpen] = useState(() => hasDraft(userId, id, forgottenAt));
+  const [isOpen, setOpen] = useState(() => drafts.text(id, account.forgottenAt) !== "");
   function close() {
-    deleteDraft(userId, id);
+    drafts.delete(id);
     setOpen(false);
   }
   return { isOpen, open: () => setOpen(true), close };

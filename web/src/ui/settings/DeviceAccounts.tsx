@@ -2,7 +2,7 @@ import { Alert, Badge, Button, Group, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { DeviceAccount } from "../../storage/deviceDatabase.ts";
 import { signInApi, useAccountApi } from "../../client/backendClient.tsx";
-import { deleteDrafts } from "../drafts.ts";
+import { clearLocalStorage } from "../drafts.ts";
 import { PlainList } from "../components/PlainList.tsx";
 import { errorMessage } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
@@ -48,7 +48,7 @@ function OtherAccount({ userId, email, onRemoved }: OtherAccountProps) {
     setProblem(undefined);
     try {
       await signInApi.removeDeviceAccount(userId);
-      deleteDrafts(userId);
+      clearLocalStorage(userId);
       onRemoved();
     } catch (error) {
       setProblem(errorMessage(error));
