@@ -7,10 +7,10 @@ from pathlib import Path
 
 from vademecum.cli.main import main
 from vademecum.engines.duckdb import cursor
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_store import DuckDBUserStore
 
 HANGING = Path(os.environ["HANGING"])
-read = UserStore._read
+read = DuckDBUserStore._read
 cursor.GRACE_S = 0.2
 
 
@@ -29,7 +29,7 @@ async def hanging_read(store, places):
     return await store._run(hang)
 
 
-UserStore._read = hanging_read
+DuckDBUserStore._read = hanging_read
 
 if __name__ == "__main__":
     main()

@@ -19,7 +19,8 @@ import pytest
 
 from faults.server_process import PLAIN, Served
 from faults.writing_devices import Json, User, session
-from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
+from vademecum.engines.duckdb.paths import RECORDS_FILE
+from vademecum.model.records.paths import user_folder
 
 KEPT, LOGGED = 5, 8
 Damage = Callable[[bytes, list[int]], bytes]  # (the log, its length after each commit) -> what is left of it

@@ -23,11 +23,11 @@ import pytest
 from faults.server_process import Served
 from property.rows import session
 from unit.engines.onnx.numpy_bert import write_source
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.engines.lance import MatrixCache, VectorIndex
 from vademecum.engines.lance import checkpoint as states
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.model.records.paths import user_folder
 from vademecum.services.data.erase import scan
 from vademecum.services.models import staged_vectors
 

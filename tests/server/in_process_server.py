@@ -23,7 +23,8 @@ from argon2 import PasswordHasher
 from no_rate_limits import RATES
 from vademecum.app import create_app, serving
 from vademecum.engines.duckdb import instance
-from vademecum.engines.duckdb.account_store import Account, Token, _insert
+from vademecum.engines.duckdb.account_store import _insert
+from vademecum.model.records.accounts import Account, Token
 from vademecum.model.schema.collections import Registry
 from vademecum.services.accounts import sign_in
 from vademecum.services.accounts.tokens import digest

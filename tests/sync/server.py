@@ -16,7 +16,7 @@ from litestar import Request, get, post
 from vademecum.app import create_app
 from vademecum.cli.api_client import try_lock
 from vademecum.cli.serve.serve import Server, listening, protocol
-from vademecum.engines.duckdb.account_store import Account, Token
+from vademecum.model.records.accounts import Account, Token
 from vademecum.model.schema.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.accounts.accounts import change_tier
 from vademecum.services.accounts.sign_in import hashed, new_link

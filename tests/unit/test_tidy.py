@@ -30,6 +30,17 @@ OWNED = {"duckdb": "duckdb", "lancedb": "lance", "lance": "lance", "pyarrow": "l
          "openpyxl": "files", "lxml": "files", "striprtf": "files"}  # fmt: skip
 
 
+# The modules of services and http that may name the DuckDB engine. All others use `model/records/store_interface`.
+NAMING_DUCKDB = {
+    "services/accounts/accounts.py",
+    "services/data/backup.py",  # a backup is a copy of the engine's files
+    "services/data/erase.py",
+    "services/runtime/background_jobs.py",
+    "services/runtime/composition.py",
+    "services/runtime/container.py",
+}
+
+
 def layer(path: Path) -> str:
     first = path.relative_to(PACKAGE).parts[0]
     return first.removesuffix(".py")
@@ -77,6 +88,15 @@ def wrong_import(path: Path) -> str:
         if owner is not None and parts[:2] != ("engines", owner):
             return f"only engines/{owner} may import {top}: {path}"
     return ""
+
+
+def test_services_and_routes_use_the_records_interface():
+    naming = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in MODULES
+        if layer(path) in ("services", "http") and any(".engines.duckdb" in name for name in imports(path))
+    }
+    assert naming == NAMING_DUCKDB
 
 
 def test_a_file_and_its_functions_can_be_seen_whole():

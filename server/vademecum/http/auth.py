@@ -9,7 +9,6 @@ from litestar.datastructures import Cookie, MutableScopeHeaders
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
 from litestar.types import Message, Receive, Scope, Send
 
-from vademecum.engines.duckdb.account_store import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.fair_queue import activity, current_user
 from vademecum.http.rate_limits import (
@@ -19,6 +18,7 @@ from vademecum.http.rate_limits import (
     limit_account,
     limit_address,
 )
+from vademecum.model.records.accounts import Account, Token
 from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.sign_in import COOKIE_S, DEVICE_S, keep_alive, new_device
 from vademecum.services.accounts.tokens import check_still_in, digest, find_token

@@ -9,9 +9,9 @@ from litestar.exceptions import HTTPException
 from litestar.params import QueryParameter
 from msgspec import Meta
 
-from vademecum.engines.duckdb.account_store import Account, Token
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.memory.scope import MemoryScope
+from vademecum.model.records.accounts import Account, Token
+from vademecum.model.records.store_interface import UserStore
 from vademecum.services.memory.scope import parse_project_parameter, resolve_scope
 from vademecum.services.sync.pagination import PageRequest, parse_page_request
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from litestar.connection import ASGIConnection
 
-from vademecum.engines.duckdb.account_store import Token
+from vademecum.model.records.accounts import Token
 from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.tokens import find_token
 from vademecum.services.runtime.container import Services

@@ -18,8 +18,8 @@ from server.agents.test_spool import spooled
 from server.in_process_server import house, refused, run
 from unprivileged_user import as_anybody
 from vademecum.cli.doctor import _examine_deleted_accounts
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.errors import Broken, Conflict
+from vademecum.model.records.paths import user_folder
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts.accounts import create, remove
 from vademecum.services.accounts.deleted_accounts import has_left, left_file, note_left, read_left

@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 from server.agents.agent_events import event, listed, take
 from server.agents.test_spool import SMALL_ROOM, email, emptied, filled, spooled
 from server.in_process_server import House, Person, house, refused, run
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.model.agents.spool_layout import BLOCK_COUNT_FILE, REASON_FILE, count_blocks
+from vademecum.model.records.paths import user_folder
 from vademecum.model.schema.constants import OWNER
 from vademecum.services.accounts import accounts
 from vademecum.services.accounts.accounts import ensure_owner

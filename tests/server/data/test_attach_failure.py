@@ -18,7 +18,7 @@ from property.rows import fact
 from server.in_process_server import Person, house, refused, run
 from unprivileged_user import as_anybody
 from vademecum.engines.duckdb import damage
-from vademecum.engines.duckdb.paths import user_folder
+from vademecum.model.records.paths import user_folder
 from vademecum.services.accounts.accounts import profile
 from vademecum.services.data.backup import backup, restore_one
 

@@ -6,8 +6,8 @@ import pytest
 
 from property.rows import fact
 from server.in_process_server import house, run
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.errors import BadRequest
+from vademecum.model.records.paths import user_folder
 from vademecum.services.data.backup import MANIFEST, BackupManifest, backup, restore_one
 
 

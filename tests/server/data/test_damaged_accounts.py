@@ -11,7 +11,7 @@ import pytest
 
 from property.rows import fact
 from server.in_process_server import House, Person, house, run
-from vademecum.engines.duckdb.paths import user_folder
+from vademecum.model.records.paths import user_folder
 from wait_until import soon
 
 HEADER = 3 * 4096

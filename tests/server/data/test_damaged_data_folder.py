@@ -12,9 +12,10 @@ import pytest
 
 from property.rows import fact
 from server.in_process_server import house, refused, run
-from vademecum.engines.duckdb.paths import user_folder, user_ledger
-from vademecum.engines.duckdb.user_database import SEQ_JUMP
+from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.errors import Broken
+from vademecum.model.records.paths import user_folder
+from vademecum.model.sync.transaction import SEQ_JUMP
 from vademecum.services.data.backup import backup, restore
 
 GARBAGE = b"\xff\xfe \0 {"

@@ -29,6 +29,7 @@ from vademecum.errors import OtherEpoch
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.data.export import Export
 from vademecum.services.sync import batches
+from vademecum.services.sync.stale_restore import begin_epoch
 
 
 class Pulled(msgspec.Struct):
@@ -328,7 +329,7 @@ def test_restore_ends_an_export_under_way(tmp_path, monkeypatch):
             for _ in range(4):
                 await anext(stream)
             async with h.services.users.open(ada.id) as store:
-                await store.begin_epoch()
+                await store.write(begin_epoch)
             with pytest.raises(OtherEpoch):
                 async for _ in stream:
                     pass

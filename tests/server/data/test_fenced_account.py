@@ -8,7 +8,7 @@ from pathlib import Path
 from property.rows import fact
 from server.in_process_server import House, house, refused, run
 from server.listening_server import listen, listening
-from vademecum.engines.duckdb.paths import user_folder
+from vademecum.model.records.paths import user_folder
 from vademecum.services.accounts.accounts import profile
 from vademecum.services.data.backup import backup, restore
 

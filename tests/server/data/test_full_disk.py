@@ -22,8 +22,8 @@ from property.rows import dead, fact
 from server.data.export_reader import exported, rows_of
 from server.in_process_server import House, Person, browser, house, refused, run
 from vademecum.cli.doctor import _examine_erasures
-from vademecum.engines.duckdb.user_database import SEQ_JUMP
 from vademecum.errors import Busy, NotYetErased
+from vademecum.model.sync.transaction import SEQ_JUMP
 from vademecum.services.accounts import accounts
 from vademecum.services.data.backup import backup, restore
 from vademecum.services.data.erase import scan

@@ -9,7 +9,7 @@ from property.rows import day, dead, fact
 from property.sync_wire import epoch, page, send
 from server.in_process_server import house, refused, run
 from vademecum.cli.doctor import _examine_rollbacks
-from vademecum.engines.duckdb.paths import user_folder
+from vademecum.model.records.paths import user_folder
 from vademecum.services.data import backup as backups
 
 ROWS = 6

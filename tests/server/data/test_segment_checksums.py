@@ -6,8 +6,8 @@ import pytest
 from property.rows import fact
 from server.in_process_server import house, refused, run, run_for_one
 from vademecum.engines.duckdb import body_cache, segments
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.engines.duckdb.recovery import recover
+from vademecum.model.records.paths import user_folder
 
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=100"
 CLEAR = "UPDATE packs SET checksum = NULL"

@@ -8,7 +8,8 @@ from property.rows import dead, fact, project, session
 from property.sync_wire import epoch, forget, page, send, stored
 from server.in_process_server import house, refused, run
 from vademecum.cli.doctor import _examine_rollbacks
-from vademecum.engines.duckdb.paths import user_folder, user_ledger
+from vademecum.engines.duckdb.paths import user_ledger
+from vademecum.model.records.paths import user_folder
 from vademecum.services.sync.stream import CLOSED
 
 

@@ -16,7 +16,7 @@ from server.memory.extracting_server import (
     until,
 )
 from server.scripted_llm import Rule
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_store import DuckDBUserStore
 from vademecum.model.schema import derived_ids
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.memory import remember
@@ -77,7 +77,7 @@ def test_what_a_turn_said_before_it_was_edited_is_not_stored(tmp_path, monkeypat
 
 
 def test_a_turn_that_is_edited_while_jobs_are_listed_is_listed(tmp_path, monkeypatch):
-    survey, edits = UserStore.survey_jobs, []
+    survey, edits = DuckDBUserStore.list_jobs, []
 
     async def surveyed(store, most):
         if edits:
@@ -88,7 +88,7 @@ def test_a_turn_that_is_edited_while_jobs_are_listed_is_listed(tmp_path, monkeyp
         first = episode("e1", "s1")
         await talk(ada, first)
         assert (await listed(ada))["counts"]["failed"] == 0
-        monkeypatch.setattr(UserStore, "survey_jobs", surveyed)
+        monkeypatch.setattr(DuckDBUserStore, "list_jobs", surveyed)
         edits.append(ada.push("episodes", {**first, "userMessage": "anew"}, assumed=first))
         counts = (await listed(ada))["counts"]
         assert not edits and sum(counts.values()) == 1, counts

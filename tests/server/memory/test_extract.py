@@ -422,7 +422,7 @@ def test_a_restore_brings_back_no_jobs_of_what_was_deleted_since_and_goes_on_wit
             ada, lambda found: all(job["error"] for job in found["jobs"]) and found["counts"]["waiting"]
         )
         async with h.services.users.open(ada.id) as store:
-            job = next(job for job in (await store.survey_jobs(9))[0] if job.subject == "episodes/gone")
+            job = next(job for job in (await store.list_jobs(9))[0] if job.subject == "episodes/gone")
             heard = msgspec.structs.replace(job, state="failed", found="a secret of its text")
             await store.write(lambda tx: tx.jobs.put(heard))
         await backups.backup(h.services, tmp_path / "backup")

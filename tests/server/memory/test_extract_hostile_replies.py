@@ -184,7 +184,7 @@ def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobo
         ada.client._transport.app = h.app
         before = await made(ada)
         async with h.services.users.open(ada.id) as store:
-            (job,) = (await store.survey_jobs(1))[0]
+            (job,) = (await store.list_jobs(1))[0]
             found = msgspec.json.encode(
                 Believed(
                     [Entity("Ada Brook", "person", "the miller")], [], ["Ada Brook runs the Old Mill."], []
@@ -214,7 +214,7 @@ def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing
         await ada.push("entities", entity("n-old", "p2", name="Secret Mill", type="place"))
         found = Believed([Entity("Ada Brook", "person")], [Relationship("Ada Brook", "Secret Mill", "owns")])
         async with h.services.users.open(ada.id) as store:
-            (job,) = (await store.survey_jobs(1))[0]
+            (job,) = (await store.list_jobs(1))[0]
             limits = h.services.limits(h.services.accounts.accounts[ada.id])
             for epoch, project_id in ((store.epoch, "p2"), ("of before a restore", "p1")):
                 known = [_Entity("n-old", "Secret Mill")]

@@ -5,6 +5,7 @@ import asyncio
 from property.rows import day, episode, session
 from server.memory.extracting_server import REPLY, finished, made, scenario_of, until
 from server.scripted_llm import Rule
+from vademecum.services.memory.turn_jobs import list_new_turns
 
 OLD = episode("e1", "s1", userMessage="old words")
 
@@ -20,7 +21,7 @@ async def bring(person, *rows, collection="episodes"):
 async def looked_at(h, person):
     """Wait until all turns have been looked at, and what they caused is done."""
     async with h.services.users.open(person.id) as store, asyncio.timeout(60):
-        while store.new_turns():
+        while list_new_turns(store):
             await asyncio.sleep(0.05)
     await finished(person)
 

@@ -11,7 +11,7 @@ from property.rows import dead, episode, memory, session
 from server.in_process_server import House, Person, house, run, stop_index, with_token
 from server.memory.test_recall import WORD, furnished, look, recalled, seen
 from server.models.model_change_server import opened, use
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_store import DuckDBUserStore
 from vademecum.engines.lance import Block, VectorIndex
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.errors import Busy
@@ -173,7 +173,9 @@ def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
             assert await ada.push("memories", {**row, **change}, assumed=row) == []
             amended: list[list[Block]] = []
 
-            async def noted(user_id: str, model: str, choose: Callable[[UserStore], list[Block]]) -> None:
+            async def noted(
+                user_id: str, model: str, choose: Callable[[DuckDBUserStore], list[Block]]
+            ) -> None:
                 async with h.services.users.open(user_id) as store:
                     amended.append(choose(store))
 

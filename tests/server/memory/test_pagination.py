@@ -7,7 +7,7 @@ import pytest
 
 from property.rows import day, dead, episode, session
 from server.in_process_server import house, refused, run, stop_index
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_store import DuckDBUserStore
 from vademecum.services.sync.pagination import PAGE_BYTES
 
 TURNS = "sessions/s1/episodes"
@@ -82,13 +82,13 @@ def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, monkeyp
             await h.settle(ada)
             stop_index(h.services.recall.indexer)  # it reads rows too
             await page(ada, 3)
-            read, bodies = [], UserStore.read_bodies
+            read, bodies = [], DuckDBUserStore.read_bodies
 
             async def noted(store, keys):
                 read.extend(keys)
                 return await bodies(store, keys)
 
-            monkeypatch.setattr(UserStore, "read_bodies", noted)
+            monkeypatch.setattr(DuckDBUserStore, "read_bodies", noted)
             _, cursor = await page(ada, 3)
             assert await page(ada, 3, cursor) == (["e16", "e15", "e14"], ANY)
             assert read == [f"episodes/e{n}" for n in (19, 18, 17, 16, 15, 14)]

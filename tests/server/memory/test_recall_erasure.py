@@ -9,8 +9,8 @@ import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
 from server.in_process_server import House, Person, house, run
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.model.memory.indexable_text import kind_of
+from vademecum.model.records.paths import user_folder
 from vademecum.services.data import backup as backups
 from vademecum.services.data.erase import scan
 

@@ -12,8 +12,8 @@ import pytest
 from folder_listing import paths_below
 from property.rows import session
 from server.in_process_server import House, Person, house
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.model.records.paths import user_folder
 from vademecum.model.schema import vector_codec
 from wait_until import soon
 

@@ -15,9 +15,9 @@ from server.models.model_change_server import (
     used_by,
     with_document,
 )
-from vademecum.engines.duckdb.account_store import Account
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.model.records.accounts import Account
+from vademecum.model.records.paths import user_folder
 from vademecum.services.data.erase import scan
 from vademecum.services.models import active_model
 from vademecum.services.models.model_change import Progress, Status

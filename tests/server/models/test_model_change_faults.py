@@ -24,10 +24,10 @@ from server.models.model_change_server import (
     with_document,
 )
 from unit.engines.onnx.numpy_bert import write_source
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.errors import Broken, Conflict
+from vademecum.model.records.paths import user_folder
 from vademecum.model.schema import vector_codec
 from vademecum.services.models import active_model, staged_vectors
 from vademecum.services.models.staged_vectors import Staging

@@ -13,7 +13,7 @@ from server.in_process_server import House, Person, house, run
 from server.memory.extracting_server import extracting, talk
 from server.models.model_change_server import opened
 from server.scripted_llm import Rule
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_store import DuckDBUserStore
 from vademecum.model import secrets
 from vademecum.model.memory import summary_input
 from vademecum.model.sync.transaction import Transaction
@@ -65,7 +65,7 @@ def test_no_question_looks_at_every_row_in_the_loop(
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await furnished(h)
-            looked = noted(monkeypatch, UserStore, "is_live")
+            looked = noted(monkeypatch, DuckDBUserStore, "is_live")
             assert (await ask(ada)).status_code == 200
             assert len(looked) < ROWS / 2
 
@@ -91,7 +91,7 @@ def test_a_long_session_is_not_gone_through_for_each_of_its_turns(
     async def scenario() -> None:
         async with opened(tmp_path, installed) as h:
             ada = await h.person()
-            looked = noted(monkeypatch, UserStore, "is_live")
+            looked = noted(monkeypatch, DuckDBUserStore, "is_live")
             assert await ada.push("sessions", session("s1")) == []
             assert await ada.push("episodes", *(episode(f"e{n}", "s1") for n in range(100))) == []
             await h.settle(ada)
@@ -108,7 +108,7 @@ def test_the_facts_that_a_proposal_is_held_against_are_looked_for_in_a_thread(
             ada = await h.person()
             assert await ada.push("facts", *(fact(f"f{n}", key=f"user.k{n}") for n in range(ROWS))) == []
             async with h.services.users.open(ada.id) as store:
-                looked = noted(monkeypatch, UserStore, "is_live")
+                looked = noted(monkeypatch, DuckDBUserStore, "is_live")
                 assert await extract._facts(store, {"user.k7"}) == {"user.k7": ["facts/f7"]}
                 assert len(looked) < ROWS / 2
 

@@ -8,9 +8,10 @@ from property.rows import episode, fact
 from server.in_process_server import house, run
 from server.memory.extracting_server import REPLY, finished, listed, scenario_of, talk, until
 from server.scripted_llm import Rule
-from vademecum.engines.duckdb import segments, user_store
+from vademecum.engines.duckdb import segments
 from vademecum.model.memory import jobs
 from vademecum.model.schema import timestamps
+from vademecum.services.memory import turn_jobs
 
 NOW = "2026-01-01T00:00:00.000Z"
 
@@ -98,7 +99,7 @@ def test_a_job_is_there_from_the_commit_of_its_turn_on(tmp_path):
 
 def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
     """They are looked at some at a time, and nobody asks for that again."""
-    monkeypatch.setattr(user_store, "TURNS_AT_ONCE", 2)
+    monkeypatch.setattr(turn_jobs, "BATCH_TURNS", 2)
 
     async def scenario(h, model, ada):
         queue = h.services.background_jobs.jobs["work"]
@@ -111,7 +112,7 @@ def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
         await ada.push("episodes", episode("e2", "s1", userMessage="turn 2"))
         await queue.drain(ada.id)
         async with h.services.users.open(ada.id) as store:
-            done = [job.subject for job in (await store.survey_jobs(9))[0]]
+            done = [job.subject for job in (await store.list_jobs(9))[0]]
         assert done == ["episodes/e2", "episodes/e1"] and len(model.asked) == 2
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
@@ -155,7 +156,7 @@ def test_a_turn_is_kept_by_one_statement_and_one_with_another_text_leaves_no_job
         assert len((await listed(ada))["jobs"]) == 2
         await ada.push("episodes", {**turn, "userMessage": "anew"}, assumed=turn)
         async with h.services.users.open(ada.id) as store:
-            assert [left.subject for left in (await store.survey_jobs(9))[0]] == ["episodes/e0"]
+            assert [left.subject for left in (await store.list_jobs(9))[0]] == ["episodes/e0"]
         assert len((await listed(ada))["jobs"]) == 2
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
@@ -200,8 +201,8 @@ def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
         await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
         assert (await finished(ada))["extraction"]["today"] == len(model.asked) == 4
         async with h.services.users.open(ada.id) as store:
-            assert store.llm_requests_on(timestamps.day(h.services.clock())) == 4
-            assert store.llm_requests_on("2026-01-01") == 0, "another day begins with none"
+            assert store.jobs.llm_requests_on(timestamps.day(h.services.clock())) == 4
+            assert store.jobs.llm_requests_on("2026-01-01") == 0, "another day begins with none"
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -217,7 +218,7 @@ def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(t
             await ada.call("POST", "/v1/jobs/retry")
         await until(ada, lambda found: found["counts"]["failed"])
         async with h.services.users.open(ada.id) as store:
-            (job,) = store.open_jobs.values()
+            (job,) = store.jobs.open.values()
             heard = jobs.reset(jobs.with_answer(job, "{}"), h.services.clock())
             await store.write(lambda tx: tx.jobs.put(heard))
         h.services.background_jobs.schedule("work", ada.id, 0)
@@ -252,15 +253,15 @@ def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_abo
         await talk(ada)
         await finished(ada)
         async with h.services.users.open(ada.id) as store:
-            (job,) = (await store.survey_jobs(1))[0]
+            (job,) = (await store.list_jobs(1))[0]
             late = timestamps.later(h.services.clock(), 600)
             heard = msgspec.structs.replace(job, state="waiting", due=late, found="what was said")
             await store.write(lambda tx: tx.jobs.put(heard))
         await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))
         async with h.services.users.open(ada.id) as store:
-            assert (await store.survey_jobs(1))[0][0].found == "what was said"
+            assert (await store.list_jobs(1))[0][0].found == "what was said"
         await ada.push("facts", {**fact("f2"), "_deleted": True}, assumed=fact("f2"))
         async with h.services.users.open(ada.id) as store:
-            assert (await store.survey_jobs(1))[0] == [jobs.with_answer(heard, "")]
+            assert (await store.list_jobs(1))[0] == [jobs.with_answer(heard, "")]
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

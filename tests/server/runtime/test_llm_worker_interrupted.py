@@ -14,6 +14,7 @@ from server.memory.extracting_server import REPLY, finished, listed, scenario_of
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb import segments
 from vademecum.model.memory import jobs
+from vademecum.services.memory.turn_jobs import create_jobs_for_new_turns
 
 NOW = "2026-01-01T00:00:00.000Z"
 
@@ -44,8 +45,8 @@ class Stepped(Coroutine):
 async def stopped_at(h, person, last, busy_s):
     """Whether a turn that is cancelled at its wait number `last` was cut off by that, while the writer is busy for so long."""
     async with h.services.users.open(person.id) as store:
-        await store.create_jobs_for_new_turns()
-        (job,) = (await store.survey_jobs(1))[0]
+        await create_jobs_for_new_turns(store)
+        (job,) = (await store.list_jobs(1))[0]
         crashed = jobs.start(jobs.reset(jobs.with_answer(job, ""), NOW), NOW)
         await store.write(lambda tx: tx.jobs.put(crashed))
         h.services.background_jobs.is_closing = True
@@ -156,7 +157,7 @@ def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):
         await talk(ada)
         await finished(ada)
         async with h.services.users.open(ada.id) as store:
-            (job,) = (await store.survey_jobs(1))[0]
+            (job,) = (await store.list_jobs(1))[0]
             cut_off = msgspec.structs.replace(job, state="running", attempts=jobs.TRIES)
             await store.write(lambda tx: tx.jobs.put(cut_off))
         h.services.background_jobs.schedule("work", ada.id, 0)

@@ -11,9 +11,9 @@ from property.sync_wire import send
 from server.data.test_full_disk import full
 from server.in_process_server import house, run
 from vademecum.engines.duckdb import instance as engine
+from vademecum.engines.duckdb import maintenance
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.errors import Busy
-from vademecum.services.runtime import maintenance
 from wait_until import soon
 
 MB = 2**20
@@ -171,7 +171,7 @@ def test_nobody_looks_while_nobody_reads(long_file, monkeypatch):
 
 
 def test_the_server_does_it_by_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(maintenance, "SHRINK_EVERY_S", 0.01)
+    monkeypatch.setattr(maintenance, "RELEASE_EVERY_S", 0.01)
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -247,7 +247,7 @@ def test_a_folder_that_is_none_any_more_keeps_no_other_log_from_being_folded(tmp
 
 
 def test_upkeep_corrects_accounts_file_after_failed_change(tmp_path, monkeypatch):
-    monkeypatch.setattr(maintenance, "FOLD_EVERY_S", 0.05)
+    monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY_S", 0.05)
 
     async def scenario():
         async with house(tmp_path) as h:

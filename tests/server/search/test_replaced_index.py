@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from server.in_process_server import refused, run
 from server.models.model_change_server import opened, use, with_document
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.model.records.paths import user_folder
 
 QUESTION = {"query": "a letter about the boiler", "sessionId": "s1", "mode": "meaning"}
 

@@ -138,7 +138,7 @@ class Server(uvicorn.Server):
         gc.set_threshold(GC_EVERY, 20, 20)
         sys.setswitchinterval(SWITCH_S)
         self._publish(door)
-        self._fenced = set(services.users.fences.fenced())
+        self._fenced = set(services.users.fenced())
         services.instance.end = self._end_or_restart
         try:
             link = await ensure_owner(services)
@@ -195,11 +195,11 @@ class Server(uvicorn.Server):
         from vademecum.engines.duckdb.instance import end_process  # with the app
 
         services: Services = self._app.state.services
-        if self.should_exit or set(services.users.fences.fenced()) <= self._fenced:
+        if self.should_exit or set(services.users.fenced()) <= self._fenced:
             end_process(reason)
         _log.critical("the server restarts", reason=reason)
         local_auth.path(self._settings.data).unlink(missing_ok=True)
-        services.users.recovery.kill()
+        services.users.stop_recovery()
         _execute_again([one.fileno() for one in self._sockets])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

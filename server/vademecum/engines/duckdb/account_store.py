@@ -15,11 +15,10 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import msgspec
@@ -30,9 +29,16 @@ from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.user_database import rewrite_file
 from vademecum.errors import Broken, Conflict, NotFound, is_full, not_now
-from vademecum.model.sync.quotas import Tier
+from vademecum.model.records.accounts import (
+    Account,
+    AccountCheck,
+    AdoptionResult,
+    Token,
+    TokenKind,
+    email_key,
+)
+from vademecum.model.records.store_interface import AccountStore
 
-TokenKind = Literal["api", "cookie", "link", "device"]
 Statement = tuple[str, list[Any]]
 S = TypeVar("S", bound=msgspec.Struct)
 REPAIRED = (
@@ -47,46 +53,7 @@ ACCOUNTS = "accounts"  # the owner of this file's calls in the engine's threads
 _log = structlog.get_logger("vademecum.accounts")
 
 
-def email_key(email: str) -> str:
-    """Return the form in which two spellings of an email address are equal."""
-    return unicodedata.normalize("NFC", email.strip()).casefold()
-
-
-class Account(msgspec.Struct, frozen=True):
-    """`password`: an argon2id hash, or None when the account signs in by link or token only."""
-
-    id: str
-    email: str
-    tier: Tier
-    admin: bool
-    password: str | None
-    created_at: str
-
-
-class Token(msgspec.Struct, frozen=True):
-    """A secret of an account. `hash` is the SHA-256 (hex) of 256 random bits. The secret itself is shown once."""
-
-    id: str
-    account_id: str
-    kind: TokenKind
-    name: str
-    hash: str
-    created_at: str
-    expires_at: str | None = None
-
-
-AccountCheck = Callable[[Account], None]  # raises if the account may not be changed
-
-
-class AdoptionResult(msgspec.Struct):
-    """The result of adopting accounts: how many, the ids they replaced, and the emails skipped because they are in use."""
-
-    count: int = 0
-    replaced: list[str] = msgspec.field(default_factory=list)
-    skipped: list[str] = msgspec.field(default_factory=list)
-
-
-class AccountStore:
+class DuckDBAccountStore(AccountStore):
     def __init__(
         self,
         instance: Instance,
@@ -121,7 +88,7 @@ class AccountStore:
         migrations: Path,
         record_migrations: Path,
         on_notice: Callable[[str], None],
-    ) -> AccountStore:
+    ) -> DuckDBAccountStore:
         """Attach (or create) the file; refuse to start if a migration that was ever applied here has changed.
         `on_notice` is told in a sentence when a damaged log had to be cut."""
         path.parent.mkdir(parents=True, exist_ok=True)

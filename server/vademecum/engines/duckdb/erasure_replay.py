@@ -9,11 +9,11 @@ import msgspec
 from msgspec.structs import replace
 
 from vademecum.engines.duckdb.erasure_ledger import LedgerLine, newest
-from vademecum.engines.duckdb.user_database import SEQ_JUMP, new_epoch
+from vademecum.engines.duckdb.user_database import new_epoch
 from vademecum.model.memory.scope import PROJECTS, SESSIONS
 from vademecum.model.schema.collections import Collection
 from vademecum.model.sync import cascade
-from vademecum.model.sync.transaction import WAITING, RowHead, RowIndex, Transaction
+from vademecum.model.sync.transaction import SEQ_JUMP, WAITING, RowHead, RowIndex, Transaction
 
 
 @dataclass(frozen=True, slots=True)

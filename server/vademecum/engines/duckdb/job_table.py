@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.segments import Statement
-from vademecum.model.memory import job_triggers
 from vademecum.model.memory.jobs import Job, StoredJobs
 from vademecum.model.schema.timestamps import day
 from vademecum.model.sync.transaction import Transaction
@@ -25,19 +24,19 @@ _ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
 _VALUES = ", ".join(["?"] * len(FIELDS))
 ASKED = "asked"  # in `meta`: the day and the number
 FOLLOWED = "followed"  # in `meta`: the seq; empty for None
-# The others were not done here, and only their texts are known.
+# Other jobs were done elsewhere: the import contains what was extracted.
 WORKED = "WHERE state <> 'done' OR attempts > 0"
 FEW = 4  # jobs that are changed one by one
 
 
 def load_jobs(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
     """Read the part of the jobs that memory holds."""
-    day_asked, _, count = meta.get(ASKED, " 0").partition(" ")
+    last_day, _, count = meta.get(ASKED, " 0").partition(" ")
     followed = meta.get(FOLLOWED)
     return StoredJobs(
         open={job.id: job for job in _select(cursor, alias, "WHERE state <> 'done'")},
         extracted_up_to_seq=int(followed) if followed else None,
-        last_llm_requests=(day_asked, int(count)),
+        last_llm_requests=(last_day, int(count)),
     )
 
 
@@ -45,11 +44,11 @@ def read_jobs(cursor: Cursor, alias: str, ids: Sequence[str]) -> dict[str, Job]:
     return {job.id: job for job in _select(cursor, alias, *_where_ids(ids))} if ids else {}
 
 
-def list_jobs(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, int]]:
+def list_jobs(cursor: Cursor, alias: str, limit: int) -> tuple[list[Job], dict[str, int]]:
     """Return the newest jobs and the number of jobs in each state, from one snapshot."""
     cursor.execute("BEGIN")
     try:
-        newest = _select(cursor, alias, f"{WORKED} ORDER BY seq DESC, id LIMIT ?", most)
+        newest = _select(cursor, alias, f"{WORKED} ORDER BY seq DESC, id LIMIT ?", limit)
         count = f"SELECT state, count(*) FROM {alias}.main.jobs {WORKED} GROUP BY state"
         counts = cursor.execute(count).fetchall()
     finally:
@@ -72,24 +71,9 @@ def _asked(tx: Transaction) -> tuple[str, int]:
     return today, max(0, tx.jobs.llm_requests_on(today))
 
 
-def must_forget_answers(tx: Transaction, before: StoredJobs) -> bool:
-    """Is a model's answer, which is not stored yet, to be forgotten? It may say what a person has deleted."""
-    if not job_triggers.invalidates_answers(tx.changes.values()):
-        return False
-    return any(job.found for job in (*before.open.values(), *filter(None, tx.jobs.changed.values())))
-
-
-def forget_answers(alias: str) -> Statement:
-    """Return the statement that deletes stored answers of models; open jobs ask again."""
-    return f"UPDATE {alias}.main.jobs SET found = '' WHERE found <> ''", []
-
-
 def apply_commit(tx: Transaction, stored: StoredJobs) -> None:
     """Apply a committed transaction to memory."""
-    unsaid = must_forget_answers(tx, stored)
     stored.apply(tx.jobs.changed)
-    if unsaid:
-        stored.apply({i: replace(job, found="") for i, job in stored.open.items() if job.found})
     stored.last_llm_requests = _asked(tx) if tx.jobs.llm_request_count else stored.last_llm_requests
     stored.extracted_up_to_seq = tx.jobs.extracted_up_to_seq
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,6 @@ from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
 from vademecum.errors import Broken, is_full, not_now
 
 RECORDS_FILE = "records.duckdb"
-
-
-def user_folder(data: Path, user_id: str) -> Path:
-    return data / "users" / hashlib.sha256(user_id.encode()).hexdigest()[:2] / user_id
 
 
 def user_ledger(data: Path, user_id: str) -> ErasureLedger:

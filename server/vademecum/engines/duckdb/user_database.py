@@ -35,6 +35,7 @@ from vademecum.model.memory.job_changes import JobChanges
 from vademecum.model.memory.jobs import Job, StoredJobs
 from vademecum.model.schema.collections import Collection
 from vademecum.model.sync.transaction import (
+    SEQ_JUMP,
     Gaps,
     RecordsMeta,
     RowIndex,
@@ -43,10 +44,6 @@ from vademecum.model.sync.transaction import (
     replaces_text,
 )
 
-# The first row after a start leaves a gap in `seq`, of a random multiple of this length: a file that was put back hardly
-# ever gives out the numbers that devices have seen of the rows it lost, also where the lost rows came after a start from
-# the same state. A signed checkpoint inside the gap proves that the file was put back.
-SEQ_JUMP = 2**20
 ERASURE_DUE = "erasure_due"  # in `meta`, from the commit that makes it so to the rewrite of the file
 _gaps = msgspec.json.Decoder(Gaps)
 
@@ -122,8 +119,6 @@ class UserDatabase:
             *job_table.statements(self.alias, tx.jobs.changed, self.jobs.open, tx.jobs.missing_ids),
             *events,
         ]
-        if job_table.must_forget_answers(tx, self.jobs):
-            more.append(job_table.forget_answers(self.alias))
         return segments.write_commit(
             cursor,
             self.alias,

@@ -7,13 +7,10 @@ is one writer at a time. Writes that arrive during a commit are committed togeth
 from __future__ import annotations
 
 import asyncio
-import base64
-import hmac
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +26,6 @@ from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.paths import RECORDS_FILE, file_identity
 from vademecum.engines.duckdb.segments import (
-    Entry,
     NewChecksum,
     RowLocations,
     SegmentName,
@@ -38,26 +34,21 @@ from vademecum.engines.duckdb.segments import (
 )
 from vademecum.engines.duckdb.user_database import (
     ERASURE_DUE,
-    SEQ_JUMP,
     UserDatabase,
     needs_erasure,
-    new_epoch,
     new_id_key,
 )
 from vademecum.errors import Broken, not_now
 from vademecum.fair_queue import activity
-from vademecum.model.memory import job_triggers
-from vademecum.model.memory.jobs import Job
+from vademecum.model.memory.jobs import Job, StoredJobs
+from vademecum.model.records.store_interface import Entry, StoreHooks, UserStore
 from vademecum.model.schema.collections import Collection
-from vademecum.model.sync.quotas import Usage
-from vademecum.model.sync.transaction import WAITING, Change, RowIndex, Transaction, purges_tombstones
+from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Transaction, purges_tombstones
 
 T = TypeVar("T")
-OnCommit = Callable[["UserStore", list[Change]], None]
 GROUP_MAX = 8  # writes in one commit: more would hold the GIL and the event loop for long at a time
 COMPACT_BATCH = 32  # segments
 CHECKSUM_BATCH = 32  # segments
-TURNS_AT_ONCE = 256
 READ_ATTEMPTS = 8  # then a read takes the writer's turn
 _LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
 MOVED_LOG = ".wal.moved"
@@ -91,9 +82,11 @@ class _Write:
     new_checksums: Sequence[NewChecksum] = ()
 
 
-class UserStore:
-    """Reads and writes of one user. `pins` keeps the file attached while an operation is in progress. While `is_unusable`
-    is set, the file must be attached again before it is used."""
+class DuckDBUserStore(UserStore):
+    """Reads and writes of one user. `pins` keeps the file attached while an operation is in progress.
+
+    While `is_unusable` is set, the file must be attached again before it is used.
+    """
 
     def __init__(
         self,
@@ -104,7 +97,7 @@ class UserStore:
         collections: Mapping[str, Collection],
         ledger: ErasureLedger,
         clock: Callable[[], str],
-        on_commit: OnCommit,
+        hooks: StoreHooks,
         raise_mark: Callable[[int], None],
     ) -> None:
         self.user_id = user_id
@@ -119,7 +112,7 @@ class UserStore:
         self._instance = instance
         self._ledger = ledger
         self._clock = clock
-        self._on_commit = on_commit
+        self._hooks = hooks
         self._raise_mark = raise_mark
         self._invalid: set[SegmentName] = set()  # segments with an invalid row; they get no checksum
         self._queue: list[_Write] = []
@@ -130,69 +123,32 @@ class UserStore:
         return self._opened.alias
 
     @property
-    def epoch(self) -> str:
-        return self._opened.meta.epoch
-
-    @property
-    def forgotten_at(self) -> str:
-        """Return when the user last forgot everything, or an empty string."""
-        return self._opened.meta.forgotten_at
-
-    @property
     def row_index(self) -> RowIndex:
         return self._opened.row_index
 
-    # -- checkpoints --------------------------------------------------------------------------------------------
+    @property
+    def jobs(self) -> StoredJobs:
+        return self._opened.jobs
 
-    def was_never_assigned(self, seq: int) -> bool:
-        """Return whether no row of this file can have had `seq` in this epoch."""
-        return self._opened.meta.was_never_assigned(seq, self.seq)
+    @property
+    def meta(self) -> RecordsMeta:
+        return self._opened.meta
 
-    def checkpoint_id(self, lwt: int) -> str:
-        """Return the `id` of a checkpoint: `{epoch}.{mac}`, or the epoch alone if `lwt` was never given out."""
-        return self.epoch if self.was_never_assigned(lwt) else f"{self.epoch}.{self._mac(lwt)}"
-
-    def proves_rollback(self, lwt: int, checkpoint_id: str) -> bool:
-        """Return whether this server gave out the checkpoint in this epoch and its file knows nothing of it."""
-        if not self.was_never_assigned(lwt):
-            return False
-        return hmac.compare_digest(checkpoint_id.encode(), f"{self.epoch}.{self._mac(lwt)}".encode())
-
-    def _mac(self, lwt: int) -> str:
-        digest = hmac.digest(self._opened.mac_key.encode(), f"{self.epoch}:{lwt}".encode(), "sha256")
-        return base64.urlsafe_b64encode(digest[:15]).decode()
+    @property
+    def mac_key(self) -> str:
+        return self._opened.mac_key
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    @property
-    def seq(self) -> int:
-        return self.row_index.seq
-
-    @property
-    def usage(self) -> Usage:
-        return self.row_index.totals.usage
-
-    def is_live(self, key: str) -> bool:
-        head = self.row_index.rows.get(key)
-        return head is not None and not head.deleted and head.seq > 0
-
     def entries_after(self, collection: str, seq: int, limit: int) -> list[Entry]:
-        """Return (seq, key) of at most `limit` rows after `seq`, with tombstones, in the order of seq."""
         return self._opened.segment_index.after(collection, seq, limit, self.row_index)
 
     def latest_seq(self, collection: str) -> int:
-        """Return the highest seq that a row of this collection has taken, or 0."""
         seqs = self._opened.segment_index[collection].seqs
         return seqs[-1] if seqs else 0
 
-    async def read_page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return (seq, JSON) of the next rows. The JSON may be newer than the seq."""
-        entries = self.entries_after(collection, after, limit)
-        found = await self.read_bodies([key for _, key in entries])
-        return [(seq, found[key]) for seq, key in entries]
-
     async def read_bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the current bodies of those keys that exist. Raises Broken if the file lacks a row."""
+        """As in the interface. Raises Broken if the file lacks a row."""
         found = self._opened.body_cache.find(keys, self.row_index)
         if found:
             await asyncio.sleep(0)  # a caller that loops must yield to others, as when the file is read
@@ -213,95 +169,16 @@ class UserStore:
         segment_index = self._opened.segment_index
         return await self._run(lambda c: segments.read_bodies(c, self.alias, places, segment_index))
 
-    def blocks_without_vectors(self, model: str) -> list[str]:
-        """Return the ids of live blocks without vectors of `model`, oldest first."""
-        blocks = [
-            (head.seq, key.partition("/")[2])
-            for key, head in self.row_index.rows.items()
-            if head.chunks and head.seq != WAITING and head.model != model
-        ]
-        return [block_id for _, block_id in sorted(blocks)]
-
-    def chunk_count(self, document_id: str, model: str | None = None) -> int:
-        """Return the number of chunks of a document, or of those with vectors of `model`."""
-        names = self.row_index.dependents.get(f"documents/{document_id}", ())
-        heads = [self.row_index.rows[name] for name in names]
-        return sum(head.chunks for head in heads if model is None or head.model == model)
-
-    @property
-    def open_jobs(self) -> Mapping[str, Job]:
-        """Return the jobs that are not done, by id."""
-        return self._opened.jobs.open
-
-    async def survey_jobs(self, most: int) -> tuple[list[Job], dict[str, int]]:
-        """Return the newest jobs and the number of jobs in each state."""
-        return await self._run(lambda c: job_table.list_jobs(c, self.alias, most))
+    async def list_jobs(self, limit: int) -> tuple[list[Job], dict[str, int]]:
+        return await self._run(lambda c: job_table.list_jobs(c, self.alias, limit))
 
     async def has_ingested_events(self) -> bool:
-        """Return whether ids of ingested events are stored."""
         return await self._run(lambda c: ingested_events.is_any(c, self.alias))
-
-    def llm_requests_on(self, day: str) -> int:
-        """How many questions jobs have asked a language model on this day."""
-        return self._opened.jobs.llm_requests_on(day)
-
-    # -- jobs of turns ------------------------------------------------------------------------------------------
-
-    async def set_extraction(self, *, extracts: bool) -> None:
-        """Set whether new turns cause jobs; existing jobs do not change.
-
-        A failed write is logged and not raised: it must not keep users from their rows."""
-        if extracts == (self.followed is not None):
-            return
-
-        def turn(tx: Transaction) -> None:
-            tx.jobs.extracted_up_to_seq = tx.seq if extracts else None
-
-        try:
-            await self.create_jobs_for_new_turns()
-            await self.write(turn)
-        except Exception as error:
-            _log.error("which turns are to be extracted is not noted", exc_info=error)
-            if extracts:  # in memory at least: it is noted when the next turns are taken up
-                self._opened.jobs.extracted_up_to_seq = self.seq
-
-    async def create_jobs_for_new_turns(self) -> None:
-        """Create the jobs of turns that arrived since the last call."""
-        while turns := self.new_turns():
-            await self.write(partial(job_triggers.take_up, turns=turns))
-
-    @property
-    def followed(self) -> int | None:
-        """Up to which seq turns have been taken up; None: they cause no jobs."""
-        return self._opened.jobs.extracted_up_to_seq
-
-    def new_turns(self) -> list[Entry]:
-        """Return the next turns without jobs, in the order of seq."""
-        return (
-            []
-            if self.followed is None
-            else self.entries_after(job_triggers.TURNS, self.followed, TURNS_AT_ONCE)
-        )
 
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction on the newest state; its changes are durable when this returns.
-
-        `work` runs in another thread, does no I/O, and may raise: then nothing of it is stored.
-        """
         return await self._write(work, ())
-
-    async def begin_epoch(self, rolled_back: tuple[str, int] | None = None) -> None:
-        """Begin a new epoch: devices start from zero and push what they hold. With `rolled_back`, the epoch and `lwt` of a
-        checkpoint that proves a rollback, only if it still does."""
-
-        def work(tx: Transaction) -> None:
-            epoch, lwt = rolled_back or (tx.meta.epoch, 0)
-            if tx.meta.epoch == epoch and (rolled_back is None or tx.meta.was_never_assigned(lwt, tx.seq)):
-                tx.begin_epoch(new_epoch(), max(tx.seq, lwt) + SEQ_JUMP)
-
-        await self.write(work)
 
     async def _write(
         self,
@@ -354,7 +231,7 @@ class UserStore:
     def _announce(self, changes: list[Change]) -> None:
         """Notify subscribers of a commit. Errors are logged: the commit is already acknowledged."""
         try:
-            self._on_commit(self, changes)
+            self._hooks.on_commit(self, changes)
         except Exception as error:
             _log.error("work behind a commit was not begun", exc_info=error)
 
@@ -372,7 +249,7 @@ class UserStore:
             except Exception as error:
                 undo()
                 results.append(error)
-        job_triggers.cancel_stale_jobs(tx)
+        self._hooks.before_commit(tx)
         forgotten = tx.meta.forgotten_at if tx.meta.forgotten_at != self.forgotten_at else ""
         if forgotten:  # the ids of tombstones must not disclose what was forgotten
             tx.meta = replace(tx.meta, id_key=new_id_key())
@@ -399,7 +276,6 @@ class UserStore:
             _log.error("the ledger is behind", exc_info=error)
 
     async def sync_ledger(self) -> None:
-        """Write the missing lines of the ledger and fsync it. Raises OSError."""
         await self._run(lambda _: self._ledger.sync())
 
     async def compact(self) -> None:

@@ -31,7 +31,6 @@ from vademecum.engines.duckdb.paths import (
     RECORDS_FILE,
     remove_tree,
     translate_disk_errors,
-    user_folder,
     user_ledger,
 )
 from vademecum.engines.duckdb.recovery import Recovery
@@ -46,9 +45,10 @@ from vademecum.engines.duckdb.user_database import (
     rewrite_records,
     staged,
 )
-from vademecum.engines.duckdb.user_store import MOVED_LOG, OnCommit, UserStore
+from vademecum.engines.duckdb.user_store import MOVED_LOG, DuckDBUserStore
 from vademecum.errors import Broken, Busy, Fenced, NotFound
-from vademecum.model.memory import job_triggers
+from vademecum.model.records.paths import user_folder
+from vademecum.model.records.store_interface import StoreHooks, UserStores
 from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.transaction import Transaction
 
@@ -59,7 +59,7 @@ LOGS_MAX = 8 * 2**20  # bytes of all of them
 _log = structlog.get_logger("vademecum.users")
 
 
-def _log_bytes(store: UserStore | None) -> int:
+def _log_bytes(store: DuckDBUserStore | None) -> int:
     """Return the length of the write-ahead log, or 0 if it cannot be read: other accounts must not be affected."""
     if store is None:
         return 0
@@ -87,12 +87,12 @@ class _Entry:
     log; it is tried again."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    store: UserStore | None = None
+    store: DuckDBUserStore | None = None
     seq: int = 0
     failed_checkpoints: bool = False
 
 
-class UserStores:
+class DuckDBUserStores(UserStores):
     def __init__(
         self,
         data: Path,
@@ -100,24 +100,16 @@ class UserStores:
         registry: Registry,
         knows: Callable[[str], bool],
         clock: Callable[[], str],
-        on_commit: OnCommit,
-        on_notice: Callable[[str], None],
-        on_erasure_due: Callable[[str], None],
-        on_new_epoch: Callable[[str], None],
+        hooks: StoreHooks,
         fences: Fences,
         attached_max: int = 256,
         attached_rows_max: int = 1_000_000,
-        *,
-        extracts: bool = False,
     ) -> None:
         self._data = data
         self.files = files
         self._registry = registry
         self._clock = clock
-        self._on_commit = on_commit
-        self._on_notice = on_notice
-        self._on_erasure_due = on_erasure_due
-        self._on_new_epoch = on_new_epoch
+        self._hooks = hooks
         self.fences = fences
         self.marks = HighWaterMarks(data)
         self.recovery = Recovery(fences, self.detached)
@@ -126,15 +118,12 @@ class UserStores:
         files.instance.on_rebuilt.append(self._forget_files)
         self._attached_max = attached_max
         self._attached_rows_max = attached_rows_max
-        self._extracts = extracts
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._holders: set[tuple[asyncio.Task[object] | None, str]] = set()
         self._knows = knows
-        self.unsigned_ahead: dict[str, int] = {}  # pulls by account whose unsigned checkpoint is ahead
 
     @asynccontextmanager
-    async def open(self, user_id: str, *, touches_lru: bool = True) -> AsyncIterator[UserStore]:
-        """`counts`: as a use, behind which the file stays attached longer than those used before."""
+    async def open(self, user_id: str, *, touches_lru: bool = True) -> AsyncIterator[DuckDBUserStore]:
         with self._held(user_id):
             try:
                 store = await self._acquire(user_id, touches_lru=touches_lru)
@@ -163,7 +152,7 @@ class UserStores:
         finally:
             self._holders.discard(holder)
 
-    async def _acquire(self, user_id: str, *, touches_lru: bool) -> UserStore:
+    async def _acquire(self, user_id: str, *, touches_lru: bool) -> DuckDBUserStore:
         while True:
             if not self._knows(user_id):  # it has left; who holds its file by now may finish
                 raise NotFound("There is no such account.")
@@ -190,16 +179,16 @@ class UserStores:
             if entry.store is None and self.fences.reason(user_id) is None:
                 entry.store = await self._attach(user_id, entry.seq)
 
-    async def _attach(self, user_id: str, known: int) -> UserStore:
+    async def _attach(self, user_id: str, known: int) -> DuckDBUserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
         with translate_disk_errors(user_id, "opened", folder):
             opened, rollback = await self._opened(folder / RECORDS_FILE, ledger, known)
         if opened.notice:
-            self._on_notice(opened.notice)
+            self._hooks.on_notice(opened.notice)
         if opened.erasure_due:
-            self._on_erasure_due(user_id)
-        store = UserStore(
+            self._hooks.on_erasure_due(user_id)
+        store = DuckDBUserStore(
             user_id,
             folder,
             self.files.instance,
@@ -207,17 +196,17 @@ class UserStores:
             self._registry,
             ledger,
             self._clock,
-            self._on_commit,
+            self._hooks,
             partial(self.marks.raise_to, user_id),
         )
         if rollback is not None:
             await self._begin_again(store, ledger, rollback)
-        await store.set_extraction(extracts=self._extracts)
+        await self._hooks.on_attach(store)
         return store
 
-    async def _begin_again(self, store: UserStore, ledger: ErasureLedger, rollback: Rollback) -> None:
+    async def _begin_again(self, store: DuckDBUserStore, ledger: ErasureLedger, rollback: Rollback) -> None:
         """Begin a new epoch of records that lack acknowledged commits, before anybody sees them."""
-        self._on_new_epoch(store.user_id)
+        self._hooks.on_new_epoch(store.user_id)
         try:
             erased = await store.write(lambda tx: start_epoch_after_rollback(tx, rollback))
         except BaseException:
@@ -225,7 +214,7 @@ class UserStores:
                 lambda _: self.files.instance.detach_safely(store.alias), store.user_id
             )
             raise
-        self._on_new_epoch(store.user_id)  # streams that began meanwhile
+        self._hooks.on_new_epoch(store.user_id)  # streams that began meanwhile
         found = {"seq": rollback.seq, "acknowledged_seq": rollback.mark, "erased_again": erased}
         _log.warning("records lack acknowledged changes", account=store.user_id, **found)
         await asyncio.to_thread(ledger.record_rollback, self._clock())
@@ -314,7 +303,6 @@ class UserStores:
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
-        """Nobody has the user's file open inside this block; those who want it wait. Yields the user's folder."""
         with self._held(user_id):
             while True:
                 entry = self._entries.setdefault(user_id, _Entry())
@@ -336,7 +324,6 @@ class UserStores:
             return
 
     async def rewrite(self, user_id: str) -> None:
-        """Erase deleted rows from the disk by rewriting the file from its live content."""
         async with self.open(user_id) as store:
             await store.compact()
         async with self.detached(user_id) as folder:
@@ -355,12 +342,6 @@ class UserStores:
         work: Callable[[Transaction], T],
         before_opening: Callable[[], None],
     ) -> T:
-        """Put a copy of another records file in the place of the user's, whole or not at all, under a new epoch.
-
-        `work` changes it before anybody sees it, and what that takes out does not come to lie in the user's file; seq goes
-        on above `floor` and above all that was given here.
-        `before_opening` is called, whatever came of it, when nobody has the file open yet.
-        """
         async with self.detached(user_id) as folder:
             above = max(floor, self._entries[user_id].seq, self.marks.of(user_id))
             self._replacing.add(user_id)
@@ -398,7 +379,7 @@ class UserStores:
             opened.meta = replace(opened.meta, next_gap=0)
             tx = opened.begin_transaction(cursor, self._registry, self._clock())
             result = work(tx)
-            job_triggers.cancel_stale_jobs(tx)
+            self._hooks.before_commit(tx)
             tx.meta = replace(tx.meta, epoch=new_epoch(), restored_seq=tx.seq, gaps=())
             if (
                 tx.meta.forgotten_at != opened.meta.forgotten_at
@@ -411,7 +392,6 @@ class UserStores:
         return result
 
     async def remove(self, user_id: str) -> None:
-        """Erase a user's folder, ledger and mark after all pins are released. Raises Broken."""
         async with self.detached(user_id) as folder:
             await _to_the_end(asyncio.to_thread(remove_tree, folder))
             await asyncio.to_thread(user_ledger(self._data, user_id).delete)
@@ -454,11 +434,25 @@ class UserStores:
         except Exception as error:
             _log.error("an account's log is not folded into its file", exc_info=error)
 
-    def failed_checkpoints(self) -> int:
-        """Return the number of users whose last checkpoint failed."""
+    def count_failed_checkpoints(self) -> int:
         return sum(entry.failed_checkpoints for entry in self._entries.values())
 
-    def attached_stores(self) -> list[UserStore]:
+    def has_records(self, user_id: str) -> bool:
+        return (user_folder(self._data, user_id) / RECORDS_FILE).exists()
+
+    def check_not_fenced(self, user_id: str) -> None:
+        self.fences.check(user_id)
+
+    def fenced(self) -> dict[str, str]:
+        return self.fences.fenced()
+
+    def stop_recovery(self) -> None:
+        self.recovery.kill()
+
+    def count_attached(self) -> int:
+        return len(self.attached_stores())
+
+    def attached_stores(self) -> list[DuckDBUserStore]:
         return [entry.store for entry in self._entries.values() if entry.store is not None]
 
     async def close(self) -> None:

@@ -10,7 +10,6 @@ from litestar.datastructures import State
 from litestar.params import JSONBody
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.account_store import Token
 from vademecum.errors import (
     AssistantBroke,
     AssistantBusy,
@@ -29,6 +28,7 @@ from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req
 from vademecum.http.problem_details import problem_specs
 from vademecum.http.responses import EVENTS, HEARTBEAT, event_stream, response_spec
+from vademecum.model.records.accounts import Token
 from vademecum.model.schema.collections import Id
 from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.chat.answer import AnswerStream, Delta, Done, Event, Restart, Told

@@ -15,12 +15,12 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath
 from litestar.response.base import ASGIResponse
 
-from vademecum.engines.duckdb.account_store import Account, Token
 from vademecum.engines.onnx.manifest import Chunker, Manifest, Prefixes
 from vademecum.errors import Busy, NotFound
 from vademecum.http.byte_ranges import IMMUTABLE, ServedFile, file_response
 from vademecum.http.openapi.routes import PUBLIC
 from vademecum.http.problem_details import MEDIA_TYPE, Problem, problem_specs
+from vademecum.model.records.accounts import Account, Token
 from vademecum.services.models.active_model import OPENING_S
 from vademecum.services.models.browser_models import file_of, offers
 from vademecum.services.runtime.container import Services

@@ -12,11 +12,11 @@ from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.account_store import Token
 from vademecum.errors import BadRequest, NotFound, OtherEpoch, Outdated, TooManyStreams, TooNew
 from vademecum.http.parameters import PAGE_DEFAULT, Req, RowsOfPage
 from vademecum.http.problem_details import problem_specs
 from vademecum.http.responses import EVENTS, HEARTBEAT, event_stream
+from vademecum.model.records.accounts import Token
 from vademecum.model.schema.collections import Collection, Registry
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.accounts.tokens import is_valid
@@ -176,7 +176,7 @@ async def stream_route(request: Req, state: State, versions: FromQuery[str] = ""
 
 
 def _stream(services: Services, request: Req, names: frozenset[str], *, named: bool) -> Stream:
-    services.users.fences.check(request.user.id)
+    services.users.check_not_fenced(request.user.id)
     stack = ExitStack()  # subscribed now, before the headers go out, so that nothing falls between
     subscription = stack.enter_context(services.hub.subscribe(request.user.id, names, named=named))
     events = _events(services, request.auth, subscription, stack)

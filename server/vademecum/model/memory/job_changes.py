@@ -50,9 +50,15 @@ class JobChanges:
         """Delete the job if it exists."""
         self.changed[job_id] = None
 
-    def replace(self, job: Job, after: Job | None) -> None:
-        """Store `after` in place of `job`; None deletes the job."""
+    def replace(self, job: Job, after: Job | None) -> bool:
+        """Store `after` in place of `job`, or delete it for None. Return False, changing nothing, if `job` has changed.
+
+        The state of a job is the fence of its claim: a worker whose claim was taken over cannot complete the job.
+        """
+        if self.get(job.id) != job:
+            return False
         self.changed[job.id] = after
+        return True
 
     def llm_requests_on(self, day: str) -> int:
         """Return how many requests jobs sent to the language model on `day` (UTC), this transaction included."""

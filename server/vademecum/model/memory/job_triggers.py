@@ -51,6 +51,18 @@ def cancel_stale_jobs(tx: Transaction) -> None:
             tx.jobs.delete(job_id)
 
 
+def discard_unstored_answers(tx: Transaction) -> None:
+    """Discard the model's answers that are not stored yet if extracted rows were deleted. Open jobs ask again."""
+    if invalidates_answers(tx.changes.values()):
+        tx.jobs.put(*(jobs.with_answer(job, "") for job in tx.jobs.open() if job.found))
+
+
+def update_jobs(tx: Transaction) -> None:
+    """Change the jobs as the changed rows require. Call it before each commit."""
+    cancel_stale_jobs(tx)
+    discard_unstored_answers(tx)
+
+
 def mark_imported_done(tx: Transaction, imported: Iterable[str]) -> None:
     """Store a completed job for each finished turn among the `imported` keys, waiting rows included.
 

@@ -23,6 +23,11 @@ from vademecum.model.sync.tombstone import make_tombstone
 
 WAITING = 0  # the seq of a row whose parent has not arrived
 
+# The first row after a start or a restore leaves a gap in `seq` of a multiple of this length. Records that were put back
+# then hardly ever assign the numbers that devices have seen of the lost rows. A signed checkpoint inside a gap proves
+# that records were put back.
+SEQ_JUMP = 2**20
+
 Gaps = tuple[tuple[int, int], ...]
 GAPS_MAX = 256
 

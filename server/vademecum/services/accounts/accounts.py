@@ -7,10 +7,11 @@ from functools import partial
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.account_store import Account
-from vademecum.engines.duckdb.paths import RECORDS_FILE, translate_disk_errors, user_folder, user_ledger
+from vademecum.engines.duckdb.paths import RECORDS_FILE, translate_disk_errors, user_ledger
 from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.accounts.emails import check_email
+from vademecum.model.records.accounts import Account
+from vademecum.model.records.paths import user_folder
 from vademecum.model.schema.constants import OWNER
 from vademecum.model.sync.quotas import Limits, Tier, Usage
 from vademecum.services.accounts import sign_in

@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vademecum.engines.duckdb.account_store import email_key
 from vademecum.errors import Broken
 from vademecum.fsync import sync_folder
+from vademecum.model.records.accounts import email_key
 
 # A note of before has no digest. What damage has put there must not lead elsewhere: what lies there would be erased.
 _LINE = re.compile(r"([0-9A-Za-z_-]+)(?: ([0-9a-f]{32}))?")

@@ -19,10 +19,10 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from argon2.low_level import ARGON2_VERSION
 
-from vademecum.engines.duckdb.account_store import Account, AccountCheck, Token, email_key
 from vademecum.errors import BadRequest, Busy, Forbidden, SignedOut
 from vademecum.fair_queue import SERVER, FairExecutor, current_user
 from vademecum.model.accounts import passwords
+from vademecum.model.records.accounts import Account, AccountCheck, Token, email_key
 from vademecum.model.schema.timestamps import DAY_S, later
 from vademecum.services.accounts.rate_limiter import FAILURES_FREE
 from vademecum.services.accounts.tokens import check_still_in, digest, find_token, is_valid, issue

@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.account_store import Account, AccountCheck, Token, TokenKind
 from vademecum.errors import Forbidden, NotFound, SignedOut
+from vademecum.model.records.accounts import Account, AccountCheck, Token, TokenKind
 from vademecum.model.schema.timestamps import DAY_S
 from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.ids import new_id

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.memory.scope import PROJECTS, MemoryScope, sees
+from vademecum.model.records.store_interface import UserStore
 from vademecum.services.agents import project_claims
 from vademecum.services.agents.agent_scope import NamedProject
 from vademecum.services.memory.scope import find_project_id, list_scoped_keys

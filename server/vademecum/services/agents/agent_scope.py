@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope
+from vademecum.model.records.store_interface import UserStore
 from vademecum.services.memory.scope import ProjectSelector, find_project_by_name
 from vademecum.services.sync import write_row
 

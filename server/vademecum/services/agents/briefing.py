@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model import secrets
 from vademecum.model.agents.briefing import Briefing, BriefingEntry, compose_briefing, rank
 from vademecum.model.memory.indexable_text import kind_of
+from vademecum.model.records.store_interface import UserStore
 from vademecum.services.agents import project_claims
 from vademecum.services.agents.agent_scope import ResolvedScope
 from vademecum.services.memory.scope import list_scoped_keys

@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import LimitReached, no_such
 from vademecum.model import secrets
 from vademecum.model.agents.observations import CONTENT_MAX, Event, add_event
 from vademecum.model.memory.scope import MemoryScope
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import PATH_MAX, Json
 from vademecum.model.sync.quotas import Limits, check_quota, message_for_api_client

@@ -9,10 +9,9 @@ import asyncio
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.model.memory.indexable_text import Kind, kind_of
 from vademecum.model.memory.scope import MemoryScope
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.collections import ObservationKind
 from vademecum.services.memory.recall import Recall, is_row_in_scope
 from vademecum.services.memory.scope import list_scoped_keys

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.agents.observations import Identity
 from vademecum.model.agents.project_identity import redact_identity
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json, Root
 from vademecum.model.sync import cascade

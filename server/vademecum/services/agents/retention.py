@@ -12,9 +12,8 @@ from functools import partial
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.model.agents.observations import days_before, is_expired
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.collections import ObservationKind
 from vademecum.model.sync import cascade
 from vademecum.model.sync.transaction import Change, RowHead, Transaction

@@ -17,11 +17,11 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.account_store import Account, AccountStore, email_key
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import BadRequest, Broken, LimitReached, VademecumError
 from vademecum.model.agents.observations import Event, Identity
 from vademecum.model.agents.spool_layout import OWNER_FOLDER, REJECTED_FOLDER, SPOOL, folder_name
+from vademecum.model.records.accounts import Account, email_key
+from vademecum.model.records.store_interface import AccountStore, UserStores
 from vademecum.model.schema.constants import OWNER
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts.deleted_accounts import has_left

@@ -16,7 +16,6 @@ import msgspec
 import structlog
 from msgspec import UNSET, UnsetType
 
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.llm import errors as refusals
 from vademecum.engines.llm.sse_parser import Finish
 from vademecum.errors import (
@@ -30,6 +29,7 @@ from vademecum.errors import (
 )
 from vademecum.model.chat.endpoint_url import base_address
 from vademecum.model.chat.prompt import Allowed, Ids, Tokens, nothing_found
+from vademecum.model.records.store_interface import UserStores
 from vademecum.model.sync.quotas import DOCUMENTS
 from vademecum.services.chat.prompt_context import Context, ContextBuilder, ContextScope, Question, Requester
 from vademecum.services.documents.documents import read_filenames

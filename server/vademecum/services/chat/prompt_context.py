@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import TooLarge, no_such
 from vademecum.model.chat.answers import enters_prompts
 from vademecum.model.chat.fact_relevance import Fact, belonging, most_useful
@@ -37,6 +35,7 @@ from vademecum.model.chat.prompt import (
     render,
 )
 from vademecum.model.memory.scope import MemoryPartition
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.sync.quotas import Limits, Tier
 from vademecum.model.text.tokenize import tokenize_query
 from vademecum.services.chat.prompt_memory import (

@@ -14,13 +14,12 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import VademecumError
 from vademecum.model import secrets
 from vademecum.model.chat.prompt import Recalled
 from vademecum.model.memory.indexable_text import Kind, kind_of
 from vademecum.model.memory.scope import PROJECTS, SESSIONS, InProject, MemoryPartition, sees
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.services.memory.recall import Recall, Recollection
 from vademecum.services.memory.scope import find_project_id
 from vademecum.services.sync.batches import list_live_children

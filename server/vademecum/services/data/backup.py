@@ -18,12 +18,13 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.erasure_replay import replay_erasures
-from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder, user_ledger
-from vademecum.engines.duckdb.user_database import SEQ_JUMP
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.paths import RECORDS_FILE, user_ledger
 from vademecum.engines.duckdb.verification import Verifier
 from vademecum.errors import BadRequest, Broken, Busy, VademecumError
 from vademecum.fsync import sync_folder
+from vademecum.model.records.paths import user_folder
+from vademecum.model.records.store_interface import UserStore
+from vademecum.model.sync.transaction import SEQ_JUMP
 from vademecum.services.accounts.deleted_accounts import Left, look, read_left
 from vademecum.services.data.partial_backup import unfinished
 from vademecum.services.memory.project_merge import MOVED
@@ -131,7 +132,7 @@ async def _filled(services: Services, staging: Path, target: Path) -> BackupMani
 
 
 async def _copy_user(services: Services, user_id: str, copy: Path, target: Path) -> None:
-    services.users.fences.check(user_id)
+    services.users.check_not_fenced(user_id)
     records = user_folder(services.settings.data, user_id) / RECORDS_FILE
     if not records.exists():
         await _check_not_lost(services, user_id)

@@ -12,9 +12,10 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
-from vademecum.engines.duckdb.user_stores import UserStores
+from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.errors import Broken, Busy, NotFound, NotYetErased, Stopping, VademecumError, lacks_room
+from vademecum.model.records.paths import user_folder
+from vademecum.model.records.store_interface import UserStores
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer
 

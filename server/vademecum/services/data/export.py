@@ -24,8 +24,8 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.model.documents.chunking import join
+from vademecum.model.records.store_interface import UserStores
 from vademecum.model.schema.collections import Json
 from vademecum.model.schema.lenient_json import join_json_lines
 from vademecum.model.sync.transaction import WAITING, RowHead

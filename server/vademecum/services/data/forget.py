@@ -16,10 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from vademecum.engines.duckdb.paths import user_folder
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import NotYetErased
+from vademecum.model.records.paths import user_folder
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.collections import Collection, Json
 from vademecum.model.sync.transaction import WAITING, Transaction
 from vademecum.services.data.erase import Eraser, files_below, scan

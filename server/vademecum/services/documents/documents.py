@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
 from vademecum.model.documents.cleanup_candidates import Candidate, cleanup
 from vademecum.model.documents.filename_match import match
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Id, Json
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.sync.batches import Batch, list_live_keys, read_batches

@@ -12,11 +12,11 @@ from pathlib import PurePath
 
 import msgspec
 
-from vademecum.engines.duckdb.account_store import Account
 from vademecum.engines.files.result import SECTION_MAX, Parsed, Unreadable
 from vademecum.engines.files.subprocess_runner import parse
 from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
 from vademecum.model.documents.chunking import Chunk, chunk
+from vademecum.model.records.accounts import Account
 from vademecum.model.schema.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.sync.cascade import delete_with_dependents
 from vademecum.model.sync.quotas import Limits, check_quota, message_for_api_client

@@ -6,9 +6,9 @@ be within the requested scope.
 
 from __future__ import annotations
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest, no_such
 from vademecum.model.memory.scope import InProject, MemoryScope
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Json
 from vademecum.model.schema.derived_ids import entity_id, normalize_name
 from vademecum.model.sync.quotas import Limits

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import Conflict, no_such
 from vademecum.model.memory.scope import InProject, MemoryPartition, MemoryScope, sees
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction

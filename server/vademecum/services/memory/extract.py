@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import ReplyNotJson
 from vademecum.model import secrets
 from vademecum.model.chat.answers import enters_prompts
@@ -25,6 +23,7 @@ from vademecum.model.memory import extraction, jobs
 from vademecum.model.memory.extraction import Believed
 from vademecum.model.memory.jobs import Job
 from vademecum.model.memory.scope import InProject, MemoryPartition
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
@@ -38,7 +37,6 @@ from vademecum.services.memory.remember import (
     store_extracted_memory,
 )
 from vademecum.services.memory.scope import find_session_home, is_within
-from vademecum.services.runtime.llm_worker import advance
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import list_live_keys, read_batches
 
@@ -111,7 +109,7 @@ class Extraction:
         heard = jobs.with_answer(job, msgspec.json.encode(found).decode())
         try:
             async with self.users.open(user_id) as store:
-                await store.write(lambda tx: advance(tx, job, heard))
+                await store.write(lambda tx: tx.jobs.replace(job, heard))
         except Exception as error:
             _log.error("the model will be asked again", kind=job.kind, exc_info=error)
 
@@ -168,7 +166,7 @@ class _Keep:
         nothing of it is stored."""
         if tx.meta.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.home:
             return False
-        if not advance(tx, job, jobs.complete(job)):
+        if not tx.jobs.replace(job, jobs.complete(job)):
             return True
         if isinstance(self.home, InProject):
             self._entities(tx, self.home, found)
@@ -249,7 +247,7 @@ async def _read(store: UserStore, job: Job) -> _NewTurn | None:
 
 async def _drop(store: UserStore, job: Job) -> None:
     """Its text is no more. A new one causes a job of its own when it is whole."""
-    await store.write(lambda tx: advance(tx, job, None))
+    await store.write(lambda tx: tx.jobs.replace(job, None))
 
 
 async def _known(store: UserStore, home: MemoryPartition) -> list[_Entity]:

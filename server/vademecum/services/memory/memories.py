@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Iterable
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import Conflict, no_such
 from vademecum.model.memory.scope import MemoryScope
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Json, Memory
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits

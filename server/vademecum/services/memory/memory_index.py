@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import structlog
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import Block, Chunk, IndexDamaged
 from vademecum.errors import Broken
 from vademecum.model.memory.indexable_text import (
@@ -30,6 +28,7 @@ from vademecum.model.memory.indexable_text import (
     said,
     turn,
 )
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.vector_codec import Vectors
 from vademecum.model.sync.transaction import Change
 from vademecum.services.models.active_model import Inference

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.memory.scope import PROJECTS, SESSIONS
+from vademecum.model.records.store_interface import UserStore
 
 
 def list_project_keys(store: UserStore, project_id: str, *, with_sessions: bool) -> set[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Json
 from vademecum.model.schema.derived_ids import normalize_name
 from vademecum.model.sync.quotas import Limits

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.model.memory.indexable_text import Kind, Remembered, decode, kind_of, may_be_told, said
 from vademecum.model.memory.recency import CANDIDATES, score_candidates
 from vademecum.model.memory.scope import PROJECTS, SESSIONS, InProject, MemoryPartition, MemoryScope, sees
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.timestamps import age_days
 from vademecum.model.text import dates_in_text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest, no_such
 from vademecum.model.memory.scope import MemoryScope
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Id, Json, Name
 from vademecum.model.schema.derived_ids import normalize_name, relationship_id
 from vademecum.model.sync import cascade

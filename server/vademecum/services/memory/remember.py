@@ -12,14 +12,13 @@ from itertools import accumulate
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import BadRequest
 from vademecum.model import secrets
 from vademecum.model.memory.deduplication import Near, same_form, superseded
 from vademecum.model.memory.extraction import SESSION_MEMORIES_MAX
 from vademecum.model.memory.recency import score_candidates
 from vademecum.model.memory.scope import Everything, InProject, MemoryPartition, MemoryScope
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json, Memory
 from vademecum.model.schema.timestamps import age_days

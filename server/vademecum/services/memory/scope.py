@@ -9,7 +9,6 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest, Conflict, NotFound, no_such
 from vademecum.model.memory.scope import (
     PROJECTS,
@@ -21,6 +20,7 @@ from vademecum.model.memory.scope import (
     home,
     sees,
 )
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.sync.transaction import WAITING, RowHead
 from vademecum.model.text.display_text import short_name
 from vademecum.model.text.tokenize import fold

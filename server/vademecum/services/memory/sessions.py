@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import no_such
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import NoAssistant, NotFound, NothingToSummarise, VademecumError
 from vademecum.model import secrets
 from vademecum.model.chat.answers import enters_prompts
 from vademecum.model.memory import jobs, summary_input
 from vademecum.model.memory.jobs import Job
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.runtime.concurrency_limits import QuestionPlaces
-from vademecum.services.runtime.llm_worker import advance, unasked
+from vademecum.services.runtime.llm_worker import unasked
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import read_batches
 
@@ -106,7 +105,7 @@ class Summaries:
         limits = self.limits(user_id)
 
         def finish(tx: Transaction) -> None:
-            if advance(tx, job, jobs.complete(job)):
+            if tx.jobs.replace(job, jobs.complete(job)):
                 _keep(tx, job.subject, content, limits)
 
         async with self.users.open(user_id) as store:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import Broken
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.transaction import WAITING, Change, Transaction
+from vademecum.services.documents.blocks import count_chunks, list_blocks_without_vectors
 from vademecum.services.documents.documents import read_documents
 from vademecum.services.models.active_model import Inference
 from vademecum.services.models.embed_progress import Teller
@@ -121,7 +121,7 @@ class EmbedJob:
             rows = store.row_index.rows
             blocks = [
                 (block_id, rows[f"{COLLECTION}/{block_id}"].seq)
-                for block_id in store.blocks_without_vectors(embedder.model)
+                for block_id in list_blocks_without_vectors(store, embedder.model)
             ]
         tries = {(i, seq): n for (owner, i, seq), n in self._failures.items() if owner == user_id}
         return await asyncio.to_thread(in_turn, blocks, tries)
@@ -191,8 +191,10 @@ async def _settle(store: UserStore, model: str | None, hopeless: set[str]) -> No
     known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
     waiting = [f"documents/{card.id}" for card in known if card.status == "pending"]
     if waiting:
-        missing = set(map(_document_of, store.blocks_without_vectors(model))) if model is not None else set()
-        counts = {i: store.chunk_count(i) for i in (k.partition("/")[2] for k in waiting)}
+        missing = (
+            set(map(_document_of, list_blocks_without_vectors(store, model))) if model is not None else set()
+        )
+        counts = {i: count_chunks(store, i) for i in (k.partition("/")[2] for k in waiting)}
         await store.write(lambda tx: _mark(tx, waiting, missing, counts, hopeless))
 
 

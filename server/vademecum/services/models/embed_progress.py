@@ -9,7 +9,8 @@ import time
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.model.records.store_interface import UserStore
+from vademecum.services.documents.blocks import count_chunks
 from vademecum.services.sync.stream import Hub, encode_event
 
 EVERY_S = 0.5  # of one document
@@ -37,7 +38,7 @@ class Teller:
             return
         told[document_id] = now
         progress = DocumentProgress(
-            document_id, store.chunk_count(document_id, model), store.chunk_count(document_id)
+            document_id, count_chunks(store, document_id, model), count_chunks(store, document_id)
         )
         self._hub.publish_best_effort(
             store.user_id, "documents", encode_event(msgspec.json.encode(progress), "progress")

@@ -16,15 +16,14 @@ import msgspec
 import structlog
 
 from vademecum.engines import lance
-from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import BadRequest, Broken, Busy, Conflict, NotFound
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.vector_codec import Vectors
 from vademecum.model.sync.transaction import WAITING, Transaction
+from vademecum.services.documents.blocks import list_blocks_without_vectors
 from vademecum.services.models import active_model, staged_vectors
 from vademecum.services.models.active_model import Inference, ModelPlan
 from vademecum.services.models.staged_vectors import Staging
@@ -150,10 +149,8 @@ class Reembedding:
                 failure = str(error)
 
     async def _with_rows(self, accounts: Collection[str]) -> set[str]:
-        data, user_ids = self._settings.data, list(accounts)
-        return await asyncio.to_thread(
-            lambda: {i for i in user_ids if (user_folder(data, i) / RECORDS_FILE).exists()}
-        )
+        user_ids = list(accounts)
+        return await asyncio.to_thread(lambda: set(filter(self._users.has_records, user_ids)))
 
     async def _begin(self, plan: ModelPlan, behind: set[str]) -> None:
         """On disk first: folders of those behind, then the plan, which makes them count."""
@@ -264,7 +261,8 @@ class Reembedding:
         """The blocks (id, seq) that are neither swapped nor staged, the oldest first, and how many there are in all."""
         staged = await asyncio.to_thread(stage.seqs)
         wanted = [
-            (i, store.row_index.rows[f"{COLLECTION}/{i}"].seq) for i in store.blocks_without_vectors(model)
+            (i, store.row_index.rows[f"{COLLECTION}/{i}"].seq)
+            for i in list_blocks_without_vectors(store, model)
         ]
         size = sum(1 for head in store.row_index.rows.values() if head.chunks and head.seq != WAITING)
         missing = [

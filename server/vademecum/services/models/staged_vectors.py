@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vademecum.engines.duckdb.paths import user_folder
 from vademecum.fsync import sync_folder
+from vademecum.model.records.paths import user_folder
 from vademecum.model.schema.vector_codec import Vectors
 
 FOLDER = "reembed"

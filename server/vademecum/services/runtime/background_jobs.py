@@ -8,9 +8,10 @@ from pathlib import Path
 
 import structlog
 
-from vademecum.engines.duckdb.paths import RECORDS_FILE, user_folder
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.model.memory import job_triggers
+from vademecum.model.records.paths import user_folder
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.sync.transaction import Change, deletes_content, replaces_text
 from vademecum.services.agents import retention
 from vademecum.services.memory import memory_index

@@ -11,16 +11,20 @@ from pathlib import Path
 import structlog
 
 from vademecum.engines.duckdb import migrations as migrate
-from vademecum.engines.duckdb.account_store import AccountStore
+from vademecum.engines.duckdb.account_store import DuckDBAccountStore
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.paths import RECORDS_FILE, missing_accounts_message, user_folder
+from vademecum.engines.duckdb.maintenance import maintain
+from vademecum.engines.duckdb.paths import RECORDS_FILE, missing_accounts_message
 from vademecum.engines.duckdb.user_database import DatabaseFactory
-from vademecum.engines.duckdb.user_stores import UserStores
+from vademecum.engines.duckdb.user_stores import DuckDBUserStores
 from vademecum.engines.lance import MatrixCache
 from vademecum.errors import Broken
+from vademecum.model.memory import job_triggers
 from vademecum.model.memory.jobs import Kind
+from vademecum.model.records.paths import user_folder
+from vademecum.model.records.store_interface import AccountStore, StoreHooks, UserStores
 from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts import local_auth
@@ -36,6 +40,7 @@ from vademecum.services.memory.memory_index import FOLDER, MemoryBlockSource, Me
 from vademecum.services.memory.recall import Recall
 from vademecum.services.memory.remember import Memories
 from vademecum.services.memory.summarize import Summaries
+from vademecum.services.memory.turn_jobs import set_extraction
 from vademecum.services.models import model_change
 from vademecum.services.models.active_model import Inference, ModelPlan
 from vademecum.services.models.embed_blocks import EmbedJob
@@ -47,7 +52,6 @@ from vademecum.services.runtime.concurrency_limits import QuestionPlaces, Upload
 from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.runtime.llm_worker import Doer, Worker
-from vademecum.services.runtime.maintenance import upkeep
 from vademecum.services.runtime.request_priority import Foreground
 from vademecum.services.search.document_search import DocumentSearch
 from vademecum.services.search.hybrid_search import HybridSearch
@@ -77,43 +81,44 @@ def open_users(
     accounts: AccountStore,
     clock: Callable[[], str],
     background_jobs: BackgroundJobs,
-) -> UserStores:
+) -> DuckDBUserStores:
     """All users' files, without what a crash left half-made."""
     records = migrate.load(migrations)
     template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
     files = DatabaseFactory(instance, tuple(registry), records, template)
     files.prepare_template()
-    told = (
-        background_jobs.on_commit,
-        say_repaired,
-        background_jobs.on_erasure_due,
-        background_jobs.on_new_epoch,
+    hooks = StoreHooks(
+        on_attach=partial(set_extraction, extracts=settings.extracts),
+        before_commit=job_triggers.update_jobs,
+        on_commit=background_jobs.on_commit,
+        on_notice=say_repaired,
+        on_erasure_due=background_jobs.on_erasure_due,
+        on_new_epoch=background_jobs.on_new_epoch,
     )
     bounds = settings.attached_max, settings.attached_rows_max
     fences = Fences(
         settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS_FILE, accounts.name_of
     )
     fences.on_fence = background_jobs.on_fence
-    users = UserStores(
+    users = DuckDBUserStores(
         settings.data,
         files,
         registry,
         accounts.exists,
         clock,
-        *told,
+        hooks,
         fences,
         *bounds,
-        extracts=settings.extracts,
     )
     users.remove_leftovers()
     return users
 
 
-def open_accounts(settings: Settings, instance: Instance, migrations: Path) -> AccountStore:
+def open_accounts(settings: Settings, instance: Instance, migrations: Path) -> DuckDBAccountStore:
     path = settings.data / "accounts.duckdb"
     if not path.exists() and (lost := missing_accounts_message(settings.data)):
         raise Broken(lost)
-    return AccountStore.open(instance, path, migrations / "accounts", migrations, say_repaired)
+    return DuckDBAccountStore.open(instance, path, migrations / "accounts", migrations, say_repaired)
 
 
 @asynccontextmanager
@@ -263,7 +268,7 @@ async def open_services(
         background_jobs.start(settings.data)
         stack.push_async_callback(background_jobs.close)
         await reembedding.start()
-        await stack.enter_async_context(upkeep(users, accounts))
+        await stack.enter_async_context(maintain(users, accounts))
         searcher = DocumentSearch(users, HybridSearch(indexes, indexer, index_job, wait_s), inference)
         contexts = ContextBuilder(users, searcher, PromptMemory(users, recalling, wait_s), inference)
         answers = await stack.enter_async_context(open_answers(settings, contexts, users, questions))

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vademecum.engines.duckdb.account_store import Account, AccountStore
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.user_stores import UserStores
+from vademecum.model.records.accounts import Account
+from vademecum.model.records.store_interface import AccountStore, UserStores
 from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts.rate_limiter import Limiter

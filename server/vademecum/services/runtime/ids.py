@@ -8,5 +8,10 @@ import time
 from vademecum.model.schema.uuid7 import uuid7
 
 
+def new_epoch() -> str:
+    """Return a random URL-safe name for an epoch."""
+    return secrets.token_urlsafe(9)
+
+
 def new_id() -> str:
     return uuid7(time.time_ns() // 1_000_000, secrets.token_bytes(10))

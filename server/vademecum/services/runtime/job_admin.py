@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import structlog
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import NotFound
 from vademecum.model.memory import jobs
 from vademecum.model.memory.jobs import Job
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import timestamps
 from vademecum.model.sync.transaction import Transaction
+from vademecum.services.memory.turn_jobs import create_jobs_for_new_turns
 
 _log = structlog.get_logger("vademecum.work")
 
@@ -30,21 +30,21 @@ async def survey(users: UserStores, user_id: str, limit: int, now: str) -> Surve
     async with users.open(user_id) as store:
         followed = await _take_up(store)
         while True:
-            newest, counts = await store.survey_jobs(limit)
+            newest, counts = await store.list_jobs(limit)
             # A turn that was edited meanwhile has lost its job, and no other one may have been written down for it then.
             before, followed = followed, await _take_up(store)
             if followed == before:
-                return Survey(newest, counts, store.llm_requests_on(timestamps.day(now)))
+                return Survey(newest, counts, store.jobs.llm_requests_on(timestamps.day(now)))
 
 
 async def _take_up(store: UserStore) -> int | None:
     """Take up all turns that any reader may have seen. Returns up to which seq that is."""
     try:
         await store.write(lambda tx: None)  # done after every commit that has begun
-        await store.create_jobs_for_new_turns()
+        await create_jobs_for_new_turns(store)
     except Exception as error:  # a full disk: what is written down can be looked at all the same
         _log.error("jobs of turns are not written down yet", exc_info=error)
-    return store.followed
+    return store.jobs.extracted_up_to_seq
 
 
 async def retry_one(users: UserStores, user_id: str, job_id: str, now: str) -> Job:
@@ -60,7 +60,7 @@ async def retry_one(users: UserStores, user_id: str, job_id: str, now: str) -> J
         return job
 
     async with users.open(user_id) as store:
-        await store.create_jobs_for_new_turns()
+        await create_jobs_for_new_turns(store)
         return await store.write(again)
 
 

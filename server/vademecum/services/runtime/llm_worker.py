@@ -13,7 +13,6 @@ from functools import partial
 
 import structlog
 
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import (
     AssistantBusy,
     AssistantKeyRefused,
@@ -25,8 +24,10 @@ from vademecum.errors import (
 )
 from vademecum.model.memory import job_triggers, jobs
 from vademecum.model.memory.jobs import Job, Kind
+from vademecum.model.records.store_interface import UserStores
 from vademecum.model.schema import timestamps
 from vademecum.model.sync.transaction import Transaction
+from vademecum.services.memory.turn_jobs import list_new_turns
 
 Doer = Callable[[str, Job], Awaitable[None]]
 DEFECT = "The server failed at this. It is tried again."
@@ -40,14 +41,6 @@ _log = structlog.get_logger("vademecum.work")
 def unasked(error: VademecumError) -> bool:
     """Has the model not even got the question? One that then falls silent may do so at this question every time."""
     return isinstance(error, OUT) and not isinstance(error, AssistantSilent)
-
-
-def advance(tx: Transaction, job: Job, after: Job | None) -> bool:
-    """Put `after` in the place of `job`, if that is what there still is. Says whether it was."""
-    if tx.jobs.get(job.id) != job:
-        return False
-    tx.jobs.replace(job, after)
-    return True
 
 
 class Worker:
@@ -79,11 +72,11 @@ class Worker:
         asked = False
         try:
             async with self._users.open(user_id) as store:
-                turns = store.new_turns()
-                if not (turns or store.open_jobs):
+                turns = list_new_turns(store)
+                if not (turns or store.jobs.open):
                     return
                 wait = await store.write(partial(self._begin, turns=turns, begun=begun))
-                if not begun and store.new_turns():  # those were dead, or had nothing to say
+                if not begun and list_new_turns(store):  # those were dead, or had nothing to say
                     wait = 0
             if begun:
                 asked = True

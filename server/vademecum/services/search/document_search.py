@@ -14,15 +14,15 @@ from math import inf
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import Hit
 from vademecum.errors import TierTooLow
 from vademecum.model.documents.filename_match import asked_about
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.text.fusion import FUSION_DEPTH, interleave, is_near_best
 from vademecum.model.text.tokenize import duplicate_key
+from vademecum.services.documents.blocks import count_chunks
 from vademecum.services.documents.documents import check_session_id, list_borrowed_ids, read_filenames
 from vademecum.services.models.active_model import OPENING_S, Inference
 from vademecum.services.search.hybrid_search import HybridSearch, ScoredHits
@@ -147,7 +147,7 @@ def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[s
     return sum(
         1
         for i in document_ids
-        if max((store.chunk_count(i, model) for model in models), default=inf) < store.chunk_count(i)
+        if max((count_chunks(store, i, model) for model in models), default=inf) < count_chunks(store, i)
     )
 
 

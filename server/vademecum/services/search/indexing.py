@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from vademecum.engines import lance
-from vademecum.engines.duckdb.paths import user_folder
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, Throttle
 from vademecum.errors import Broken, NotFound
+from vademecum.model.records.paths import user_folder
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.collections import Json
 from vademecum.services.runtime.request_priority import Foreground

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
-from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.model.records.store_interface import UserStore
 
 BATCH_BYTES = (
     2**20

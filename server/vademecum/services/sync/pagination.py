@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
+from vademecum.model.records.store_interface import UserStore
 from vademecum.services.sync.batches import read_batches
 
 PAGE_BYTES = 8 * 2**20  # a thousand rows may have a gigabyte: a page of large rows has fewer than `limit`

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.engines.duckdb.user_stores import UserStores
 from vademecum.errors import BadRequest, OtherEpoch
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.services.sync.batches import BATCH_BYTES, split_into_batches
 
 START_FROM_ZERO = (
@@ -43,8 +42,6 @@ async def pull(
             raise RollbackDetected(store.epoch)
         if lwt > store.seq:
             if checkpoint_id:
-                if checkpoint_id == store.epoch:  # the form issued before checkpoints were signed
-                    users.unsigned_ahead[user_id] = users.unsigned_ahead.get(user_id, 0) + 1
                 raise OtherEpoch(
                     f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
                 )

@@ -7,11 +7,15 @@ skip all rows up to there and never push its own again.
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
-from vademecum.engines.duckdb.account_store import Account
 from vademecum.errors import VademecumError
+from vademecum.model.records.accounts import Account
+from vademecum.model.sync.transaction import SEQ_JUMP, Transaction
 from vademecum.services.runtime.container import Services
+from vademecum.services.runtime.ids import new_epoch
 
 
 class NotBegun(msgspec.Struct):
@@ -34,9 +38,18 @@ async def start_new_epoch(
     """Start a new epoch of an account, by command or because of a checkpoint's epoch and `lwt` (`rolled_back`)."""
     async with services.users.open(user_id) as store:
         services.background_jobs.on_new_epoch(user_id)
-        await store.begin_epoch(rolled_back)
-    services.users.unsigned_ahead.pop(user_id, None)
+        await store.write(partial(begin_epoch, rolled_back=rolled_back))
     services.background_jobs.on_new_epoch(user_id)
+
+
+def begin_epoch(tx: Transaction, rolled_back: tuple[str, int] | None = None) -> None:
+    """Begin a new epoch above all assigned numbers, so that devices start from zero and push their rows.
+
+    With `rolled_back`, the epoch and `lwt` of a checkpoint that proved a rollback, only if it still does.
+    """
+    epoch, lwt = rolled_back or (tx.meta.epoch, 0)
+    if tx.meta.epoch == epoch and (rolled_back is None or tx.meta.was_never_assigned(lwt, tx.seq)):
+        tx.begin_epoch(new_epoch(), max(tx.seq, lwt) + SEQ_JUMP)
 
 
 async def start_new_epochs(services: Services, accounts: list[Account]) -> EpochsBegun:

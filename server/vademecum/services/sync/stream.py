@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import TooManyStreams
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.lenient_json import join_json_lines
 from vademecum.model.sync.transaction import WAITING, Change
 from vademecum.services.sync.pull import encode_page

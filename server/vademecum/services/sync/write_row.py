@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import (
     BadRequest,
     Duplicate,
@@ -19,6 +18,7 @@ from vademecum.errors import (
     no_such,
 )
 from vademecum.model.memory.scope import MemoryScope, sees
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Collection, Json, links
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits, message_for_api_client

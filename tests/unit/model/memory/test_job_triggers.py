@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from property.rows import episode, project, session
+from property.rows import episode, fact, project, session
 from vademecum.model.memory import job_triggers, jobs
 from vademecum.model.memory.job_changes import JobChanges
 from vademecum.model.schema import timestamps
@@ -33,7 +33,7 @@ class File:
         self.stored.read = lambda ids: {i: self.jobs[i] for i in ids if i in self.jobs}
         tx = Transaction(self.row_index, read, Registry(), RecordsMeta("epoch"), NOW, JobChanges(self.stored))
         work(tx)
-        job_triggers.cancel_stale_jobs(tx)
+        job_triggers.update_jobs(tx)
         self.stored.extracted_up_to_seq = tx.jobs.extracted_up_to_seq
         self.stored.apply(tx.jobs.changed)
         self.row_index.apply(tx.changes)
@@ -147,6 +147,18 @@ def test_a_row_that_dies_takes_its_job_along(followed):
         assert asked.id in file.jobs
         file.commit(lambda tx, key=key, row=row: tx.put_tombstone(key, row))
         assert file.jobs == {}
+
+
+@pytest.mark.parametrize("collection", ["facts", "sessions"])
+def test_deleting_extracted_rows_discards_unstored_answers(collection):
+    file = File()
+    file.say(episode("e1", "s1"))
+    file.commit(lambda tx: tx.jobs.put(jobs.with_answer(file.jobs[ID], "an answer")))
+    row = {"facts": fact, "sessions": session}[collection]("x")
+    file.put(collection, row)
+    assert file.stored.open[ID].found == "an answer"
+    file.commit(lambda tx: tx.put_tombstone(f"{collection}/x", row))
+    assert file.stored.open[ID].found == ("" if collection == "facts" else "an answer")
 
 
 def test_what_is_undone_takes_its_jobs_back():

@@ -10,10 +10,10 @@ from litestar.enums import RequestEncodingType
 from litestar.params import BodyKwarg, FromQuery
 from msgspec import Meta
 
-from vademecum.engines.duckdb.account_store import Account
 from vademecum.errors import SignedOut
 from vademecum.http.auth import sign_in_cookies
 from vademecum.http.security_headers import policy_with_style
+from vademecum.model.records.accounts import Account
 from vademecum.services.accounts import sign_in
 from vademecum.services.accounts.tokens import find_token
 from vademecum.services.runtime.container import Services

@@ -10,7 +10,6 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
-from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound
 from vademecum.http.auth import folder_access_for
 from vademecum.http.disconnect import while_connected
@@ -18,6 +17,7 @@ from vademecum.http.parameters import QueryText, Req, Results, Windowed
 from vademecum.http.problem_details import problem_specs
 from vademecum.http.responses import json_response, response_spec
 from vademecum.model.agents.observations import EVENTS_MAX, Event
+from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Memory, Observation, ObservationKind, Time
 from vademecum.services.agents import ingest
 from vademecum.services.agents.agent_scope import AgentScope, ResolvedScope, resolve_agent_scope

@@ -65,13 +65,13 @@ async def ready_route(state: State) -> Response[Readiness]:
     embedder = services.inference.now()
     ready = store == index == "ok" and loaded
     model = embedder.manifest.id if embedder is not None else None
-    fenced = len(services.users.fences.fenced())
+    fenced = len(services.users.fenced())
     return Response(Readiness(ready, store, index, model, fenced), status_code=200 if ready else 503)
 
 
 async def _check_store(services: Services) -> None:
     await services.accounts.ping()
-    if count := services.users.failed_checkpoints():
+    if count := services.users.count_failed_checkpoints():
         raise Busy(f"the disk did not take what {count} accounts have written; it is safe in their logs")
 
 
@@ -113,7 +113,7 @@ async def metrics_route(request: Request[Any, Any, State], state: State) -> byte
     registry = CollectorRegistry()
     values = {
         "vademecum_accounts": (len(services.accounts.accounts), "accounts"),
-        "vademecum_attached_files": (len(services.users.attached_stores()), "users' files open now"),
+        "vademecum_attached_files": (services.users.count_attached(), "users' files open now"),
         "vademecum_streams": (services.hub.count(), "open streams"),
         "vademecum_answers": (services.answers.count(), "answers under way"),
         **{

@@ -1,0 +1,52 @@
+"""Accounts and tokens as a records engine stores them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from vademecum.model.sync.quotas import Tier
+
+TokenKind = Literal["api", "cookie", "link", "device"]
+
+
+def email_key(email: str) -> str:
+    """Return the form in which two spellings of an email address are equal."""
+    return unicodedata.normalize("NFC", email.strip()).casefold()
+
+
+class Account(msgspec.Struct, frozen=True):
+    """`password`: an argon2id hash, or None when the account signs in by link or token only."""
+
+    id: str
+    email: str
+    tier: Tier
+    admin: bool
+    password: str | None
+    created_at: str
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A secret of an account. `hash` is the SHA-256 (hex) of 256 random bits. The secret itself is shown once."""
+
+    id: str
+    account_id: str
+    kind: TokenKind
+    name: str
+    hash: str
+    created_at: str
+    expires_at: str | None = None
+
+
+AccountCheck = Callable[[Account], None]  # raises if the account may not be changed
+
+
+class AdoptionResult(msgspec.Struct):
+    """The result of adopting accounts: how many, the ids they replaced, and the emails skipped because they are in use."""
+
+    count: int = 0
+    replaced: list[str] = msgspec.field(default_factory=list)
+    skipped: list[str] = msgspec.field(default_factory=list)

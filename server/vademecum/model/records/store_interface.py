@@ -1,0 +1,301 @@
+"""The interface between the services and the engine that stores records.
+
+Services and routes name these types only; the composition root chooses the engine. tests/conformance/records holds for
+every engine. The interface contains no query that knows documents, memories or agents: such queries are functions of
+the services, over `row_index` and `read_bodies`.
+
+An engine stores, per user, rows of all collections under one sequence (`seq`), jobs, and the ids of ingested events. One
+transaction changes all of them. Memory holds the heads of all rows (`RowIndex`) and the open jobs (`StoredJobs`);
+bodies are read on demand.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from vademecum.model.memory.jobs import Job, StoredJobs
+from vademecum.model.records.accounts import Account, AccountCheck, AdoptionResult, Token
+from vademecum.model.schema.collections import Collection
+from vademecum.model.sync.quotas import Usage
+from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Transaction
+
+T = TypeVar("T")
+Entry = tuple[int, str]  # seq and key of a row
+
+
+class UserStore(ABC):
+    """The records of one user. Reads see all acknowledged commits. Do not change `row_index`, `jobs` or `meta`."""
+
+    user_id: str
+    collections: Mapping[str, Collection]
+
+    @property
+    @abstractmethod
+    def row_index(self) -> RowIndex:
+        """Return the heads of all rows."""
+
+    @property
+    @abstractmethod
+    def jobs(self) -> StoredJobs:
+        """Return the open jobs, and the counts of requests to the language model."""
+
+    @property
+    @abstractmethod
+    def meta(self) -> RecordsMeta:
+        """Return the account-wide values."""
+
+    @property
+    @abstractmethod
+    def mac_key(self) -> str:
+        """Return the account's secret key, which signs checkpoints."""
+
+    @abstractmethod
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction on the newest state; its changes are durable when this returns.
+
+        `work` does no I/O and runs in another thread. It may raise, and then nothing of it is stored. It runs again on a
+        newer state if the commit meets a version conflict, so it must not have side effects. Raises Conflict after
+        several conflicts.
+        """
+
+    @abstractmethod
+    async def read_bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Return the current JSON of those rows that exist, tombstones and waiting rows included."""
+
+    @abstractmethod
+    def entries_after(self, collection: str, seq: int, limit: int) -> list[Entry]:
+        """Return (seq, key) of at most `limit` rows after `seq`, tombstones included, in the order of `seq`."""
+
+    @abstractmethod
+    def latest_seq(self, collection: str) -> int:
+        """Return the highest `seq` that a row of the collection has taken, or 0."""
+
+    @abstractmethod
+    async def list_jobs(self, limit: int) -> tuple[list[Job], dict[str, int]]:
+        """Return the newest jobs and the number of jobs in each state, without jobs that were done elsewhere."""
+
+    @abstractmethod
+    async def has_ingested_events(self) -> bool:
+        """Return whether ids of ingested events are stored."""
+
+    @abstractmethod
+    async def sync_ledger(self) -> None:
+        """Make the erasure ledger durable. Raises OSError."""
+
+    @abstractmethod
+    async def compact(self) -> None:
+        """Remove replaced and deleted versions of rows from the live data, as far as they exist now."""
+
+    @property
+    def seq(self) -> int:
+        """Return the last `seq` that was assigned."""
+        return self.row_index.seq
+
+    @property
+    def epoch(self) -> str:
+        return self.meta.epoch
+
+    @property
+    def forgotten_at(self) -> str:
+        """Return when the user last forgot everything, or an empty string."""
+        return self.meta.forgotten_at
+
+    @property
+    def usage(self) -> Usage:
+        """Return the documents and bytes charged to the account."""
+        return self.row_index.totals.usage
+
+    def is_live(self, key: str) -> bool:
+        """Return whether the row exists and is neither deleted nor waiting for its parent."""
+        head = self.row_index.rows.get(key)
+        return head is not None and not head.deleted and head.seq > 0
+
+    def was_never_assigned(self, seq: int) -> bool:
+        """Return whether no row can have had `seq` in this epoch."""
+        return self.meta.was_never_assigned(seq, self.seq)
+
+    def checkpoint_id(self, lwt: int) -> str:
+        """Return the `id` of a checkpoint: `{epoch}.{mac}`, or the epoch alone if `lwt` was never assigned."""
+        return self.epoch if self.was_never_assigned(lwt) else self._signed_id(lwt)
+
+    def proves_rollback(self, lwt: int, checkpoint_id: str) -> bool:
+        """Return whether this server signed the checkpoint in this epoch and its records lack that `seq`."""
+        if not self.was_never_assigned(lwt):
+            return False
+        return hmac.compare_digest(checkpoint_id.encode(), self._signed_id(lwt).encode())
+
+    def _signed_id(self, lwt: int) -> str:
+        digest = hmac.digest(self.mac_key.encode(), f"{self.epoch}:{lwt}".encode(), "sha256")
+        return f"{self.epoch}.{base64.urlsafe_b64encode(digest[:15]).decode()}"
+
+
+async def _do_nothing(store: UserStore) -> None:
+    pass
+
+
+@dataclass
+class StoreHooks:
+    """The functions of the services that an engine calls. `before_commit` may add changes to the transaction.
+
+    `on_attach` is called when a store is opened, before anyone else uses it. `on_commit` is called in the event loop after
+    a commit that changed rows. `on_notice` receives a message for the operator. `on_erasure_due`: bytes of deleted
+    rows may still be on the disk. `on_new_epoch` is called before and after an engine starts a new epoch by itself.
+    """
+
+    on_attach: Callable[[UserStore], Awaitable[None]] = _do_nothing
+    before_commit: Callable[[Transaction], None] = lambda tx: None
+    on_commit: Callable[[UserStore, list[Change]], None] = lambda store, changes: None
+    on_notice: Callable[[str], None] = lambda notice: None
+    on_erasure_due: Callable[[str], None] = lambda user_id: None
+    on_new_epoch: Callable[[str], None] = lambda user_id: None
+
+
+class UserStores(ABC):
+    """The records of all users."""
+
+    @abstractmethod
+    def open(self, user_id: str, *, touches_lru: bool = True) -> AbstractAsyncContextManager[UserStore]:
+        """Open a user's store for the duration of the context, creating it on first use.
+
+        A task must not open a store that it holds already; that raises RuntimeError. With `touches_lru` False, the use
+        does not delay the eviction of the store from memory. Raises NotFound, Busy, Broken or Fenced.
+        """
+
+    @abstractmethod
+    def has_records(self, user_id: str) -> bool:
+        """Return whether a store of the user exists. Raises OSError."""
+
+    @abstractmethod
+    def stop_recovery(self) -> None:
+        """Stop repairing damaged records at once, because the process is about to end."""
+
+    @abstractmethod
+    def check_not_fenced(self, user_id: str) -> None:
+        """Raise Fenced if the user's records are damaged and therefore not served."""
+
+    @abstractmethod
+    def fenced(self) -> dict[str, str]:
+        """Return the reason of every fenced account, by its id."""
+
+    @abstractmethod
+    def count_attached(self) -> int:
+        """Return the number of stores that are open or cached in memory."""
+
+    @abstractmethod
+    def count_failed_checkpoints(self) -> int:
+        """Return the number of stores whose last write to their final place failed; their commits are safe in logs."""
+
+    @abstractmethod
+    async def rewrite(self, user_id: str) -> None:
+        """Erase the bytes of deleted and replaced rows from the disk."""
+
+    @abstractmethod
+    async def remove(self, user_id: str) -> None:
+        """Erase a user's records, ledger and folder after all uses have ended. Raises Broken."""
+
+    @abstractmethod
+    def detached(self, user_id: str) -> AbstractAsyncContextManager[Path]:
+        """Keep everyone from the user's records inside the block. Yields the user's folder."""
+
+    @abstractmethod
+    async def replace(
+        self,
+        user_id: str,
+        source: Path,
+        floor: int,
+        work: Callable[[Transaction], T],
+        before_opening: Callable[[], None],
+    ) -> T:
+        """Replace the user's records by a copy of `source`, completely or not at all, under a new epoch above `floor`.
+
+        `work` changes the copy first. `before_opening` is always called before anyone can open the records again.
+        """
+
+
+class AccountStore(ABC):
+    """Accounts and hashed secrets. Memory holds all of them; do not change `accounts` or `tokens`."""
+
+    accounts: dict[str, Account]  # by id
+    tokens: dict[str, Token]  # by hash
+
+    @abstractmethod
+    def exists(self, account_id: str) -> bool: ...
+
+    @abstractmethod
+    def name_of(self, account_id: str) -> str:
+        """Return the email of an account, or its id if it is gone."""
+
+    @abstractmethod
+    def by_email(self, email: str) -> Account | None: ...
+
+    @abstractmethod
+    def tokens_of(self, account_id: str) -> list[Token]:
+        """Return the account's tokens, oldest first."""
+
+    @abstractmethod
+    async def add_account(self, account: Account) -> None:
+        """Add an account. Raises Conflict if the email is in use."""
+
+    @abstractmethod
+    async def change_account(
+        self,
+        account_id: str,
+        change: Callable[[Account], Account],
+        is_ending: Callable[[Token], bool] = lambda _: False,
+    ) -> Account:
+        """Apply `change` to the current account and return the result; the email must stay the same.
+
+        The same commit deletes the tokens for which `is_ending` is true. `change` may raise. Raises NotFound.
+        """
+
+    @abstractmethod
+    async def save_token(
+        self, token: Token, most: int | None = None, check: AccountCheck | None = None
+    ) -> None:
+        """Save a token. `check` may raise. Raises NotFound without its account, Conflict if `most` of its kind exist."""
+
+    @abstractmethod
+    async def extend_token(self, token: Token, expires_at: str) -> bool:
+        """Set a later expiry. Return False, changing nothing, if the token was revoked or changed by another request."""
+
+    @abstractmethod
+    async def revoke_tokens(self, tokens: Iterable[Token]) -> None:
+        """Revoke tokens, also if the write fails."""
+
+    @abstractmethod
+    async def block(self, account_id: str, check: AccountCheck) -> None:
+        """Refuse all sign-ins of this account until a restart. If `check` raises, nothing changes. Raises NotFound."""
+
+    @abstractmethod
+    async def remove_account(self, account_id: str) -> None:
+        """Delete the account and its secrets. `rewrite` erases their bytes."""
+
+    @abstractmethod
+    async def rewrite(self) -> None:
+        """Erase the bytes of deleted accounts and tokens from the disk."""
+
+    @abstractmethod
+    async def repair_file(self) -> None:
+        """Store the current state again if a change has failed."""
+
+    @abstractmethod
+    async def read_file(self) -> bytes:
+        """Return all accounts and tokens as a file for a backup. Raises Broken."""
+
+    @abstractmethod
+    async def adopt_missing(self, path: Path, left: set[str], empty: set[str]) -> AdoptionResult:
+        """Add the accounts of a backup that are missing here, with their API tokens.
+
+        Deleted accounts (`left`) are not added. An account here with the same email is replaced if it is in `empty`.
+        """
+
+    @abstractmethod
+    async def ping(self) -> None:
+        """Check that accounts can be read and written, for /ready. Raises Busy."""

@@ -1,0 +1,40 @@
+"""The fixture `engine`: each test of this suite runs once for every records engine."""
+
+import asyncio
+
+import pytest
+
+from conformance.records.engines import ENGINES
+from vademecum.model.records.store_interface import StoreHooks
+
+
+class Engine:
+    """One engine on one folder. `run` opens it, passes its stores to a scenario and closes it again."""
+
+    def __init__(self, open_stores, folder):
+        self.hooks = StoreHooks()
+        self._open_stores = open_stores
+        self._folder = folder
+
+    def run(self, scenario):
+        """Run `scenario(stores)`. A later call continues with what earlier ones stored, as after a restart."""
+
+        async def opened():
+            async with self._open_stores(self._folder, self.hooks) as stores:
+                return await scenario(stores)
+
+        return asyncio.run(opened())
+
+    def run_for_ada(self, scenario):
+        """Run `scenario(store)` with the store of one user."""
+
+        async def with_store(stores):
+            async with stores.open("ada") as store:
+                return await scenario(store)
+
+        return self.run(with_store)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request, tmp_path):
+    return Engine(ENGINES[request.param], tmp_path / "data")
