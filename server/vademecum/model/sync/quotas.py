@@ -46,15 +46,26 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QuotaExceeded(msgspec.Struct, frozen=True):
-    """A violated limit. `message` is worded for a device, which keeps the rejected row."""
+    """A violated limit. `subject` names what was not stored; `advice` says what the user can do."""
 
     code: str
-    message: str
+    reason: str
+    subject: str = "It"
+    advice: str = ""
 
+    @property
+    def message_for_device(self) -> str:
+        """Return the message for a device, which keeps the rejected row."""
+        return self.message(f"{self.subject} stays on this device.")
 
-def message_for_api_client(message: str) -> str:
-    """Return the message worded for clients of other routes, which keep no copy of the row."""
-    return message.replace("stays on this device", "was not stored")
+    @property
+    def message_for_api(self) -> str:
+        """Return the message for clients of other routes, which keep no copy of the row."""
+        return self.message(f"{self.subject} was not stored.")
+
+    def message(self, consequence: str) -> str:
+        """Return the message with a sentence about what happened."""
+        return " ".join(filter(None, (self.reason, consequence, self.advice)))
 
 
 def charged_bytes(collection: str, row: Json, body_bytes: int) -> int:
@@ -95,21 +106,19 @@ def check_quota(
     the JSON of `after`.
     """
     if body_bytes > limits.row_bytes and growth > 0:
-        return QuotaExceeded(
-            "TOO_LARGE", f"This entry is larger than {_size(limits.row_bytes)}. It stays on this device."
-        )
+        return QuotaExceeded("TOO_LARGE", f"This entry is larger than {_size(limits.row_bytes)}.")
     if collection == "documents":
         if before is None and usage.documents >= limits.documents:
             return QuotaExceeded(
                 "DOCUMENT_LIMIT",
-                f"You have {usage.documents} documents, which is the most. {short_name(after['filename'])} stays on this device. "
+                f"You have {usage.documents} documents, which is the most.",
+                short_name(after["filename"]),
                 "Delete one and try again.",
             )
         if after["size"] > limits.file_bytes and (before is None or after["size"] > before["size"]):
             return QuotaExceeded(
                 "TOO_LARGE",
-                f"{short_name(after['filename'])} is larger than the {_size(limits.file_bytes)} a file may have. "
-                "It stays on this device.",
+                f"{short_name(after['filename'])} is larger than the {_size(limits.file_bytes)} a file may have.",
             )
     if (
         collection == "sessions"
@@ -117,9 +126,7 @@ def check_quota(
         and not limits.authoritative
         and (before is None or before["mode"] != "authoritative")
     ):
-        return QuotaExceeded(
-            "TIER", "Authoritative mode belongs to JIGGA accounts. The change stays on this device."
-        )
+        return QuotaExceeded("TIER", "Authoritative mode belongs to JIGGA accounts.", "The change")
     if collection == "documents" and before is not None and _is_borrow(before, after):
         return None  # a full account may borrow, too; the row size was checked above
     return check_storage_quota(usage.bytes, usage.bytes + growth, limits)
@@ -135,7 +142,8 @@ def check_storage_quota(before: int, after: int, limits: Limits) -> QuotaExceede
     if after > before and after > limits.storage_bytes:
         return QuotaExceeded(
             "STORAGE_LIMIT",
-            f"Your {_size(limits.storage_bytes)} are full. This stays on this device. "
+            f"Your {_size(limits.storage_bytes)} are full.",
+            "This",
             "Delete something you no longer need and try again.",
         )
     return None

@@ -18,7 +18,7 @@ from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import PATH_MAX, Json
-from vademecum.model.sync.quotas import Limits, check_quota, message_for_api_client
+from vademecum.model.sync.quotas import Limits, check_quota
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.agents import folder_check, project_claims
 from vademecum.services.memory.scope import is_within, list_scoped_keys
@@ -103,7 +103,7 @@ def put_observation(tx: Transaction, before: Json | None, row: Json, limits: Lim
     growth = tx.measure_growth(key, row, body)
     violation = check_quota(OBSERVATIONS, before, row, growth, len(body), tx.totals.usage, limits)
     if violation is not None:
-        raise LimitReached(message_for_api_client(violation.message), code=violation.code)
+        raise LimitReached(violation.message_for_api, code=violation.code)
     # A repetition with the same content leaves no old text on the disk to erase.
     same_text = before is not None and before["content"] == row["content"]
     tx.put(key, row, body, same_text=same_text)

@@ -19,7 +19,7 @@ from vademecum.model.documents.chunking import Chunk, chunk
 from vademecum.model.records.accounts import Account
 from vademecum.model.schema.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.sync.cascade import delete_with_dependents
-from vademecum.model.sync.quotas import Limits, check_quota, message_for_api_client
+from vademecum.model.sync.quotas import Limits, check_quota
 from vademecum.model.sync.transaction import Transaction
 from vademecum.model.text.display_text import short_name
 from vademecum.services.documents.borrow import borrow, check_session
@@ -205,9 +205,9 @@ def _store(
         delete_with_dependents(tx, key)
     rows = [(key, r, msgspec.json.encode(r)) for key, r in [(f"documents/{row['id']}", row), *blocks]]
     growth = sum(tx.measure_growth(*stored) for stored in rows)
-    no = check_quota("documents", before, row, growth, len(rows[0][2]), tx.totals.usage, limits)
-    if no is not None:
-        raise LimitReached(message_for_api_client(no.message), code=no.code)
+    exceeded = check_quota("documents", before, row, growth, len(rows[0][2]), tx.totals.usage, limits)
+    if exceeded is not None:
+        raise LimitReached(exceeded.message_for_api, code=exceeded.code)
     for key, r, body in rows:
         tx.put(key, r, body)
     return Uploaded(row, existing=False)

@@ -48,11 +48,9 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
     known = [key for key in inside if key.startswith("entities/")]
     _move_entities(tx, known, into, roomy)
     cascade.delete_with_dependents(tx, PROJECTS + project_id)
-    no = check_storage_quota(before, tx.totals.usage.bytes, limits)
-    if no is not None:
-        raise LimitReached(
-            no.message.replace("This stays on this device", "Nothing was changed"), code=no.code
-        )
+    exceeded = check_storage_quota(before, tx.totals.usage.bytes, limits)
+    if exceeded is not None:
+        raise LimitReached(exceeded.message("Nothing was changed."), code=exceeded.code)
     write_row.add(tx, "merged", {"projectId": into}, roomy, project_id)  # less than the project was
     return len(moved) + len(done) + len(known)
 

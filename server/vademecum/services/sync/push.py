@@ -23,12 +23,32 @@ from vademecum.model.sync.conflict_rules import (
     with_sync_error,
     without_sync_error,
 )
-from vademecum.model.sync.quotas import Limits, check_quota, has_free_tombstone
-from vademecum.model.sync.transaction import WAITING, RowHead, Transaction
+from vademecum.model.sync.quotas import Limits, QuotaExceeded, check_quota, has_free_tombstone
+from vademecum.model.sync.transaction import WAITING, Transaction
 from vademecum.services.sync.push_decoding import IncomingRow
 
 ENTITIES = "entities"
 PROJECT = "projectId"
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The row is stored, or was stored already. `answer`: the row to send to the device, None if it has it already."""
+
+    answer: Json | None = None
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """The row is not stored.
+
+    `row`: as sent or, if it could only be stored together with another device's changes, as merged. `base`: the stored
+    version that the device knows, for the `syncError`. `exceeded`: the violated limit, if that is the reason.
+    """
+
+    row: Json
+    code: str
+    message: str
+    base: str | None = None
+    exceeded: QuotaExceeded | None = None
 
 
 def push(tx: Transaction, collection: Collection, batch: list[IncomingRow], limits: Limits) -> list[Json]:
@@ -40,10 +60,16 @@ def push(tx: Transaction, collection: Collection, batch: list[IncomingRow], limi
     if deletes:
         _delete(tx, deletes)
         batch = [incoming for incoming in batch if not incoming.deletes]
-    judge = _Judge(tx, collection, limits)
-    answers = [judge.answer(incoming) for incoming in batch]
+    writer = RowWriter(tx, collection, limits)
+    answers = [_answer(writer.write(incoming), tx.now) for incoming in batch]
     job_triggers.mark_imported_done(tx, imported)
     return [answer for answer in answers if answer is not None]
+
+
+def _answer(outcome: Accepted | Rejected, now: str) -> Json | None:
+    if isinstance(outcome, Rejected):
+        return with_sync_error(outcome.row, outcome.code, outcome.message, now, outcome.base)
+    return outcome.answer
 
 
 def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
@@ -52,7 +78,7 @@ def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
     The delete of an unknown row is stored only while tombstones are free, or a client could fill the disk with invented
     ids. Without that tombstone, the row counts as a new one if it arrives later.
     """
-    dead: list[str] = []
+    deleted: list[str] = []
     for incoming in deletes:
         head = tx.head(incoming.key)
         if head is None and incoming.has_id and has_free_tombstone(tx.totals.tombstones):
@@ -61,12 +87,12 @@ def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
             tx.put_tombstone(incoming.key, tx.row(incoming.key))
         else:
             continue
-        dead.append(incoming.key)
-    cascade.delete_dependents(tx, dead)
+        deleted.append(incoming.key)
+    cascade.delete_dependents(tx, deleted)
 
 
-class _Judge:
-    """Decides on the live rows of one push. `_about` is the context that all decisions share."""
+class RowWriter:
+    """Decides on live rows and stores them: the one write path of pushes and of routes that write a row."""
 
     def __init__(self, tx: Transaction, collection: Collection, limits: Limits) -> None:
         self._tx = tx
@@ -75,20 +101,21 @@ class _Judge:
         self._names_projects = PROJECT in collection.parents or any(
             reference.field == PROJECT for reference in collection.references
         )
-        healed = partial(cascade.without_dangling_references, tx, collection)
-        self._about = DecisionContext(tx.row_state, healed, tx.meta.forgotten_at, tx.now)
+        without_dangling = partial(cascade.without_dangling_references, tx, collection)
+        self._context = DecisionContext(tx.row_state, without_dangling, tx.meta.forgotten_at, tx.now)
 
-    def answer(self, sent: IncomingRow) -> Json | None:
-        """Return the row to send back to the device, or None if it was stored as sent."""
-        incoming = self._brought_along(sent) if self._names_projects else sent
+    def write(self, sent: IncomingRow) -> Accepted | Rejected:
+        """Store the row under the conflict rules, the quotas and the cascades."""
+        incoming = self._rewrite_merged_project(sent) if self._names_projects else sent
         if incoming.key != sent.key:
-            return self._received_elsewhere(sent, incoming)
-        answer = self._judged(incoming)
-        if answer is None and incoming.altered and not is_repeated_rejection(sent.row, sent.assumed):
-            return self._tx.row(sent.key)
-        return answer
+            return self._merge_into_existing_entity(sent, incoming)
+        outcome = self._decide(incoming)
+        must_answer = incoming.altered and not is_repeated_rejection(sent.row, sent.assumed)
+        if must_answer and outcome == Accepted():
+            return Accepted(self._tx.row(sent.key))
+        return outcome
 
-    def _brought_along(self, sent: IncomingRow) -> IncomingRow:
+    def _rewrite_merged_project(self, sent: IncomingRow) -> IncomingRow:
         """Return the row with merged projects replaced by the projects that they were merged into."""
         tx = self._tx
         into = cascade.find_merged_project(tx, sent.row) if sent.problem is None else None
@@ -112,95 +139,90 @@ class _Judge:
             altered=into is not None or sent.altered,
         )
 
-    def _received_elsewhere(self, sent: IncomingRow, incoming: IncomingRow) -> Json | None:
+    def _merge_into_existing_entity(self, sent: IncomingRow, incoming: IncomingRow) -> Accepted | Rejected:
         """Merge an entity into the one of its name, unless that was deleted, and put a tombstone under the id sent."""
         if is_repeated_rejection(sent.row, sent.assumed):
-            return None
+            return Accepted()
         tx = self._tx
-        head = tx.head(incoming.key)
-        stored = _stored(tx, incoming.key, head)
+        stored = _read_stored(tx, incoming.key)
         is_forgotten = sent.row["createdAt"] < tx.meta.forgotten_at
         if not is_forgotten and (stored is None or not stored.deleted):
-            known = stored.row if stored is not None else without_sync_error(incoming.row)
-            before = (sent.assumed or {}).get("notes")
-            row = {**known, "notes": join_notes(known.get("notes"), incoming.row.get("notes"), before)}
-            row = {name: value for name, value in row.items() if value is not None}
+            current = stored.row if stored is not None else without_sync_error(incoming.row)
+            assumed_notes = (sent.assumed or {}).get("notes")
+            notes = join_notes(current.get("notes"), incoming.row.get("notes"), assumed_notes)
+            row = {name: value for name, value in {**current, "notes": notes}.items() if value is not None}
             joined = IncomingRow(incoming.key, row, msgspec.json.encode(row), None, None)
-            named = links(self._collection, row)
-            no = self._store(joined, Decision("store", row), named, head, stored)
-            if no is not None and "syncError" in no:
-                return {**sent.row, "syncError": no["syncError"]}
+            outcome = self._store(joined, Decision("store", row), links(self._collection, row), stored)
+            if isinstance(outcome, Rejected):
+                return msgspec.structs.replace(outcome, row=sent.row)
         if tx.row_state(sent.key) != "deleted":
             tx.put_tombstone(sent.key, sent.row)
             cascade.delete_dependents(tx, [sent.key])
-        return tx.row(sent.key)
+        return Accepted(tx.row(sent.key))
 
-    def _judged(self, incoming: IncomingRow) -> Json | None:
-        collection, tx = self._collection, self._tx
-        head = tx.head(incoming.key)
-        stored = _stored(tx, incoming.key, head)
-        named = links(collection, incoming.row) if incoming.problem is None else ((), ())
-        verdict = decide(
-            collection, incoming.row, incoming.assumed, stored, named[0], incoming.problem, self._about
+    def _decide(self, incoming: IncomingRow) -> Accepted | Rejected:
+        collection = self._collection
+        stored = _read_stored(self._tx, incoming.key)
+        row_links = links(collection, incoming.row) if incoming.problem is None else ((), ())
+        decision = decide(
+            collection, incoming.row, incoming.assumed, stored, row_links[0], incoming.problem, self._context
         )
-        if verdict.kind == "refuse":
-            return with_sync_error(incoming.row, verdict.code, verdict.message, tx.now, verdict.base)
-        if verdict.kind == "answer":
-            return verdict.row
-        return self._store(incoming, verdict, named, head, stored)
+        if decision.kind == "refuse":
+            return Rejected(incoming.row, decision.code, decision.message, decision.base)
+        if decision.kind == "answer":
+            return Accepted(decision.row)
+        return self._store(incoming, decision, row_links, stored)
 
     def _store(
-        self,
-        incoming: IncomingRow,
-        verdict: Decision,
-        named: Links,
-        head: RowHead | None,
-        stored: StoredRow | None,
-    ) -> Json | None:
-        """Store a row that the rules accept. Return the row to send back, or None.
-
-        `named`: the rows that the sent row refers to. `head` and `stored`: the server's version of the row.
-        """
-        assert verdict.row is not None
+        self, incoming: IncomingRow, decision: Decision, row_links: Links, stored: StoredRow | None
+    ) -> Accepted | Rejected:
+        """Store a row that the rules accept, within the quotas. `row_links`: the links of the sent row."""
+        assert decision.row is not None
         collection, tx, key = self._collection, self._tx, incoming.key
-        row = cascade.without_dangling_references(tx, collection, _thawed(collection, verdict.row, stored))
+        head = tx.head(key)
+        row = _keep_frozen_fields(collection, decision.row, stored)
+        row = cascade.without_dangling_references(tx, collection, row)
         body = incoming.body
         if row is not incoming.row:
-            body, named = msgspec.json.encode(row), links(collection, row)
-            if (problem := _misfit(collection, row)) is not None:
-                return with_sync_error(incoming.row, "INVALID", problem, tx.now, None)
-        lives = [tx.row_state(parent) for parent in named[0]]
-        no = self._refused(key, row, body, named, stored)
-        if no is not None:
-            # Return the sent row, or the merged one, so that the next edit does not undo changes the device has not seen.
-            mine = row if verdict.merged else incoming.row
-            return with_sync_error(mine, no[0], no[1], tx.now, verdict.base)
-        waiting = "missing" in lives and (head is None or head.seq == WAITING)
-        tx.put(key, row, body, waiting=waiting, named=named)
+            body, row_links = msgspec.json.encode(row), links(collection, row)
+            if (problem := _find_merge_problem(collection, row)) is not None:
+                return Rejected(incoming.row, "INVALID", problem)
+        # Reject the merged row, not the sent one, or the next edit would undo changes that the device has not seen.
+        rejected_row = row if decision.merged else incoming.row
+        if (problem := self._find_duplicate(key, row)) is not None:
+            return Rejected(rejected_row, "DUPLICATE", problem, decision.base)
+        before = stored.row if stored is not None and not stored.deleted else None
+        growth = tx.measure_growth(key, row, body, row_links)
+        exceeded = check_quota(collection.name, before, row, growth, len(body), tx.totals.usage, self._limits)
+        if exceeded is not None:
+            message = exceeded.message_for_device
+            return Rejected(rejected_row, exceeded.code, message, decision.base, exceeded)
+        parent_states = [tx.row_state(parent) for parent in row_links[0]]
+        waiting = "missing" in parent_states and (head is None or head.seq == WAITING)
+        tx.put(key, row, body, waiting=waiting, named=row_links)
         if (
-            "deleted" in lives
-        ):  # an edit moved it under a deleted parent: delete it as that parent's rows were
+            "deleted" in parent_states
+        ):  # an edit moved it under a deleted parent: delete it with that parent's rows
             cascade.delete_with_dependents(tx, key)
-            return tx.row(key)
+            return Accepted(tx.row(key))
         if not waiting and (head is None or head.deleted or head.seq == WAITING):
             cascade.admit_waiting_children(tx, key)
-        return None if row is incoming.row or row == incoming.row else row
+        return Accepted(None if row is incoming.row or row == incoming.row else row)
 
-    def _refused(
-        self, key: str, row: Json, body: bytes, named: Links, stored: StoredRow | None
-    ) -> tuple[str, str] | None:
-        collection, tx = self._collection, self._tx
-        if collection.unique and row.get(collection.unique):
-            holder = tx.find_unique(collection.name, row[collection.unique])
-            if holder not in (None, key):
-                return "DUPLICATE", f"Another of your {collection.name} has this {collection.unique} already."
-        before = stored.row if stored is not None and not stored.deleted else None
-        growth = tx.measure_growth(key, row, body, named)
-        no = check_quota(collection.name, before, row, growth, len(body), tx.totals.usage, self._limits)
-        return (no.code, no.message) if no is not None else None
+    def _find_duplicate(self, key: str, row: Json) -> str | None:
+        """Return a message if another live row has the row's unique value."""
+        collection = self._collection
+        if not collection.unique or not row.get(collection.unique):
+            return None
+        owner = self._tx.find_unique(collection.name, row[collection.unique])
+        if owner in (None, key):
+            return None
+        return f"Another of your {collection.name} has this {collection.unique} already."
 
 
-def _stored(tx: Transaction, key: str, head: RowHead | None) -> StoredRow | None:
+def _read_stored(tx: Transaction, key: str) -> StoredRow | None:
+    """Return the server's version of a row, or None."""
+    head = tx.head(key)
     if head is None:
         return None
     if head.seq == WAITING:
@@ -209,7 +231,7 @@ def _stored(tx: Transaction, key: str, head: RowHead | None) -> StoredRow | None
     return StoredRow(tx.row(key), head.deleted, f"{tx.meta.epoch}:{head.seq}", restored)
 
 
-def _misfit(collection: Collection, row: Json) -> str | None:
+def _find_merge_problem(collection: Collection, row: Json) -> str | None:
     """Return why a merged row does not fit its schema, or None if it fits.
 
     Both sides fit, but sets and counts can grow beyond their bounds in a merge. The row is rejected like a merge that
@@ -223,7 +245,7 @@ def _misfit(collection: Collection, row: Json) -> str | None:
     return None
 
 
-def _thawed(collection: Collection, wanted: Json, stored: StoredRow | None) -> Json:
+def _keep_frozen_fields(collection: Collection, wanted: Json, stored: StoredRow | None) -> Json:
     """Return `wanted` with the frozen fields of the live row."""
     if stored is None or stored.deleted:
         return wanted

@@ -101,7 +101,7 @@ def _read_rows(
             f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
             "lost: send them in smaller batches."
         )
-    incoming = [decode_row(collection, row, user_id, dims, is_repaired=is_repaired) for row in rows]
+    incoming = [_decode_row(collection, row, user_id, dims, is_repaired=is_repaired) for row in rows]
     for number in not_json:
         if not incoming[number].deletes:
             incoming[number].problem = NOT_JSON
@@ -146,13 +146,13 @@ def _read_each(text: str) -> tuple[list[PushRow], list[int]]:
     return rows, not_json
 
 
-def decode_row(
+def _decode_row(
     collection: Collection,
     sent: PushRow,
     user_id: str,
-    dims: Mapping[str, int] = _NO_MODELS,
+    dims: Mapping[str, int],
     *,
-    is_repaired: bool = False,
+    is_repaired: bool,
 ) -> IncomingRow:
     """Decode one row and validate it. Raises BadRequest without an id, or for an assumed state that is no object."""
     row, is_in_range = _decoded(sent.newDocumentState)
@@ -165,7 +165,7 @@ def decode_row(
     body = bytes(sent.newDocumentState)
     problem = None
     if row.get("_deleted") is not True:
-        problem = _problem(collection, row, user_id, dims) if is_in_range else NO_NUMBER
+        problem = find_problem(collection, row, user_id, dims) if is_in_range else NO_NUMBER
     altered = is_repaired and REPLACEMENT.encode() in body
     return IncomingRow(key, row, body, assumed, problem, altered=altered, imported=sent.imported)
 
@@ -180,8 +180,10 @@ def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:
         return decode_large_numbers(bytes(sent)), False
 
 
-def _problem(collection: Collection, row: Json, user_id: str, dims: Mapping[str, int]) -> str | None:
-    """Return why a live row does not fit, or None if it fits."""
+def find_problem(
+    collection: Collection, row: Json, user_id: str, dims: Mapping[str, int] = _NO_MODELS
+) -> str | None:
+    """Return why a live row is invalid, or None if it is valid. `dims`: as in `decode_batch`."""
     try:
         collection.validate(row)
     except msgspec.ValidationError as error:

@@ -21,14 +21,14 @@ from vademecum.model.memory.scope import MemoryScope, sees
 from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Collection, Json, links
 from vademecum.model.sync import cascade
-from vademecum.model.sync.quotas import Limits, message_for_api_client
+from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import locate_row
 from vademecum.services.runtime.ids import new_id
-from vademecum.services.sync.push import push
-from vademecum.services.sync.push_decoding import PushRow, decode_row
+from vademecum.services.sync.push import Rejected, RowWriter
+from vademecum.services.sync.push_decoding import IncomingRow, find_problem
 
-_REFUSALS: dict[str, type[VademecumError]] = {
+_ERRORS: dict[str, type[VademecumError]] = {
     "INVALID": BadRequest,
     "DUPLICATE": Duplicate,
     "TIER": TierTooLow,
@@ -127,29 +127,31 @@ def _given(fields: Json) -> Json:
 
 
 def _write(tx: Transaction, collection: Collection, row: Json, before: Json | None, limits: Limits) -> Json:
-    _check_named(tx, collection, row, before)
-    sent = PushRow(msgspec.Raw(msgspec.json.encode(row)), msgspec.Raw(msgspec.json.encode(before)))
-    answers = push(tx, collection, [decode_row(collection, sent, "")], limits)
-    mark = answers[0].get("syncError") if answers else None
-    if mark is not None:
-        raise _refusal(mark["code"], mark["message"])
-    return answers[0] if answers else row
+    """Store a row as a push with `before` as the assumed state would, and return it as it is stored."""
+    _check_links(tx, collection, row, before)
+    problem = find_problem(collection, row, user_id="")
+    incoming = IncomingRow(f"{collection.name}/{row['id']}", row, msgspec.json.encode(row), before, problem)
+    outcome = RowWriter(tx, collection, limits).write(incoming)
+    if isinstance(outcome, Rejected):
+        raise _error_of(outcome)
+    return outcome.answer or row
 
 
-def _refusal(code: str, message: str) -> VademecumError:
-    said, kind = message_for_api_client(message), _REFUSALS[code]
-    return kind(said, code=code) if kind is LimitReached else kind(said)
+def _error_of(rejected: Rejected) -> VademecumError:
+    kind, exceeded = _ERRORS[rejected.code], rejected.exceeded
+    message = exceeded.message_for_api if exceeded is not None else rejected.message
+    return kind(message, code=rejected.code) if kind is LimitReached else kind(message)
 
 
-def _check_named(tx: Transaction, collection: Collection, row: Json, before: Json | None) -> None:
+def _check_links(tx: Transaction, collection: Collection, row: Json, before: Json | None) -> None:
     """Check that newly referenced rows are live. Rows that a live row referred to before may not have arrived yet."""
-    lives = tx.row_state(f"{collection.name}/{row['id']}") == "live"
-    known = _named(collection, before) if before is not None and lives else set()
-    for name in sorted(_named(collection, row) - known):
-        if tx.row_state(name) != "live":
-            raise no_such(name.partition("/")[0])
+    is_live = tx.row_state(f"{collection.name}/{row['id']}") == "live"
+    earlier = _linked_keys(collection, before) if before is not None and is_live else set()
+    for key in sorted(_linked_keys(collection, row) - earlier):
+        if tx.row_state(key) != "live":
+            raise no_such(key.partition("/")[0])
 
 
-def _named(collection: Collection, row: Json) -> set[str]:
+def _linked_keys(collection: Collection, row: Json) -> set[str]:
     parents, references = links(collection, row)
     return {*parents, *references}
