@@ -11,9 +11,9 @@ from vademecum.model.records.store_interface import StoreHooks
 class Engine:
     """One engine on one folder. `run` opens it, passes its stores to a scenario and closes it again."""
 
-    def __init__(self, open_stores, folder):
+    def __init__(self, name, folder):
         self.hooks = StoreHooks()
-        self._open_stores = open_stores
+        self._open_stores, self.plant_conflicts = ENGINES[name]
         self._folder = folder
 
     def run(self, scenario):
@@ -37,4 +37,4 @@ class Engine:
 
 @pytest.fixture(params=ENGINES)
 def engine(request, tmp_path):
-    return Engine(ENGINES[request.param], tmp_path / "data")
+    return Engine(request.param, tmp_path / "data")

@@ -1,12 +1,14 @@
 """Open each records engine on a folder. The suite in this folder holds for all of them.
 
-To add an engine, add a function that yields its `DuckDBUserStores` to ENGINES. It must keep all of its state below `folder`, or
-derive names from it, so that opening it twice continues where it stopped.
+To add an engine, add to ENGINES a function that yields its `UserStores` and one that plants version conflicts. The engine
+must keep its state below `folder`, or derive names from it, so that opening it twice continues where it stopped.
 """
 
 from contextlib import asynccontextmanager
 
-from vademecum.engines.duckdb import migrations
+import duckdb
+
+from vademecum.engines.duckdb import migrations, segments
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.user_database import DatabaseFactory
@@ -20,6 +22,7 @@ NOW = "2026-01-01T00:00:00.000Z"
 
 @asynccontextmanager
 async def open_duckdb(folder, hooks):
+    """Open the DuckDB engine."""
     registry, instance = Registry(), Instance()
     instance.cursor().execute("SET fsync_mode = 'NONE'")  # no test here cuts the power
     loaded = migrations.load(migrations_folder())
@@ -35,4 +38,18 @@ async def open_duckdb(folder, hooks):
         instance.close()
 
 
-ENGINES = {"duckdb": open_duckdb}
+def plant_duckdb_conflicts(monkeypatch, count):
+    """Let the next `count` commits of DuckDB meet a conflict."""
+    write_commit, left = segments.write_commit, [count]
+
+    def conflicting(*arguments):
+        if left[0]:
+            left[0] -= 1
+            raise duckdb.TransactionException("TransactionContext Error: Conflict on update!")
+        return write_commit(*arguments)
+
+    monkeypatch.setattr(segments, "write_commit", conflicting)
+
+
+# name -> how to open an engine, and how to plant version conflicts in it
+ENGINES = {"duckdb": (open_duckdb, plant_duckdb_conflicts)}

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +42,13 @@ from vademecum.engines.duckdb.user_database import (
 from vademecum.errors import Broken, not_now
 from vademecum.fair_queue import activity
 from vademecum.model.memory.jobs import Job, StoredJobs
-from vademecum.model.records.store_interface import Entry, StoreHooks, UserStore
+from vademecum.model.records.store_interface import (
+    Entry,
+    StoreHooks,
+    UserStore,
+    VersionConflict,
+    retry_conflicts,
+)
 from vademecum.model.schema.collections import Collection
 from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Transaction, purges_tombstones
 
@@ -177,13 +184,13 @@ class DuckDBUserStore(UserStore):
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
-        return await self._write(work, ())
+    async def _try_write(self, work: Callable[[Transaction], T]) -> T:
+        return await self._enqueue(work)
 
-    async def _write(
+    async def _enqueue(
         self,
         work: Callable[[Transaction], T],
-        compact: Sequence[SegmentName],
+        compact: Sequence[SegmentName] = (),
         new_checksums: Sequence[NewChecksum] = (),
     ) -> T:
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -262,7 +269,12 @@ class DuckDBUserStore(UserStore):
         if file_identity(self.folder / RECORDS_FILE) != self._identity:
             raise ReplacedError
         new_checksums = [add_checksums for write in group for add_checksums in write.new_checksums]
-        plans = self._opened.commit(cursor, tx, meta, compact, new_checksums)
+        try:
+            plans = self._opened.commit(cursor, tx, meta, compact, new_checksums)
+        except duckdb.TransactionException as error:
+            if "conflict" not in str(error).lower():
+                raise
+            raise VersionConflict from error
         if plans is not None:
             self._note(tx, forgotten)
             self._raise_mark(tx.seq if "seq_floor" in meta else tx.highest_stored_seq)
@@ -285,7 +297,8 @@ class DuckDBUserStore(UserStore):
         """
         segments_to_compact = self._opened.segment_index.segments_to_compact()
         for at in range(0, len(segments_to_compact), COMPACT_BATCH):
-            await self._write(lambda tx: None, segments_to_compact[at : at + COMPACT_BATCH])
+            batch = segments_to_compact[at : at + COMPACT_BATCH]
+            await retry_conflicts(partial(self._enqueue, lambda tx: None, batch))
 
     async def add_checksums(self) -> bool:
         """Add checksums to a batch of segments whose rows are all valid. Return False if none remain."""
@@ -304,7 +317,7 @@ class DuckDBUserStore(UserStore):
         for name, first in invalid:
             _log.error("a segment holds an invalid row", account=self.user_id, collection=name, segment=first)
         self._invalid.update(invalid)
-        await self._write(lambda tx: None, (), new_checksums)
+        await retry_conflicts(partial(self._enqueue, lambda tx: None, (), new_checksums))
         return True
 
     def _is_valid(self, name: str, head: StoredRowHead, body: bytes) -> bool:

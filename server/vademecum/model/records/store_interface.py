@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from vademecum.errors import Busy
 from vademecum.model.memory.jobs import Job, StoredJobs
 from vademecum.model.records.accounts import Account, AccountCheck, AdoptionResult, Token
 from vademecum.model.schema.collections import Collection
@@ -28,6 +29,27 @@ from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Tran
 
 T = TypeVar("T")
 Entry = tuple[int, str]  # seq and key of a row
+WRITE_ATTEMPTS = 8
+RETRY_S = 1
+CONFLICTS = (
+    "Other writers kept changing this account at the same time. Nothing was stored, and nothing is lost: try again in a "
+    "moment."
+)
+
+
+class VersionConflict(Exception):
+    """Another writer committed to the user's records first, so the transaction must run again on the newest state."""
+
+
+async def retry_conflicts(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `attempt`, repeating it after a version conflict. Raises Busy after WRITE_ATTEMPTS conflicts."""
+    for number in range(1, WRITE_ATTEMPTS + 1):
+        try:
+            return await attempt()
+        except VersionConflict as error:
+            if number == WRITE_ATTEMPTS:
+                raise Busy(CONFLICTS, retry_after_s=RETRY_S) from error
+    raise AssertionError("the loop returns or raises")
 
 
 class UserStore(ABC):
@@ -56,14 +78,18 @@ class UserStore(ABC):
     def mac_key(self) -> str:
         """Return the account's secret key, which signs checkpoints."""
 
-    @abstractmethod
     async def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction on the newest state; its changes are durable when this returns.
 
-        `work` does no I/O and runs in another thread. It may raise, and then nothing of it is stored. It runs again on a
-        newer state if the commit meets a version conflict, so it must not have side effects. Raises Conflict after
-        several conflicts.
+        `work` does no I/O and runs in another thread. It may raise, and then nothing of it is stored. It runs again on the
+        newest state after a version conflict, so it must not have other effects. Raises Busy after WRITE_ATTEMPTS
+        conflicts.
         """
+        return await retry_conflicts(lambda: self._try_write(work))
+
+    @abstractmethod
+    async def _try_write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` and commit once, as `write` describes. Raises VersionConflict, and then nothing is stored."""
 
     @abstractmethod
     async def read_bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
