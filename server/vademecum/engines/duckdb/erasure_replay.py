@@ -102,16 +102,13 @@ def replay_erasures(tx: Transaction, lines: list[LedgerLine], places: Mapping[st
 
 def _forget_again(tx: Transaction, line: LedgerLine, restored_seqs: Mapping[str, int]) -> int:
     tx.forget_everything(max(tx.meta.forgotten_at, line.forgotten_at))
-    count = 0
-    for key in list(tx.keys()):
+    keys = list(tx.keys())
+    forgotten = [key for key in keys if WAITING < restored_seqs[key] <= line.seq]
+    count = len(cascade.delete_with_dependents(tx, *forgotten))
+    for key in keys:
         head = tx.head(key)
-        if head is None:
-            continue
-        if head.seq == WAITING:
-            if tx.row(key)["createdAt"] < line.forgotten_at:
-                tx.purge(key)
-        elif restored_seqs[key] <= line.seq:
-            count += len(cascade.delete_with_dependents(tx, key))
+        if head is not None and head.seq == WAITING and tx.row(key)["createdAt"] < line.forgotten_at:
+            tx.purge(key)
     return count
 
 

@@ -1,6 +1,7 @@
 """Documents: upload, list, get, delete, borrow and return, lookup by name, what to delete."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -19,7 +20,7 @@ from vademecum.model.sync.quotas import WARN_FROM
 from vademecum.services.documents import borrow as borrowing
 from vademecum.services.documents import documents
 from vademecum.services.documents.upload import UploadedFile, upload
-from vademecum.services.memory import delete as deleting
+from vademecum.services.memory.delete import delete_all
 from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 from vademecum.settings import UPLOAD_MAX
@@ -206,7 +207,7 @@ async def delete_all_route(request: Req, state: State) -> Deleted:
         )
     services: Services = state.services
     async with services.users.open(request.user.id) as store:
-        return Deleted(await store.write(deleting.delete_all_documents))
+        return Deleted(await store.write(partial(delete_all, collection="documents")))
 
 
 @put(

@@ -100,18 +100,11 @@ def may_cause_jobs(changes: Iterable[Change]) -> bool:
 
 def invalidates_answers(changes: Iterable[Change]) -> bool:
     """Return whether a change deletes extracted rows, whose content an unstored answer may repeat."""
-    return any(
-        change.key.startswith(EXTRACTED) and (change.head is None or change.head.deleted)
-        for change in changes
-    )
+    return any(change.removes_row and change.key.startswith(EXTRACTED) for change in changes)
 
 
 def _deleted_subjects(changes: Iterable[Change]) -> list[str]:
-    return [
-        c.key
-        for c in changes
-        if (c.head is None or c.head.deleted) and c.key.partition("/")[0] in jobs.KIND_OF
-    ]
+    return [c.key for c in changes if c.removes_row and c.key.partition("/")[0] in jobs.KIND_OF]
 
 
 def _finished_turn(change: Change) -> _Turn | None:

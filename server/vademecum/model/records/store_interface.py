@@ -25,7 +25,7 @@ from vademecum.model.memory.jobs import Job, StoredJobs
 from vademecum.model.records.accounts import Account, AccountCheck, AdoptionResult, Token
 from vademecum.model.schema.collections import Collection
 from vademecum.model.sync.quotas import Usage
-from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Transaction
+from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Transaction, state_of
 
 T = TypeVar("T")
 Entry = tuple[int, str]  # seq and key of a row
@@ -140,8 +140,7 @@ class UserStore(ABC):
 
     def is_live(self, key: str) -> bool:
         """Return whether the row exists and is neither deleted nor waiting for its parent."""
-        head = self.row_index.rows.get(key)
-        return head is not None and not head.deleted and head.seq > 0
+        return state_of(self.row_index.rows.get(key)) == "live"
 
     def was_never_assigned(self, seq: int) -> bool:
         """Return whether no row can have had `seq` in this epoch."""

@@ -30,9 +30,9 @@ def delete_dependents(tx: Transaction, deleted: list[str]) -> list[str]:
     level = deleted
     tx.prefetch(_find_followers(tx, deleted))
     while level:
-        left = find_dependents_to_delete(tx, level)
-        tx.prefetch(left)
-        level = [key for key in left if _delete(tx, key)]
+        dependents = find_dependents_to_delete(tx, level)
+        tx.prefetch(dependents)
+        level = [key for key in dependents if _delete(tx, key)]
         cascaded += level
     drop_dangling_references(tx, [*deleted, *cascaded])
     return cascaded
@@ -42,18 +42,18 @@ def purge_with_dependents(tx: Transaction, keys: list[str]) -> None:
     """Remove rows and their dependents without tombstones."""
     level = keys
     while level:
-        left = find_dependents_to_delete(tx, level)
+        dependents = find_dependents_to_delete(tx, level)
         for key in level:
             tx.purge(key)
-        level = [key for key in left if tx.head(key) is not None]
+        level = [key for key in dependents if tx.head(key) is not None]
 
 
-def find_dependents_to_delete(tx: Transaction, gone: list[str]) -> list[str]:
-    """Return the sorted keys of the live and waiting rows that must be deleted with one of `gone`."""
+def find_dependents_to_delete(tx: Transaction, removed: list[str]) -> list[str]:
+    """Return the sorted keys of the live and waiting rows that must be deleted with one of `removed`."""
     return sorted(
         {
             key
-            for parent in gone
+            for parent in removed
             for key in tx.dependents(parent)
             if _is_child(tx, key, parent) or _is_following(tx, key, parent)
         }
@@ -62,7 +62,7 @@ def find_dependents_to_delete(tx: Transaction, gone: list[str]) -> list[str]:
 
 def drop_dangling_references(tx: Transaction, deleted: list[str]) -> None:
     """Drop or mark the references to the deleted rows `deleted`."""
-    referencing = {key for name in deleted for key in tx.dependents(name)}
+    referencing = {key for target in deleted for key in tx.dependents(target)}
     tx.prefetch(referencing)
     for key in sorted(referencing):
         _drop_references_of(tx, key)
@@ -90,8 +90,8 @@ def _is_following(tx: Transaction, key: str, deleted: str) -> bool:
 
 def _following_fields(tx: Transaction, key: str, deleted: str) -> list[str]:
     """Return the reference fields of the row whose target's deletion deletes the row."""
-    head, gone = tx.head(key), tx.head(deleted)
-    if head is None or gone is None or head.parents != gone.parents:
+    head, target = tx.head(key), tx.head(deleted)
+    if head is None or target is None or head.parents != target.parents:
         return []
     collection = deleted.partition("/")[0]
     return [
@@ -109,10 +109,12 @@ def _find_followers(tx: Transaction, deleted: list[str]) -> set[str]:
     found: set[str] = set()
     todo = list(deleted)
     while todo:
-        one = todo.pop()
-        near = [key for key in tx.dependents(one) if key not in found and _following_fields(tx, key, one)]
-        found.update(near)
-        todo += near
+        target = todo.pop()
+        followers = [
+            key for key in tx.dependents(target) if key not in found and _following_fields(tx, key, target)
+        ]
+        found.update(followers)
+        todo += followers
     return found
 
 

@@ -70,6 +70,13 @@ class RowHead(msgspec.Struct, frozen=True, gc=False):
     chunks: int = 0
 
 
+def state_of(head: RowHead | None) -> RowState:
+    """Return the state of a row. A row that waits for its parent counts as missing."""
+    if head is None or head.seq == WAITING:
+        return "missing"
+    return "deleted" if head.deleted else "live"
+
+
 @dataclass(slots=True)
 class LinkIndex:
     """Reverse lookups over live and waiting rows.
@@ -179,12 +186,15 @@ class Change(msgspec.Struct, frozen=True):
     same_text: bool = False
     expired: bool = False
 
+    @property
+    def removes_row(self) -> bool:
+        """Return whether the row is deleted or purged."""
+        return self.head is None or self.head.deleted
+
 
 def deletes_content(changes: Iterable[Change]) -> bool:
     """Return whether a commit deleted a row that had content."""
-    return any(
-        c.before is not None and not c.before.deleted and (c.head is None or c.head.deleted) for c in changes
-    )
+    return any(c.removes_row and c.before is not None and not c.before.deleted for c in changes)
 
 
 def replaces_text(changes: Iterable[Change]) -> bool:
@@ -198,10 +208,8 @@ def purges_tombstones(changes: Iterable[Change]) -> bool:
 
 
 def _is_edit(change: Change) -> bool:
-    before, head = change.before, change.head
-    was_live = before is not None and not before.deleted
-    is_live = head is not None and not head.deleted
-    return was_live and is_live and not change.same_text
+    before = change.before
+    return before is not None and not before.deleted and not change.removes_row and not change.same_text
 
 
 def unique_key(key: str, unique_value: str) -> str:
@@ -248,10 +256,7 @@ class Transaction:
 
     def row_state(self, key: str) -> RowState:
         """Return the state of the row. A waiting row counts as missing."""
-        head = self.head(key)
-        if head is None or head.seq == WAITING:
-            return "missing"
-        return "deleted" if head.deleted else "live"
+        return state_of(self.head(key))
 
     def row(self, key: str) -> Json:
         """Return the decoded row. The key must have a head."""

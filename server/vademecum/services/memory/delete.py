@@ -1,4 +1,4 @@
-"""Delete all documents, or a project, with their dependents in one transaction."""
+"""Delete all rows of a collection, or a project, with their dependents in one transaction."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from vademecum.model.sync.transaction import Transaction
 from vademecum.services.sync import write_row
 
 
-def delete_all_documents(tx: Transaction) -> int:
-    """Delete every document with its blocks and return their number. Facts stay, with `sourceRemoved` set."""
-    keys = [key for key in tx.keys("documents") if tx.row_state(key) == "live"]
+def delete_all(tx: Transaction, collection: str) -> int:
+    """Delete every row of a collection, waiting rows included, with its dependents. Return the number of its rows."""
+    keys = list(tx.keys(collection))
     cascade.delete_with_dependents(tx, *keys)
     return len(keys)
 

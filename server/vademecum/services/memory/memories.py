@@ -149,11 +149,6 @@ def delete(tx: Transaction, scope: MemoryScope, memory_id: str) -> int:
     return len(cascade.delete_with_dependents(tx, *keys))
 
 
-def delete_all_memories(tx: Transaction) -> int:
-    """Delete every memory of the account, in all projects and outside them. Return their number."""
-    return len(cascade.delete_with_dependents(tx, *list(tx.keys("memories"))))
-
-
 def _row_within(tx: Transaction, scope: MemoryScope, memory_id: str) -> Json:
     write_row.check_within(tx, scope, "memories", memory_id)
     return write_row.require_live_row(tx, "memories", memory_id)

@@ -51,14 +51,14 @@ def has_recallable_changes(changes: Iterable[Change]) -> bool:
 
 
 def _is_under_way(change: Change) -> bool:
-    if kind_of(change.key) != "episodes" or change.head is None or change.head.deleted:
+    if kind_of(change.key) != "episodes" or change.removes_row:
         return False
     return decode(change.body).status not in FINISHED
 
 
 def list_deleted_blocks(changes: Iterable[Change]) -> set[str]:
     """Return the names of the blocks that a commit deleted."""
-    return {c.key for c in changes if kind_of(c.key) in KINDS and (c.head is None or c.head.deleted)}
+    return {c.key for c in changes if kind_of(c.key) in KINDS and c.removes_row}
 
 
 class MemoryBlockSource:

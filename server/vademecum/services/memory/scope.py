@@ -21,7 +21,7 @@ from vademecum.model.memory.scope import (
     sees,
 )
 from vademecum.model.records.store_interface import UserStore
-from vademecum.model.sync.transaction import WAITING, RowHead
+from vademecum.model.sync.transaction import RowHead, state_of
 from vademecum.model.text.display_text import short_name
 from vademecum.model.text.tokenize import fold
 from vademecum.services.sync.batches import list_live_keys, read_batches
@@ -90,7 +90,7 @@ def locate_row(key: str, head_of: Callable[[str], RowHead | None]) -> RowLocatio
     are in their own project.
     """
     head = head_of(key)
-    if head is None or head.deleted or head.seq == WAITING:
+    if head is None or state_of(head) != "live":
         return None
     name = next((name for name in head.parents if name.startswith(SESSIONS)), None)
     session = head_of(name) if name is not None else None

@@ -67,7 +67,7 @@ def gone(changes: list[Change]) -> set[str]:
     return {
         change.key.partition("/")[2]
         for change in changes
-        if change.key.startswith(f"{COLLECTION}/") and (change.head is None or change.head.deleted)
+        if change.key.startswith(f"{COLLECTION}/") and change.removes_row
     }
 
 

@@ -1,5 +1,7 @@
 """Memories: remember, search, read, take back, forget. Every route but those of the whole account has a scope."""
 
+from functools import partial
+
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.datastructures import State
@@ -14,6 +16,7 @@ from vademecum.http.responses import Deleted, json_response, page_response, resp
 from vademecum.model.memory.scope import Everything, MemoryPartition, MemoryScope
 from vademecum.model.schema.collections import Id, Memory, Text
 from vademecum.services.memory import memories
+from vademecum.services.memory.delete import delete_all
 from vademecum.services.memory.memories import Stats
 from vademecum.services.memory.remember import Statement
 from vademecum.services.memory.scope import resolve_scope
@@ -144,7 +147,7 @@ async def reset_route(request: Req, data: JSONBody[Confirmed], state: State) -> 
         raise BadRequest('To forget every memory, send {"confirm": true}. Nothing was changed.')
     services: Services = state.services
     async with services.users.open(request.user.id) as store:
-        return Deleted(await store.write(memories.delete_all_memories))
+        return Deleted(await store.write(partial(delete_all, collection="memories")))
 
 
 @get(
