@@ -89,7 +89,11 @@ async def serving(
         app.state.services = services
         await finish_leaving(services)
         accounts = services.accounts.accounts
-        tasks = [asyncio.create_task(services.background_jobs.start_new_model(settings.data, list(accounts)))]
+        tasks = [
+            asyncio.create_task(
+                services.background_jobs.start_new_model(settings.data, services.users, list(accounts))
+            )
+        ]
         if works:  # a command ends in a moment
             tasks.append(asyncio.create_task(services.reembedding.find_model(lambda: list(accounts))))
         async with services.spool.running(), forgetting_expired(services), mcp.run_mcp(app):

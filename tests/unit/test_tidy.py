@@ -33,10 +33,7 @@ OWNED = {"duckdb": "duckdb", "lancedb": "lance", "lance": "lance", "pyarrow": "l
 
 # The modules of services and http that may name the DuckDB engine. All others use `model/records/store_interface`.
 NAMING_DUCKDB = {
-    "services/accounts/accounts.py",
     "services/data/backup.py",  # a backup is a copy of the engine's files
-    "services/data/erase.py",
-    "services/runtime/background_jobs.py",
     "services/runtime/composition.py",
     "services/runtime/container.py",
 }

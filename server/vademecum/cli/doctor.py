@@ -212,12 +212,12 @@ async def _verify_accounts(client: ApiClient) -> tuple[int, list[str]]:
 
 
 def _examine_erasures(data: Path) -> Finding:
-    from vademecum.services.data.erase import room_needed  # slow to import
+    from vademecum.engines.duckdb.paths import room_to_rewrite  # slow to import
 
     free = shutil.disk_usage(data).free
     oldest = time.time() - OVERDUE_S
     overdue = [mark.name for mark in (data / "jobs" / "erase").glob("*") if mark.stat().st_mtime < oldest]
-    needed = {user_id: size for user_id in overdue if (size := room_needed(data, user_id)) > free}
+    needed = {user_id: size for user_id in overdue if (size := room_to_rewrite(data, user_id)) > free}
     if not needed:
         detail = f"{len(overdue)} overdue, the server will do them" if overdue else "none is overdue"
         return Finding("erasure", True, detail)

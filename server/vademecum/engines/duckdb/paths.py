@@ -9,12 +9,22 @@ from pathlib import Path
 
 from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
 from vademecum.errors import Broken, is_full, not_now
+from vademecum.model.records.paths import user_folder
 
 RECORDS_FILE = "records.duckdb"
 
 
 def user_ledger(data: Path, user_id: str) -> ErasureLedger:
     return ErasureLedger(data / "ledger" / f"{user_id}.jsonl")
+
+
+def room_to_rewrite(data: Path, user_id: str) -> int:
+    """Return the bytes of free disk space that suffice to rewrite a user's records."""
+    return sum(
+        file.stat().st_size
+        for file in user_folder(data, user_id).glob(f"{RECORDS_FILE}*")
+        if file.suffix in (".duckdb", ".wal")
+    )
 
 
 def missing_accounts_message(data: Path) -> str:

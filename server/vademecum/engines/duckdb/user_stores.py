@@ -30,6 +30,7 @@ from vademecum.engines.duckdb.marks import HighWaterMarks
 from vademecum.engines.duckdb.paths import (
     RECORDS_FILE,
     remove_tree,
+    room_to_rewrite,
     translate_disk_errors,
     user_ledger,
 )
@@ -439,6 +440,16 @@ class DuckDBUserStores(UserStores):
 
     def has_records(self, user_id: str) -> bool:
         return (user_folder(self._data, user_id) / RECORDS_FILE).exists()
+
+    def is_new(self, user_id: str) -> bool:
+        with translate_disk_errors(user_id, "opened", user_folder(self._data, user_id)):
+            return not self.has_records(user_id) and not user_ledger(self._data, user_id).path.exists()
+
+    def list_unclean(self) -> list[str]:
+        return [log.parent.name for log in (self._data / "users").glob(f"*/*/{RECORDS_FILE}.wal")]
+
+    def room_to_rewrite(self, user_id: str) -> int:
+        return room_to_rewrite(self._data, user_id)
 
     def check_not_fenced(self, user_id: str) -> None:
         self.fences.check(user_id)

@@ -198,6 +198,18 @@ class UserStores(ABC):
         """Return whether a store of the user exists. Raises OSError."""
 
     @abstractmethod
+    def is_new(self, user_id: str) -> bool:
+        """Return whether the user has never stored anything. Raises Busy or Broken if that cannot be known."""
+
+    @abstractmethod
+    def list_unclean(self) -> list[str]:
+        """Return the users whose stores were open when an earlier process died."""
+
+    @abstractmethod
+    def room_to_rewrite(self, user_id: str) -> int:
+        """Return the bytes of free disk space that suffice for `rewrite`."""
+
+    @abstractmethod
     def stop_recovery(self) -> None:
         """Stop repairing damaged records at once, because the process is about to end."""
 

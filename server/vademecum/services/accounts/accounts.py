@@ -7,7 +7,6 @@ from functools import partial
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.paths import RECORDS_FILE, translate_disk_errors, user_ledger
 from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.accounts.emails import check_email
 from vademecum.model.records.accounts import Account
@@ -103,12 +102,9 @@ async def profile(services: Services, account: Account) -> Profile:
 
 
 async def _usage(services: Services, account: Account) -> Usage:
-    """Whoever never came has no file, and being looked at does not make one. Raises Broken."""
-    data = services.settings.data
-    folder = user_folder(data, account.id)
-    with translate_disk_errors(account.id, "opened", folder):
-        if not (folder / RECORDS_FILE).exists() and not user_ledger(data, account.id).path.exists():
-            return Usage(documents=0, bytes=0)
+    """Return the usage, without creating records for an account that has none. Raises Broken."""
+    if services.users.is_new(account.id):
+        return Usage(documents=0, bytes=0)
     async with services.users.open(account.id) as store:
         return store.usage
 

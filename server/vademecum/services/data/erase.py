@@ -12,7 +12,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.errors import Broken, Busy, NotFound, NotYetErased, Stopping, VademecumError, lacks_room
 from vademecum.model.records.paths import user_folder
 from vademecum.model.records.store_interface import UserStores
@@ -71,18 +70,8 @@ class Eraser:
             await self._users.rewrite(user_id)
         except Busy as error:
             if lacks_room(error):
-                raise NotYetErased(room_needed(self._data, user_id)) from error
+                raise NotYetErased(self._users.room_to_rewrite(user_id)) from error
             raise
-
-
-def room_needed(data: Path, user_id: str) -> int:
-    """Return the bytes of free disk space that suffice to rewrite a user's records."""
-    records = user_folder(data, user_id) / RECORDS_FILE
-    return sum(
-        file.stat().st_size
-        for file in records.parent.glob(f"{RECORDS_FILE}*")
-        if file.suffix in (".duckdb", ".wal")
-    )
 
 
 async def erase_due(data: Path, job: JobQueue, emails: Mapping[str, str]) -> int:

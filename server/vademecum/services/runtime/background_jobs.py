@@ -8,10 +8,8 @@ from pathlib import Path
 
 import structlog
 
-from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.model.memory import job_triggers
-from vademecum.model.records.paths import user_folder
-from vademecum.model.records.store_interface import UserStore
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.sync.transaction import Change, deletes_content, replaces_text
 from vademecum.services.agents import retention
 from vademecum.services.memory import memory_index
@@ -132,25 +130,25 @@ class BackgroundJobs:
         else:
             self.jobs[job].schedule_when_quiet(user_id, BULK_QUIET_S, BULK_MAX_DELAY_S)
 
-    def start(self, data: Path) -> None:
-        """Resume unfinished work. A leftover write-ahead log means a crash, so all jobs of its user are scheduled."""
+    def start(self, users: UserStores) -> None:
+        """Resume unfinished work. All jobs of users whose stores were open during a crash are scheduled."""
         for job in self.jobs.values():
             job.start()
-        for wal in (data / "users").glob(f"*/*/{RECORDS_FILE}.wal"):
+        for user_id in users.list_unclean():
             for name, job in self.jobs.items():
                 if name != "erase":  # `on_erasure_due` schedules it if the file has an erasure pending
-                    job.schedule(wal.parent.name)
+                    job.schedule(user_id)
 
-    async def start_new_model(self, data: Path, user_ids: list[str]) -> None:
+    async def start_new_model(self, data: Path, users: UserStores, user_ids: list[str]) -> None:
         """Schedule embedding and indexing for all users if the model is new since the last start."""
         while True:
             try:
-                return await self._start_new_model(data, user_ids)
+                return await self._start_new_model(data, users, user_ids)
             except Exception as error:
                 _log.error("cannot start jobs for a new model", retry_s=RETRY_S, exc_info=error)
                 await asyncio.sleep(RETRY_S)
 
-    async def _start_new_model(self, data: Path, user_ids: list[str]) -> None:
+    async def _start_new_model(self, data: Path, users: UserStores, user_ids: list[str]) -> None:
         embedder = await self._inference.get()
         last_model = data / "embedded"
         if embedder is None or (
@@ -158,7 +156,7 @@ class BackgroundJobs:
         ):
             return
         for user_id in user_ids:
-            if (user_folder(data, user_id) / RECORDS_FILE).exists():
+            if users.has_records(user_id):
                 for job in ("embed", "index", "recall"):
                     self.schedule(job, user_id)
         last_model.write_text(embedder.model, encoding="utf-8")

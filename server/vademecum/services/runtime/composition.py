@@ -265,7 +265,7 @@ async def open_services(
         questions = QuestionPlaces()
         worker = open_worker(settings, accounts, users, known, questions, clock, background_jobs, works=works)
         summaries = await stack.enter_async_context(worker)
-        background_jobs.start(settings.data)
+        background_jobs.start(users)
         stack.push_async_callback(background_jobs.close)
         await reembedding.start()
         await stack.enter_async_context(maintain(users, accounts))
