@@ -51,7 +51,7 @@ def without_nulls(row):
 
 
 @pytest.mark.parametrize("action", CASES)
-def test_what_goes_and_what_stays(tmp_path, action):
+def test_cascade_deletes_and_keeps_rows(tmp_path, action):
     async def scenario(ada):
         world = await make_world(ada)
         before = await seqs(ada)
@@ -92,7 +92,7 @@ def content_of(row):
 
 
 @pytest.mark.parametrize("collection", ["documents", "sessions", "projects"])
-def test_a_pushed_delete_does_what_the_route_does(tmp_path, collection):
+def test_pushed_delete_cascades_like_the_route(tmp_path, collection):
     action = {
         "documents": "delete a document",
         "sessions": "delete a session",
@@ -112,7 +112,7 @@ def test_a_pushed_delete_does_what_the_route_does(tmp_path, collection):
     alone(tmp_path, scenario)
 
 
-def test_healing_takes_a_seq_and_leaves_updated_at(tmp_path):
+def test_dropped_reference_takes_seq_and_keeps_updated_at(tmp_path):
     async def scenario(ada):
         world = await make_world(ada)
         await remove(ada, "delete a session", world)
@@ -123,7 +123,7 @@ def test_healing_takes_a_seq_and_leaves_updated_at(tmp_path):
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["here", "unknown"])
-def test_a_row_that_names_many_of_the_deleted_is_healed_once(tmp_path, known):
+def test_row_with_many_dangling_references_is_written_once(tmp_path, known):
     """A document may be borrowed by thousands of sessions, and a push may delete a thousand of them."""
 
     async def scenario(ada):

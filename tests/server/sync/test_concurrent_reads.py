@@ -16,7 +16,7 @@ EDITS = 150 if os.environ.get("SOAK") else 50
 
 
 @pytest.mark.parametrize("recent_bytes", [body_cache.CACHE_BYTES_MAX, 0])
-def test_a_row_that_is_being_edited_is_never_missing(tmp_path, monkeypatch, recent_bytes):
+def test_row_under_edit_is_always_readable(tmp_path, monkeypatch, recent_bytes):
     """Read from memory, and from the file."""
     monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", recent_bytes)
 
@@ -126,7 +126,7 @@ async def once_shorter(limit, ask):
     return False
 
 
-def test_long_rows_are_read_beside_the_loop_that_answers_everybody(tmp_path):
+def test_long_rows_are_read_outside_the_event_loop(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

@@ -5,7 +5,7 @@ from property.sync_wire import alone, send, seqs, stored
 from vademecum.model.schema.derived_ids import entity_id
 
 
-def test_references_to_dead_rows_leave_what_is_accepted_and_the_healed_row_is_answered(tmp_path):
+def test_dangling_references_are_dropped_and_answered(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (dead(session("gone")), None), (session("here"), None))
         row = document(ada.id, "d", activeSessions=["gone", "here", "unknown"], originSessionId="gone")
@@ -16,7 +16,7 @@ def test_references_to_dead_rows_leave_what_is_accepted_and_the_healed_row_is_an
     alone(tmp_path, scenario)
 
 
-def test_every_kind_of_reference_is_healed(tmp_path):
+def test_every_kind_of_dangling_reference_is_dropped(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (dead(session("s")), None))
         await send(ada, "projects", (dead(project("p")), None))
@@ -35,7 +35,7 @@ def test_every_kind_of_reference_is_healed(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_an_edit_and_a_merge_are_healed_too(tmp_path):
+def test_edit_and_merge_drop_dangling_references(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d")
         await send(ada, "documents", (old, None))
@@ -51,7 +51,7 @@ def test_an_edit_and_a_merge_are_healed_too(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_what_was_healed_is_no_change_of_another_device_and_the_order_of_pushes_does_not_matter(tmp_path):
+def test_dropped_reference_is_no_edit_in_merges(tmp_path):
     """A device moves a conversation and a source offline, and deletes where they were: the deletes come first."""
 
     async def scenario(ada):
@@ -70,7 +70,7 @@ def test_what_was_healed_is_no_change_of_another_device_and_the_order_of_pushes_
     alone(tmp_path, scenario)
 
 
-def test_an_edit_that_knew_nothing_of_the_healing_undoes_nothing_and_takes_no_seq_twice(tmp_path):
+def test_edit_of_older_version_keeps_references_dropped(tmp_path):
     async def scenario(ada):
         talk = session("s", projectId="p")
         await send(ada, "projects", (project("p"), None), (project("q"), None))
@@ -88,7 +88,7 @@ def test_an_edit_that_knew_nothing_of_the_healing_undoes_nothing_and_takes_no_se
     alone(tmp_path, scenario)
 
 
-def test_rows_that_waited_are_healed_when_they_appear(tmp_path):
+def test_admitted_row_drops_dangling_references(tmp_path):
     async def scenario(ada):
         await send(ada, "memories", (memory("m", projectId="p", sessionIds=["s", "t"]), None))
         await send(ada, "sessions", (dead(session("s")), None))
@@ -98,7 +98,7 @@ def test_rows_that_waited_are_healed_when_they_appear(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_what_was_made_offline_in_a_project_comes_to_the_one_that_it_has_become_a_part_of(tmp_path):
+def test_offline_row_of_merged_project_moves_along(tmp_path):
     async def scenario(ada):
         known = session("known", projectId="flat")
         await send(ada, "projects", *((project(name), None) for name in ("flat", "house", "town")))
@@ -125,7 +125,7 @@ def test_what_was_made_offline_in_a_project_comes_to_the_one_that_it_has_become_
     alone(tmp_path, scenario)
 
 
-def test_an_entity_of_a_project_that_is_a_part_of_another_joins_the_one_of_its_name_there(tmp_path):
+def test_entity_of_merged_project_joins_its_namesake(tmp_path):
     async def scenario(ada):
         def known_as(row_id, project_id, name, notes):
             return entity(row_id, project_id, name=name, type="person", notes=notes)
@@ -161,7 +161,7 @@ def test_an_entity_of_a_project_that_is_a_part_of_another_joins_the_one_of_its_n
     alone(tmp_path, scenario)
 
 
-def test_a_project_that_comes_alive_again_after_a_merge_is_one_by_itself(tmp_path):
+def test_revived_project_is_separate_after_a_merge(tmp_path):
     async def scenario(ada):
         await send(ada, "projects", (project("flat"), None), (project("house"), None))
         answer = await ada.call("POST", "/v1/projects/flat/merge", json={"into": "house"})

@@ -7,7 +7,7 @@ from property.sync_wire import alone, epoch, epoch_of, page, send, seqs
 from server.in_process_server import house, run
 
 
-def test_pull_is_in_the_order_of_seq_with_the_latest_state_and_tombstones(tmp_path):
+def test_pull_returns_latest_rows_in_seq_order(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", *((fact(i), None) for i in "cab"))
         await send(ada, "facts", (fact("c", value="edited"), fact("c")))
@@ -26,7 +26,7 @@ def test_pull_is_in_the_order_of_seq_with_the_latest_state_and_tombstones(tmp_pa
     alone(tmp_path, scenario)
 
 
-def test_one_seq_counts_over_all_collections(tmp_path):
+def test_seq_is_shared_by_all_collections(tmp_path):
     async def scenario(ada):
         for number in range(3):
             await send(ada, "facts", (fact(f"f{number}"), None))
@@ -38,7 +38,7 @@ def test_one_seq_counts_over_all_collections(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_pages_tile_the_rows_and_only_the_last_is_short(tmp_path):
+def test_only_the_last_page_is_short(tmp_path):
     async def scenario(ada):
         for number in range(10):  # rows of others in between: the filter comes before the limit
             await send(ada, "facts", (fact(f"f{number}"), None))
@@ -56,7 +56,7 @@ def test_pages_tile_the_rows_and_only_the_last_is_short(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_an_empty_page_echoes_the_checkpoint_and_names_the_epoch(tmp_path):
+def test_empty_page_echoes_checkpoint_and_epoch(tmp_path):
     async def scenario(ada):
         await send(ada, "projects", (project("p"), None))
         got = await page(ada, "facts", 1)
@@ -66,7 +66,7 @@ def test_an_empty_page_echoes_the_checkpoint_and_names_the_epoch(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_the_epoch_and_the_checkpoint_outlive_a_restart(tmp_path):
+def test_epoch_and_checkpoint_survive_a_restart(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -84,7 +84,7 @@ def test_the_epoch_and_the_checkpoint_outlive_a_restart(tmp_path):
     run(scenario)
 
 
-def test_a_page_says_when_everything_was_forgotten_and_nothing_before(tmp_path):
+def test_page_has_forgotten_at_after_a_forget(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("a"), None))
         assert "forgottenAt" not in await page(ada, "facts")

@@ -36,7 +36,7 @@ async def tombstones(h, person):
         return store.row_index.totals.tombstones, sum(head.deleted for head in store.row_index.rows.values())
 
 
-def test_a_push_of_too_many_rows_is_refused_whole_and_the_queue_goes_on(tmp_path):
+def test_push_of_too_many_rows_is_refused(tmp_path):
     async def scenario(ada):
         rows = [fact(f"f{number}") for number in range(ROWS_MAX + 1)]
         batch = [{"newDocumentState": row} for row in rows]
@@ -54,7 +54,7 @@ def test_a_push_of_too_many_rows_is_refused_whole_and_the_queue_goes_on(tmp_path
 
 @pytest.mark.parametrize("how", ["gzip", "br", "GZIP, identity"])
 @pytest.mark.parametrize("path", ["/v1/sync/facts/0/push", "/v1/search", "/v1/documents"])
-def test_a_packed_body_is_refused_by_that_name(tmp_path, path, how):
+def test_compressed_body_is_refused(tmp_path, path, how):
     async def scenario(ada):
         packed = gzip.compress(json.dumps([{"newDocumentState": fact("f1")}]).encode())
         answer = await ada.call("POST", path, content=packed, headers={"Content-Encoding": how})
@@ -65,7 +65,7 @@ def test_a_packed_body_is_refused_by_that_name(tmp_path, path, how):
     alone(tmp_path, scenario)
 
 
-def test_a_body_that_says_it_is_not_packed_is_read(tmp_path):
+def test_identity_encoding_is_accepted(tmp_path):
     async def scenario(ada):
         body = json.dumps([{"newDocumentState": fact("f1")}])
         path = "/v1/sync/facts/0/push"
@@ -75,7 +75,7 @@ def test_a_body_that_says_it_is_not_packed_is_read(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_the_rows_of_a_push_are_counted_before_any_is_looked_at(tmp_path):
+def test_rows_are_counted_before_decoding(tmp_path):
     async def scenario(ada):
         body = json.dumps([{"newDocumentState": "no row"}] * (ROWS_MAX + 1))
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body.encode())
@@ -85,7 +85,7 @@ def test_the_rows_of_a_push_are_counted_before_any_is_looked_at(tmp_path):
 
 
 @pytest.mark.usefixtures("three_free")
-def test_deletes_of_unknown_rows_beyond_the_bound_are_accepted_and_leave_nothing(tmp_path):
+def test_excess_deletes_of_unknown_rows_store_nothing(tmp_path):
     async def scenario(ada):
         assert await send(ada, "facts", *unknown("a", "b")) == []
         assert await send(ada, "facts", *unknown("c", "d")) == []
@@ -100,7 +100,7 @@ def test_deletes_of_unknown_rows_beyond_the_bound_are_accepted_and_leave_nothing
 
 
 @pytest.mark.usefixtures("three_free")
-def test_the_delete_of_a_row_that_was_here_is_kept_whatever_the_bound(tmp_path):
+def test_delete_of_known_row_is_always_stored(tmp_path):
     async def scenario(ada):
         row = fact("f")
         await send(ada, "facts", *unknown("a", "b", "c"), (row, None))
@@ -112,7 +112,7 @@ def test_the_delete_of_a_row_that_was_here_is_kept_whatever_the_bound(tmp_path):
 
 
 @pytest.mark.usefixtures("three_free")
-def test_who_writes_and_deletes_for_ever_fills_the_account(tmp_path):
+def test_endless_writes_and_deletes_fill_the_account(tmp_path):
     async def scenario(ada):
         for number in itertools.count():
             row = fact(f"f{number}")
@@ -126,7 +126,7 @@ def test_who_writes_and_deletes_for_ever_fills_the_account(tmp_path):
 
 
 @pytest.mark.usefixtures("three_free")
-def test_a_tombstone_that_comes_to_life_gives_its_place_free(tmp_path):
+def test_revived_tombstone_frees_its_place(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", *unknown("a", "b", "c"))
         tombstone = await stored(ada, "facts", "a")
@@ -137,7 +137,7 @@ def test_a_tombstone_that_comes_to_life_gives_its_place_free(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_tombstones_are_counted_right_through_failures_cascades_and_a_restart(tmp_path):
+def test_tombstone_count_survives_failures_and_restarts(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -164,7 +164,7 @@ def test_tombstones_are_counted_right_through_failures_cascades_and_a_restart(tm
 
 
 @pytest.mark.usefixtures("three_free")
-def test_a_restore_buries_what_was_erased_whatever_the_bound(tmp_path):
+def test_restore_tombstones_erased_rows_beyond_the_bound(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
@@ -179,7 +179,7 @@ def test_a_restore_buries_what_was_erased_whatever_the_bound(tmp_path):
     run(scenario)
 
 
-def test_a_document_that_is_full_of_sessions_is_lent_to_no_other(tmp_path):
+def test_document_with_most_sessions_cannot_be_borrowed(tmp_path):
     async def scenario(ada):
         full = document(ada.id, "d", activeSessions=[f"s{number}" for number in range(10_000)])
         assert await send(ada, "documents", (full, None)) == []
@@ -193,7 +193,7 @@ def test_a_document_that_is_full_of_sessions_is_lent_to_no_other(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_names_of_other_rows_are_charged_beyond_those_that_are_free(tmp_path, monkeypatch):
+def test_references_beyond_the_free_ones_are_charged(tmp_path, monkeypatch):
     """Memory holds each: of ten thousand in a row of 70 kB it took more than five megabytes."""
     monkeypatch.setattr("vademecum.model.sync.quotas.REFERENCES_FREE", 5)
 

@@ -8,7 +8,7 @@ from property.rows import NEW, day, dead, document, episode, fact, marked, sessi
 from property.sync_wire import alone, base, codes, forget, send, seqs, stored
 
 
-def test_3_a_repeat_after_a_lost_answer_is_accepted_and_takes_no_seq(tmp_path):
+def test_3_repeated_push_takes_no_seq(tmp_path):
     async def scenario(ada):
         first, second = fact("f"), fact("f", value="Grace")
         for pair in ((first, None), (second, first)):
@@ -20,7 +20,7 @@ def test_3_a_repeat_after_a_lost_answer_is_accepted_and_takes_no_seq(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_3_a_repeat_with_another_key_order_or_spelling_of_numbers_is_a_repeat(tmp_path):
+def test_3_repeat_may_reorder_keys_or_respell_numbers(tmp_path):
     async def scenario(ada):
         row = fact("f", confidence=1, value="é")
         await send(ada, "facts", (row, None))
@@ -34,7 +34,7 @@ def test_3_a_repeat_with_another_key_order_or_spelling_of_numbers_is_a_repeat(tm
     alone(tmp_path, scenario)
 
 
-def test_3_an_equal_row_with_a_mark_is_answered_without_it(tmp_path):
+def test_3_equal_row_is_answered_without_its_sync_error(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         assert await send(ada, "facts", (marked(fact("f"), None), fact("f"))) == [fact("f")]
@@ -43,7 +43,7 @@ def test_3_an_equal_row_with_a_mark_is_answered_without_it(tmp_path):
 
 
 @pytest.mark.parametrize("which", ["no stored row", "current base", "stale base"])
-def test_3_a_marked_row_come_back_unchanged_is_accepted_as_nothing(tmp_path, which):
+def test_3_unchanged_rejected_row_changes_nothing(tmp_path, which):
     async def scenario(ada):
         refused = fact("f", value="refused")
         row_base = None
@@ -60,7 +60,7 @@ def test_3_a_marked_row_come_back_unchanged_is_accepted_as_nothing(tmp_path, whi
     alone(tmp_path, scenario)
 
 
-def test_5_an_edit_of_the_stored_row_is_accepted(tmp_path):
+def test_5_edit_of_stored_row_is_accepted(tmp_path):
     async def scenario(ada):
         row = episode("e", "s", citations=[{"documentId": "d", "filename": "d.txt", "page": 1}])
         await send(ada, "sessions", (session("s"), None))
@@ -73,7 +73,7 @@ def test_5_an_edit_of_the_stored_row_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_5_an_assumed_row_may_spell_its_numbers_otherwise(tmp_path):
+def test_5_assumed_row_may_respell_numbers(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f", confidence=1), None))
         assert await send(ada, "facts", (fact("f", value="x"), fact("f", confidence=1.0))) == []
@@ -81,7 +81,7 @@ def test_5_an_assumed_row_may_spell_its_numbers_otherwise(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_5_an_assumed_tombstone_comes_to_life(tmp_path):
+def test_5_assumed_tombstone_is_revived(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         await send(ada, "facts", (dead(fact("f")), fact("f")))
@@ -93,7 +93,7 @@ def test_5_an_assumed_tombstone_comes_to_life(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_5_what_was_brought_back_before_everything_was_forgotten_does_not_come_to_life(tmp_path):
+def test_5_revival_from_before_a_forget_is_refused(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None), (dead(fact("f")), fact("f")))
         tombstone = await stored(ada, "facts", "f")
@@ -109,7 +109,7 @@ def test_5_what_was_brought_back_before_everything_was_forgotten_does_not_come_t
     alone(tmp_path, scenario)
 
 
-def test_5_a_marked_row_with_the_stored_base_is_accepted_when_edited(tmp_path):
+def test_5_edited_rejected_row_with_stored_base_is_accepted(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (session("other", externalId="x"), None), (session("s"), None))
         refused = session("s", externalId="x", title="mine")
@@ -122,7 +122,7 @@ def test_5_a_marked_row_with_the_stored_base_is_accepted_when_edited(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_5_a_marked_row_without_a_stored_one_is_accepted_when_edited(tmp_path):
+def test_5_edited_rejected_row_without_stored_row_is_accepted(tmp_path):
     async def scenario(ada):
         (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
         assert await send(ada, "facts", (fact("f"), held)) == []
@@ -131,7 +131,7 @@ def test_5_a_marked_row_without_a_stored_one_is_accepted_when_edited(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_5_a_row_accepted_with_its_mark_is_answered_without_and_stored_without(tmp_path):
+def test_5_accepted_row_loses_its_sync_error(tmp_path):
     async def scenario(ada):
         (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
         edited = {**held, "confidence": 1}
@@ -141,7 +141,7 @@ def test_5_a_row_accepted_with_its_mark_is_answered_without_and_stored_without(t
     alone(tmp_path, scenario)
 
 
-def test_5_a_mark_upon_a_tombstone_that_is_its_base_brings_it_to_life(tmp_path):
+def test_5_rejected_row_based_on_tombstone_revives_it(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (dead(fact("f")), None))
         tombstone = await stored(ada, "facts", "f")
@@ -153,7 +153,7 @@ def test_5_a_mark_upon_a_tombstone_that_is_its_base_brings_it_to_life(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_a_mark_is_ignored_in_what_is_assumed(tmp_path):
+def test_sync_error_in_assumed_state_is_ignored(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         assert await send(ada, "facts", (fact("f", value="x"), marked(fact("f"), "other:1"))) == []

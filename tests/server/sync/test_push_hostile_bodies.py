@@ -44,7 +44,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize("body", BAD_BODIES, ids=range(len(BAD_BODIES)))
-def test_a_body_that_cannot_be_understood_changes_nothing(tmp_path, body):
+def test_malformed_body_changes_nothing(tmp_path, body):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -55,7 +55,7 @@ def test_a_body_that_cannot_be_understood_changes_nothing(tmp_path, body):
     run(scenario)
 
 
-def test_bad_rows_are_refused_one_by_one_and_the_good_one_goes_on(tmp_path):
+def test_bad_rows_are_rejected_alone(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -71,7 +71,7 @@ def test_bad_rows_are_refused_one_by_one_and_the_good_one_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("text", [r"\ud800", r"\udfff\ud800", r"\u0000", "\\u2028", "𝔘", r"\"]}"])
-def test_odd_characters_come_back_as_they_went_or_are_refused(tmp_path, text):
+def test_odd_characters_round_trip_or_are_rejected(tmp_path, text):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -87,7 +87,7 @@ def test_odd_characters_come_back_as_they_went_or_are_refused(tmp_path, text):
     run(scenario)
 
 
-def test_numbers_come_back_as_they_were_written(tmp_path):
+def test_numbers_keep_their_spelling(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -104,7 +104,7 @@ def test_numbers_come_back_as_they_were_written(tmp_path):
     run(scenario)
 
 
-def test_a_body_over_the_bound_is_refused_as_a_problem(tmp_path):
+def test_oversized_body_is_a_problem_response(tmp_path):
     async def scenario():
         async with house(tmp_path, body_max=10_000) as h:
             ada = await h.person()
@@ -124,7 +124,7 @@ BAD = {
 
 @pytest.mark.parametrize("wrong", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_row_that_is_no_json_is_rejected_alone(tmp_path, wrong, at):
+def test_invalid_json_row_is_rejected_alone(tmp_path, wrong, at):
     tricky = 'a "quoted" [bracket} NaN, \\" and Infinity'
 
     async def scenario():
@@ -144,7 +144,7 @@ def test_row_that_is_no_json_is_rejected_alone(tmp_path, wrong, at):
     run(scenario)
 
 
-def test_delete_that_is_no_json_is_accepted(tmp_path):
+def test_invalid_json_delete_is_accepted(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -161,7 +161,7 @@ def test_delete_that_is_no_json_is_accepted(tmp_path):
     "body", [b"[NaN]", b"NaN", b'[{"newDocumentState": NaN}]', b'[{"newDocumentState": {"id": NaN}}]', b"[{}, ",
              b'[{"newDocumentState": {"id": "a"}} {"newDocumentState": {"id": "b"}}]', b'{"a": NaN}', b"[{]}", b"]["],
 )  # fmt: skip
-def test_batch_without_rows_to_tell_apart_is_refused_whole(tmp_path, body):
+def test_inseparable_batch_is_refused(tmp_path, body):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

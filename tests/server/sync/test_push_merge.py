@@ -16,7 +16,7 @@ async def merged(ada, collection, old, theirs, mine):
     return row
 
 
-def test_6_a_live_row_without_an_assumed_state_is_answered_and_kept(tmp_path):
+def test_6_row_without_assumed_state_is_answered(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         before = await seqs(ada)
@@ -26,7 +26,7 @@ def test_6_a_live_row_without_an_assumed_state_is_answered_and_kept(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_a_mark_with_a_stale_base_is_merged(tmp_path):
+def test_6_rejected_row_with_stale_base_is_merged(tmp_path):
     async def scenario(ada):
         first, newer = session("s"), session("s", title="newer")
         await send(ada, "sessions", (session("o", externalId="x"), None), (first, None))
@@ -41,7 +41,7 @@ def test_6_a_mark_with_a_stale_base_is_merged(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_a_mark_without_a_base_is_stale_when_a_row_is_there_now(tmp_path):
+def test_6_rejected_row_without_base_is_stale(tmp_path):
     async def scenario(ada):
         (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
         there = fact("f", value="elsewhere", key="user.age")
@@ -52,7 +52,7 @@ def test_6_a_mark_without_a_base_is_stale_when_a_row_is_there_now(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_each_takes_the_fields_that_only_it_changed(tmp_path):
+def test_6_fields_changed_on_one_side_win(tmp_path):
     async def scenario(ada):
         old = session("s", title="old")
         row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "mode": "authoritative"})
@@ -61,7 +61,7 @@ def test_6_each_takes_the_fields_that_only_it_changed(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_a_field_that_both_changed_keeps_the_stored_value(tmp_path):
+def test_6_field_changed_on_both_sides_keeps_stored_value(tmp_path):
     async def scenario(ada):
         old = session("s", title="old")
         row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "title": "mine"})
@@ -70,7 +70,7 @@ def test_6_a_field_that_both_changed_keeps_the_stored_value(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_optional_fields_that_came_or_went_are_changes_too(tmp_path):
+def test_6_added_and_removed_fields_are_changes(tmp_path):
     async def scenario(ada):
         old = session("s", externalId="x")
         theirs, mine = session("s"), session("s", externalId="x", projectId="p")
@@ -79,7 +79,7 @@ def test_6_optional_fields_that_came_or_went_are_changes_too(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_the_same_change_on_both_sides_is_accepted(tmp_path):
+def test_6_same_change_on_both_sides_is_accepted(tmp_path):
     async def scenario(ada):
         old = session("s")
         same = session("s", title="same")
@@ -89,7 +89,7 @@ def test_6_the_same_change_on_both_sides_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_times_take_the_later(tmp_path):
+def test_6_later_time_wins(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", updatedAt=day(1), lastAccessedAt=day(1))
         theirs = {**old, "updatedAt": day(5), "lastAccessedAt": day(2)}
@@ -100,7 +100,7 @@ def test_6_times_take_the_later(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_sets_take_adds_and_removes_of_both_sides(tmp_path):
+def test_6_sets_unite_adds_and_removes(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", activeSessions=["a", "b", "c"])
         theirs, mine = {**old, "activeSessions": ["b", "c", "t"]}, {**old, "activeSessions": ["m", "a", "b"]}
@@ -136,7 +136,7 @@ def test_6_counts_add_both_deltas(tmp_path, old, theirs, mine, wanted):
     alone(tmp_path, scenario)
 
 
-def test_6_a_merge_pushed_again_after_a_lost_answer_borrows_nothing_twice(tmp_path):
+def test_6_repeated_merge_counts_once(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d")
         theirs, mine = {**old, "activeSessions": ["t"]}, {**old, "activeSessions": ["m"]}
@@ -149,7 +149,7 @@ def test_6_a_merge_pushed_again_after_a_lost_answer_borrows_nothing_twice(tmp_pa
     alone(tmp_path, scenario)
 
 
-def test_6_a_facts_value_and_its_standing_are_one(tmp_path):
+def test_6_fact_group_merges_as_one(tmp_path):
     async def scenario(ada):
         old = fact("f", value="Ada", confirmed=False, confidence=0.5)
         theirs = {**old, "value": "Grace", "confidence": 0.9}
@@ -159,7 +159,7 @@ def test_6_a_facts_value_and_its_standing_are_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_an_answer_and_what_belongs_to_it_are_one(tmp_path):
+def test_6_answer_group_merges_as_one(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (session("s"), None))
         old = episode("e", "s", aiResponse="", status="streaming")
@@ -171,7 +171,7 @@ def test_6_an_answer_and_what_belongs_to_it_are_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_a_documents_text_and_its_figures_are_one(tmp_path):
+def test_6_document_group_merges_as_one(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", status="pending")
         theirs = {**old, "status": "ready", "statusDetail": "words only"}
@@ -188,7 +188,7 @@ def test_6_a_documents_text_and_its_figures_are_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_a_group_that_only_one_side_changed_is_taken_whole(tmp_path):
+def test_6_group_changed_on_one_side_wins(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", status="failed", statusDetail="why", pageCount=2)
         mine = {**document(ada.id, "d", contentHash="1" * 64, size=20), "status": "ready"}
@@ -209,7 +209,7 @@ def test_6_blocks_never_merge(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_a_merge_takes_one_seq_and_reaches_the_others(tmp_path):
+def test_6_merge_takes_one_seq_and_is_pulled(tmp_path):
     async def scenario(ada):
         old = session("s")
         await send(ada, "sessions", (old, None))
@@ -222,7 +222,7 @@ def test_6_a_merge_takes_one_seq_and_reaches_the_others(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_the_result_of_a_merge_must_fit_and_pass_too(tmp_path):
+def test_6_merged_row_must_pass_the_quotas(tmp_path):
     """A merge that would break a rule is a refusal, and nothing is stored. It comes back merged: the next edit of the
     device, which has not seen the other's, undoes nothing."""
 
@@ -244,7 +244,7 @@ def test_6_the_result_of_a_merge_must_fit_and_pass_too(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_a_merge_that_its_schema_forbids_is_refused_and_both_sides_keep_their_row(tmp_path):
+def test_6_merge_beyond_the_schema_is_rejected(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d")
         theirs, mine = ({**old, "activeSessions": [f"{side}{n}" for n in range(6000)]} for side in "tm")

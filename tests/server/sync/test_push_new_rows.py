@@ -40,7 +40,7 @@ async def put_grandparents(ada, collection):
         await send(ada, "entities", (make.entity("y", "pp"), None))
 
 
-def test_7_a_new_row_is_accepted_even_if_something_was_assumed(tmp_path):
+def test_7_new_row_with_assumed_state_is_accepted(tmp_path):
     async def scenario(ada):
         assert await send(ada, "facts", (make.fact("f", value="new"), make.fact("f"))) == []
         assert await stored(ada, "facts", "f") == make.fact("f", value="new")
@@ -48,7 +48,7 @@ def test_7_a_new_row_is_accepted_even_if_something_was_assumed(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_7_what_was_made_before_a_forget_everything_is_refused(tmp_path):
+def test_7_row_from_before_a_forget_is_rejected(tmp_path):
     async def scenario(ada):
         await forget(ada)
         answered = await send(
@@ -66,7 +66,7 @@ def test_7_what_was_made_before_a_forget_everything_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("parents", "children", "child"), CHILDREN)
-def test_7_a_row_whose_parent_is_dead_is_answered_by_a_tombstone(tmp_path, parents, children, child):
+def test_7_row_of_deleted_parent_is_answered_by_tombstone(tmp_path, parents, children, child):
     async def scenario(ada):
         await put_grandparents(ada, parents)
         await send(ada, parents, (dead(parent_row(ada, parents)), None))
@@ -85,7 +85,7 @@ def test_7_a_row_whose_parent_is_dead_is_answered_by_a_tombstone(tmp_path, paren
 
 
 @pytest.mark.parametrize(("parents", "children", "child"), CHILDREN)
-def test_7_a_row_waits_for_its_parent_and_appears_after_it(tmp_path, parents, children, child):
+def test_7_row_waits_for_its_parent(tmp_path, parents, children, child):
     async def scenario(ada):
         await put_grandparents(ada, parents)
         before = await seqs(ada)
@@ -100,7 +100,7 @@ def test_7_a_row_waits_for_its_parent_and_appears_after_it(tmp_path, parents, ch
 
 
 @pytest.mark.parametrize(("parents", "children", "child"), CHILDREN)
-def test_7_a_waiting_row_dies_blank_when_its_parents_tombstone_arrives(tmp_path, parents, children, child):
+def test_7_waiting_row_is_deleted_with_its_parent(tmp_path, parents, children, child):
     async def scenario(ada):
         await put_grandparents(ada, parents)
         await send(ada, children, (child, None))
@@ -112,7 +112,7 @@ def test_7_a_waiting_row_dies_blank_when_its_parents_tombstone_arrives(tmp_path,
     alone(tmp_path, scenario)
 
 
-def test_7_an_edge_waits_for_both_its_ends_and_a_chain_appears_at_once(tmp_path):
+def test_7_waiting_chain_is_admitted_at_once(tmp_path):
     async def scenario(ada):
         await send(ada, "relationships", (make.relationship("r", "a", "b"), None))
         await send(ada, "entities", (make.entity("a", "p"), None), (make.entity("b", "q"), None))
@@ -125,7 +125,7 @@ def test_7_an_edge_waits_for_both_its_ends_and_a_chain_appears_at_once(tmp_path)
     alone(tmp_path, scenario)
 
 
-def test_7_a_waiting_row_can_be_repeated_edited_and_deleted(tmp_path):
+def test_7_waiting_row_can_be_edited_and_deleted(tmp_path):
     async def scenario(ada):
         first, second = make.episode("e", "s"), make.episode("e", "s", userMessage="edited")
         for pair in ((first, None), (first, None), (second, first)):
@@ -139,7 +139,7 @@ def test_7_a_waiting_row_can_be_repeated_edited_and_deleted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_7_a_waiting_row_edited_by_two_devices_is_merged(tmp_path):
+def test_7_waiting_row_is_merged(tmp_path):
     async def scenario(ada):
         old = make.episode("e", "s")
         row = [{**old, "userMessage": "edited"}, {**old, "aiResponse": "rewritten"}]
@@ -151,7 +151,7 @@ def test_7_a_waiting_row_edited_by_two_devices_is_merged(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_7_waiting_rows_are_counted_and_freed(tmp_path):
+def test_7_waiting_rows_are_charged(tmp_path):
     async def scenario(ada):
         text = "x" * 3000
         assert await send(ada, "episodes", (make.episode("a", "s", userMessage=text), None)) == []
@@ -163,7 +163,7 @@ def test_7_waiting_rows_are_counted_and_freed(tmp_path):
     alone(tmp_path, scenario, tiers={"JIGGA": Limits(storage_bytes=5000)})
 
 
-def test_7_forget_everything_erases_waiting_rows(tmp_path):
+def test_7_forget_erases_waiting_rows(tmp_path):
     async def scenario(ada):
         waiting = make.episode("e", "s", createdAt=NEW)
         await send(ada, "episodes", (waiting, None))
@@ -174,7 +174,7 @@ def test_7_forget_everything_erases_waiting_rows(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_a_waiting_row_is_not_found_by_search(tmp_path):
+def test_waiting_row_is_not_searched(tmp_path):
     async def scenario(ada):
         await send(
             ada, "vectorEmbeddings", (make.block("d", text="a zebra crossed", embedding=None, dims=0), None)

@@ -26,7 +26,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_an_assumed_state_of_any_shape_costs_its_own_row_alone(tmp_path, wrong):
+def test_malformed_assumed_state_affects_only_its_row(tmp_path, wrong):
     async def scenario(ada):
         stored = document(ada.id, "d")
         assert await send(ada, "documents", (stored, None)) == []
@@ -42,7 +42,7 @@ def test_an_assumed_state_of_any_shape_costs_its_own_row_alone(tmp_path, wrong):
     alone(tmp_path, scenario)
 
 
-def test_a_ledger_that_cannot_be_written_takes_nothing_back(tmp_path, monkeypatch):
+def test_failed_ledger_write_keeps_the_commit(tmp_path, monkeypatch):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
 
@@ -59,7 +59,7 @@ def test_a_ledger_that_cannot_be_written_takes_nothing_back(tmp_path, monkeypatc
     alone(tmp_path, scenario)
 
 
-def test_a_push_is_answered_also_when_the_work_behind_it_cannot_be_noted(tmp_path):
+def test_push_succeeds_if_its_jobs_cannot_be_saved(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -74,7 +74,7 @@ def test_a_push_is_answered_also_when_the_work_behind_it_cannot_be_noted(tmp_pat
     run(scenario)
 
 
-def test_who_gives_up_while_the_file_is_opened_locks_nobody_out(tmp_path, monkeypatch):
+def test_cancelled_open_does_not_lock_the_file(tmp_path, monkeypatch):
     opening = DatabaseFactory.open
 
     def slow(self, path, known):

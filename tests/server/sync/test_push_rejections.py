@@ -12,7 +12,7 @@ from server.in_process_server import house, run
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def test_2_a_row_that_does_not_fit_is_refused_as_sent_and_the_others_pass(tmp_path):
+def test_2_invalid_row_is_rejected_as_sent(tmp_path):
     async def scenario(ada):
         bad = fact("bad", confidence=2)
         answered = await send(ada, "facts", (fact("a"), None), (bad, None), (fact("b"), None))
@@ -25,7 +25,7 @@ def test_2_a_row_that_does_not_fit_is_refused_as_sent_and_the_others_pass(tmp_pa
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 5000], ids=["1e400", "-1e400", "5000 digits"])
-def test_2_a_number_beyond_all_numbers_is_refused_with_its_row_and_the_others_pass(tmp_path, number):
+def test_2_row_with_infinite_number_is_rejected_alone(tmp_path, number):
     """JavaScript reads 1e400 as Infinity, and writes that as null."""
 
     async def scenario(ada):
@@ -46,7 +46,7 @@ def test_2_a_number_beyond_all_numbers_is_refused_with_its_row_and_the_others_pa
     alone(tmp_path, scenario)
 
 
-def test_2_a_refusal_names_the_stored_row_it_was_measured_against(tmp_path):
+def test_2_rejection_names_the_known_base(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         answered = await send(ada, "facts", (fact("f", confidence=2), fact("f")))
@@ -57,7 +57,7 @@ def test_2_a_refusal_names_the_stored_row_it_was_measured_against(tmp_path):
 
 
 @pytest.mark.parametrize("assumes", [True, False], ids=["an older row", "nothing"])
-def test_2_a_refusal_names_no_row_that_the_device_does_not_know(tmp_path, assumes):
+def test_2_rejection_names_no_unknown_base(tmp_path, assumes):
     """Or the next edit, made upon the mark, would undo what another device did."""
 
     async def scenario(ada):
@@ -73,7 +73,7 @@ def test_2_a_refusal_names_no_row_that_the_device_does_not_know(tmp_path, assume
     alone(tmp_path, scenario)
 
 
-def test_2_documents_of_another_user_are_refused(tmp_path):
+def test_2_documents_of_another_user_are_rejected(tmp_path):
     async def scenario(ada):
         for user in ("somebody", ""):
             answered = await send(ada, "documents", (document(user, "d"), None))
@@ -83,7 +83,7 @@ def test_2_documents_of_another_user_are_refused(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_2_nobody_sees_or_touches_the_rows_of_another(tmp_path):
+def test_2_users_cannot_reach_each_others_rows(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -107,14 +107,14 @@ def test_2_nobody_sees_or_touches_the_rows_of_another(tmp_path):
     ],
     ids=["id of another block", "too few vectors", "long documentId", "no chunks", "negative block"],
 )
-def test_2_blocks_that_contradict_themselves_are_refused(tmp_path, row):
+def test_2_inconsistent_blocks_are_rejected(tmp_path, row):
     async def scenario(ada):
         assert codes(await send(ada, "vectorEmbeddings", (row, None))) == ["INVALID"]
 
     alone(tmp_path, scenario)
 
 
-def test_a_refusal_never_blocks_the_rows_after_it(tmp_path):
+def test_rejection_does_not_block_later_rows(tmp_path):
     async def scenario(ada):
         pairs = [(fact(f"f{n}", confidence=2 if n % 2 else 1), None) for n in range(40)]
         answered = await send(ada, "facts", *pairs)
@@ -124,7 +124,7 @@ def test_a_refusal_never_blocks_the_rows_after_it(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_ids_are_what_the_design_allows(tmp_path):
+def test_only_valid_ids_are_accepted(tmp_path):
     async def scenario(ada):
         good = ["a", "A-9._~z", "x" * 100, "constructors", "..."]
         assert await send(ada, "facts", *((fact(i), None) for i in good)) == []
@@ -136,7 +136,7 @@ def test_ids_are_what_the_design_allows(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_a_unique_value_given_up_and_taken_within_one_push_stays_with_who_took_it(tmp_path):
+def test_unique_value_moves_within_one_push(tmp_path):
     async def scenario(ada):
         first, second, third = (session("a", externalId=tag) for tag in "xyz")
         await send(ada, "sessions", (first, None))

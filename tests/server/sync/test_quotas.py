@@ -30,7 +30,7 @@ async def alive(ada):
     return [row for row in (await page(ada, "documents"))["documents"] if not row["_deleted"]]
 
 
-def test_fifty_pushes_at_once_at_99_of_100_let_exactly_one_pass(tmp_path):
+def test_concurrent_pushes_at_99_documents_admit_one(tmp_path):
     async def scenario(ada):
         await fill(ada, 99)
         for number in range(ROUNDS):
@@ -47,7 +47,7 @@ def test_fifty_pushes_at_once_at_99_of_100_let_exactly_one_pass(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_a_tombstone_that_comes_to_life_at_100_is_refused_and_stays_dead(tmp_path):
+def test_revival_at_100_documents_is_rejected(tmp_path):
     async def scenario(ada):
         rows = await fill(ada, 100)
         await send(ada, "documents", (dead(rows[0]), rows[0]))
@@ -62,7 +62,7 @@ def test_a_tombstone_that_comes_to_life_at_100_is_refused_and_stays_dead(tmp_pat
     alone(tmp_path, scenario)
 
 
-def test_a_full_account_takes_edits_deletes_and_a_swap_in_one_batch(tmp_path):
+def test_full_account_accepts_edits_deletes_and_swaps(tmp_path):
     async def scenario(ada):
         rows = await fill(ada, 100)
         assert await send(ada, "documents", ({**rows[1], "filename": "renamed.txt"}, rows[1])) == []
@@ -73,7 +73,7 @@ def test_a_full_account_takes_edits_deletes_and_a_swap_in_one_batch(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_one_batch_is_filled_to_the_limit_in_the_order_sent(tmp_path):
+def test_batch_fills_the_limit_in_order(tmp_path):
     async def scenario(ada):
         await fill(ada, 97)
         batch = [(document(ada.id, f"n{i}"), None) for i in range(5)]
@@ -82,7 +82,7 @@ def test_one_batch_is_filled_to_the_limit_in_the_order_sent(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_storage_is_charged_for_text_and_freed_by_deletes(tmp_path):
+def test_storage_is_charged_and_freed_by_deletes(tmp_path):
     async def scenario(ada):
         first, second = (fact(i, value="x" * 60_000) for i in "ab")
         assert await send(ada, "facts", (first, None)) == []
@@ -103,7 +103,7 @@ def test_storage_is_charged_for_text_and_freed_by_deletes(tmp_path):
     alone(tmp_path, scenario, **small(storage_bytes=100_000))
 
 
-def test_an_account_over_its_storage_may_shrink_and_delete(tmp_path):
+def test_account_over_its_limit_may_shrink(tmp_path):
     """A tier was lowered: nothing is lost, and only growth is refused."""
 
     async def scenario():
@@ -122,7 +122,7 @@ def test_an_account_over_its_storage_may_shrink_and_delete(tmp_path):
     run(scenario)
 
 
-def test_a_row_or_a_file_that_is_too_large_is_refused(tmp_path):
+def test_too_large_row_or_file_is_rejected(tmp_path):
     async def scenario(ada):
         assert codes(await send(ada, "facts", (fact("f", value="x" * 30_000), None))) == ["TOO_LARGE"]
         large = document(ada.id, "d", size=5001)
@@ -132,7 +132,7 @@ def test_a_row_or_a_file_that_is_too_large_is_refused(tmp_path):
     alone(tmp_path, scenario, **small(row_bytes=20_000, file_bytes=5000))
 
 
-def test_a_refusal_quotes_a_name_short_and_without_what_turns_its_sentence_round(tmp_path):
+def test_rejection_quotes_a_sanitized_short_name(tmp_path):
     name = f"in\u202evoice\u2028{'x' * 200}fdp.exe"
 
     async def scenario(ada):
@@ -149,7 +149,7 @@ def test_a_refusal_quotes_a_name_short_and_without_what_turns_its_sentence_round
 
 
 @pytest.mark.parametrize(("tier", "allowed"), [("FREE", False), ("JIVE", False), ("JIGGA", True)])
-def test_authoritative_mode_belongs_to_jigga(tmp_path, tier, allowed):
+def test_authoritative_mode_needs_jigga(tmp_path, tier, allowed):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person(tier)
@@ -162,7 +162,7 @@ def test_authoritative_mode_belongs_to_jigga(tmp_path, tier, allowed):
     run(scenario)
 
 
-def test_rows_that_wait_for_their_parent_cannot_be_used_to_pass_the_storage_limit(tmp_path):
+def test_waiting_rows_count_toward_the_storage_limit(tmp_path):
     async def scenario(ada):
         waiting = [block("later", n, text="x" * 15_000) for n in range(10)]
         answered = await send(ada, "vectorEmbeddings", *((row, None) for row in waiting))
@@ -175,7 +175,7 @@ def test_rows_that_wait_for_their_parent_cannot_be_used_to_pass_the_storage_limi
     alone(tmp_path, scenario, **small(storage_bytes=100_000, row_bytes=50_000))
 
 
-def test_a_vector_may_not_be_a_way_to_store_for_nothing(tmp_path):
+def test_oversized_vector_is_charged(tmp_path):
     """Vectors are not charged, up to four times the text that they stand for."""
 
     async def scenario(ada):
@@ -190,7 +190,7 @@ def test_a_vector_may_not_be_a_way_to_store_for_nothing(tmp_path):
     alone(tmp_path, scenario, **small(storage_bytes=100_000, row_bytes=50_000))
 
 
-def test_a_full_account_borrows_all_the_same(tmp_path):
+def test_full_account_can_borrow(tmp_path):
     async def scenario(ada):
         row = document(ada.id, "d")
         assert await send(ada, "documents", (row, None)) == []

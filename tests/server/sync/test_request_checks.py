@@ -11,7 +11,7 @@ from vademecum.model.schema.collections import COLLECTIONS, Registry
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "abc", "-1", "1.5", ""])
-def test_a_limit_out_of_its_bounds_is_a_400(tmp_path, limit):
+def test_limit_out_of_bounds_is_refused(tmp_path, limit):
     async def scenario(ada):
         refused(await ada.call("GET", f"/v1/sync/facts/0/pull?limit={limit}"), 400, "BAD_REQUEST")
 
@@ -19,14 +19,14 @@ def test_a_limit_out_of_its_bounds_is_a_400(tmp_path, limit):
 
 
 @pytest.mark.parametrize("limit", [1, 1000])
-def test_a_limit_at_its_bounds_is_answered(tmp_path, limit):
+def test_limit_at_its_bounds_is_accepted(tmp_path, limit):
     async def scenario(ada):
         assert (await ada.call("GET", f"/v1/sync/facts/0/pull?limit={limit}")).status_code == 200
 
     alone(tmp_path, scenario)
 
 
-def test_another_epoch_is_a_409_for_pull_and_push_and_changes_nothing(tmp_path):
+def test_other_epoch_is_refused_for_pull_and_push(tmp_path):
     async def scenario(ada):
         body = [{"newDocumentState": fact("f")}]
         refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=1&id=other"), 409, "EPOCH")
@@ -40,7 +40,7 @@ def test_another_epoch_is_a_409_for_pull_and_push_and_changes_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["pull", "push", "pullStream"])
-def test_a_newer_schema_waits_and_an_older_one_must_update(tmp_path, verb):
+def test_other_schema_versions_are_refused(tmp_path, verb):
     registry = Registry([replace(c, version=1) if c.name == "facts" else c for c in COLLECTIONS])
 
     async def scenario(ada):
@@ -72,7 +72,7 @@ def test_every_error_is_a_problem_object(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_a_body_above_32_mib_is_a_413_and_one_below_is_read(tmp_path):
+def test_body_above_32_mib_is_refused(tmp_path):
     async def scenario(ada):
         body = b"[" + b" " * (32 * 2**20) + b"]"
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body)

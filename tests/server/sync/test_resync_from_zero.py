@@ -43,7 +43,7 @@ def test_later_edit_without_assumed_state_survives(tmp_path):
     restored(tmp_path, "sessions", row, scenario)
 
 
-def test_borrows_of_both_devices_are_united(tmp_path):
+def test_resync_unites_borrows_of_both_devices(tmp_path):
     row = document("", "d", activeSessions=["s1", "s2"], accessCount=3, createdAt=DAY1, updatedAt=DAY2)
     sessions = [("sessions", session(f"s{number}")) for number in (1, 2, 3)]
 

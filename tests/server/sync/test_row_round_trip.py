@@ -10,7 +10,7 @@ from property.sync_wire import COLLECTIONS, alone, send, stored
 
 
 @pytest.mark.parametrize("number", ["1", "1.0", "1e-2", "0.1", "0", "0.0", "1E0", "0.30000000000000004"])
-def test_a_number_comes_back_as_it_was_sent(tmp_path, number):
+def test_number_round_trips(tmp_path, number):
     async def scenario(ada):
         row = json.dumps(make.fact("f", confidence="N")).replace('"N"', number)
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=f'[{{"newDocumentState": {row}}}]')
@@ -22,7 +22,7 @@ def test_a_number_comes_back_as_it_was_sent(tmp_path, number):
 
 
 @pytest.mark.parametrize("text", [r"\u00e9", r"\ud83d\ude00", r"\/", r"\n\t\b", "é😀", r"é"])
-def test_a_text_comes_back_with_the_same_meaning(tmp_path, text):
+def test_text_round_trips(tmp_path, text):
     async def scenario(ada):
         row = json.dumps(make.fact("f", value="TEXT")).replace("TEXT", text)
         body = f'[{{"newDocumentState": {row}}}]'.encode()
@@ -34,7 +34,7 @@ def test_a_text_comes_back_with_the_same_meaning(tmp_path, text):
     alone(tmp_path, scenario)
 
 
-def test_each_collection_gives_back_what_was_sent(tmp_path):
+def test_rows_of_each_collection_round_trip(tmp_path):
     async def scenario(ada):
         rows = {
             "documents": make.document(ada.id, "d", pageCount=1, statusDetail="fine", activeSessions=["s"]),
@@ -59,7 +59,7 @@ def test_each_collection_gives_back_what_was_sent(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_half_a_letter_in_one_row_keeps_no_other_from_coming_up_and_whoever_sent_it_is_told(tmp_path):
+def test_lone_surrogate_is_replaced_and_answered(tmp_path):
     """A title that a client cut within an emoji: JavaScript writes such a half as an escape."""
 
     async def scenario(ada):
@@ -90,7 +90,7 @@ def test_half_a_letter_in_one_row_keeps_no_other_from_coming_up_and_whoever_sent
     alone(tmp_path, scenario)
 
 
-def test_the_sign_for_half_a_letter_may_be_sent_like_any_other(tmp_path):
+def test_replacement_character_round_trips(tmp_path):
     async def scenario(ada):
         rows = [make.session("a", title="\\ufffd"), make.session("b", title="\ufffd")]
         body = json.dumps([{"newDocumentState": row} for row in rows])  # in ASCII, with escapes
@@ -103,7 +103,7 @@ def test_the_sign_for_half_a_letter_may_be_sent_like_any_other(tmp_path):
 
 @pytest.mark.parametrize("depth", [500, 940, 1100, 100_000])
 @pytest.mark.parametrize("field", ["odd", "value"])
-def test_a_row_nested_deeply_is_refused_alone(tmp_path, depth, field):
+def test_deeply_nested_row_is_rejected_alone(tmp_path, depth, field):
     async def scenario(ada):
         deep = json.dumps(make.fact("deep", **{field: "DEEP"})).replace('"DEEP"', "[" * depth + "]" * depth)
         row = json.dumps(make.fact("f", value='a "[[{" in it\\'))
@@ -120,7 +120,7 @@ def test_a_row_nested_deeply_is_refused_alone(tmp_path, depth, field):
     alone(tmp_path, scenario)
 
 
-def test_what_is_nested_and_no_json_is_told(tmp_path):
+def test_nested_invalid_json_is_refused(tmp_path):
     async def scenario(ada):
         for body in (b"[" * 5000, b"]" * 5000, b'[{"newDocumentState":' + b'["' * 5000, b"[" * (2**22 + 1)):
             answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body)

@@ -54,7 +54,7 @@ def folder(tmp_path):
     return data, seen["ada"], seen["checkpoint"]
 
 
-def test_a_checkpoint_ahead_of_the_records_begins_a_new_epoch(folder):
+def test_signed_checkpoint_ahead_begins_a_new_epoch(folder):
     data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
 
     async def scenario():
@@ -79,7 +79,7 @@ def test_a_checkpoint_ahead_of_the_records_begins_a_new_epoch(folder):
     run(scenario)
 
 
-def test_the_streams_of_before_end(folder):
+def test_new_epoch_closes_streams(folder):
     data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
 
     async def scenario():
@@ -92,7 +92,7 @@ def test_the_streams_of_before_end(folder):
     run(scenario)
 
 
-def test_a_checkpoint_that_is_reached_begins_nothing(tmp_path):
+def test_reached_checkpoint_begins_no_epoch(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

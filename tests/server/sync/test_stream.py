@@ -15,7 +15,7 @@ async def forget_everything(person):
     return answer.json()["at"]
 
 
-def test_what_is_written_after_the_headers_arrives(tmp_path):
+def test_row_written_after_the_headers_arrives(tmp_path):
     async def scenario(h, url, ada):
         for number in range(20 if os.environ.get("SOAK") else 6):
             async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
@@ -28,7 +28,7 @@ def test_what_is_written_after_the_headers_arrives(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_a_row_that_was_sent_over_several_lines_arrives_whole(tmp_path):
+def test_row_with_line_breaks_arrives_complete(tmp_path):
     async def scenario(h, url, ada):
         rows = [fact("f1"), fact("f2"), fact("f3")]
         async with (
@@ -46,7 +46,7 @@ def test_a_row_that_was_sent_over_several_lines_arrives_whole(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_one_connection_carries_all_collections_in_the_order_of_seq(tmp_path):
+def test_stream_orders_all_collections_by_seq(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream") as ear:
             await asyncio.gather(
@@ -67,7 +67,7 @@ def test_one_connection_carries_all_collections_in_the_order_of_seq(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_an_event_says_when_everything_was_forgotten_and_none_before_does(tmp_path):
+def test_event_has_forgotten_at_after_a_forget(tmp_path):
     async def scenario(h, url, ada):
         async with (
             listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
@@ -86,7 +86,7 @@ def test_an_event_says_when_everything_was_forgotten_and_none_before_does(tmp_pa
     on_the_wire(tmp_path, scenario)
 
 
-def test_a_stream_hears_that_everything_was_forgotten_though_there_was_nothing_here(tmp_path):
+def test_forget_of_empty_account_reaches_streams(tmp_path):
     """What a device holds and was refused, or has not sent, goes all the same."""
 
     async def scenario(h, url, ada):
@@ -104,7 +104,7 @@ def test_a_stream_hears_that_everything_was_forgotten_though_there_was_nothing_h
     on_the_wire(tmp_path, scenario)
 
 
-def test_a_cascade_reaches_every_collection_it_touches(tmp_path):
+def test_cascade_reaches_all_streams(tmp_path):
     async def scenario(h, url, ada):
         await send(ada, "sessions", (session("s"), None))
         await send(ada, "documents", (document(ada.id, "d", activeSessions=["s"]), None))
@@ -116,7 +116,7 @@ def test_a_cascade_reaches_every_collection_it_touches(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_only_the_chosen_collections_come(tmp_path):
+def test_stream_carries_only_subscribed_collections(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream?versions=facts:0") as ear:
             await send(ada, "sessions", (session("s"), None))
@@ -127,7 +127,7 @@ def test_only_the_chosen_collections_come(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_nobody_hears_another(tmp_path):
+def test_streams_of_users_are_separate(tmp_path):
     async def scenario(h, url, ada):
         bob = await h.person()
         async with listen(url, bob, "/v1/sync/stream") as ear:
@@ -139,7 +139,7 @@ def test_nobody_hears_another(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_silence_is_filled_with_comments_that_no_client_takes_for_events(tmp_path):
+def test_heartbeat_is_a_comment(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
             await ear.until(lambda: ear.text.count(": hb") >= 3)
@@ -148,7 +148,7 @@ def test_silence_is_filled_with_comments_that_no_client_takes_for_events(tmp_pat
     on_the_wire(tmp_path, scenario, heartbeat_s=0.05)
 
 
-def test_a_client_that_goes_away_is_forgotten(tmp_path):
+def test_disconnected_client_is_unsubscribed(tmp_path):
     async def scenario(h, url, ada):
         for _ in range(5):
             async with listen(url, ada, "/v1/sync/stream"):
@@ -158,7 +158,7 @@ def test_a_client_that_goes_away_is_forgotten(tmp_path):
     on_the_wire(tmp_path, scenario, heartbeat_s=0.1)
 
 
-def test_a_stream_of_another_schema_version_is_gated_like_a_pull(tmp_path):
+def test_stream_checks_the_schema_version(tmp_path):
     async def scenario(h, url, ada):
         for path, status in {
             "/v1/sync/facts/1/pullStream": 503,
@@ -186,7 +186,7 @@ def test_streams_end_when_the_server_stops(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_a_stream_that_is_asked_for_while_the_server_stops_does_not_hold_it_up(tmp_path):
+def test_late_stream_does_not_delay_the_stop(tmp_path):
     async def scenario(h, url, ada):
         h.services.hub.close()
         async with listen(url, ada, "/v1/sync/stream") as ear:

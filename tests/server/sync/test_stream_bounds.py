@@ -28,7 +28,7 @@ def that_reads_late(url, person):
     [{"stream_queue": 4, "stream_queue_bytes": 10**9}, {"stream_queue_bytes": 2_000_000}],
     ids=["events", "bytes"],
 )
-def test_a_listener_that_falls_behind_is_closed_and_its_pull_finds_all(tmp_path, bound):
+def test_slow_subscriber_is_closed_and_pulls_all(tmp_path, bound):
     """It never skips: what came is a prefix of what was written."""
 
     async def scenario(h, url, ada):
@@ -53,7 +53,7 @@ def large(count, prefix="f"):
     return [(fact(f"{prefix}{number}", value="x" * 100_000), None) for number in range(count)]
 
 
-def test_a_commit_larger_than_a_queue_closes_even_a_quick_listener_and_its_pull_finds_all(tmp_path):
+def test_commit_beyond_the_queue_closes_the_stream(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream") as ear:
             assert await send(ada, "facts", *large(9, "small")) == []
@@ -65,7 +65,7 @@ def test_a_commit_larger_than_a_queue_closes_even_a_quick_listener_and_its_pull_
     on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000)
 
 
-def test_the_largest_batch_of_a_device_comes_down_a_stream_whole(tmp_path):
+def test_largest_batch_fits_a_stream(tmp_path):
     """RxDB sends 100 rows; blocks with their vectors are the largest."""
 
     async def scenario(h, url, ada):
@@ -81,7 +81,7 @@ def test_the_largest_batch_of_a_device_comes_down_a_stream_whole(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_a_listener_that_is_closed_holds_nothing_any_more(tmp_path):
+def test_closed_subscription_frees_its_events(tmp_path):
     """Its client may keep the connection for long without reading."""
 
     async def scenario(h, url, ada):
@@ -93,7 +93,7 @@ def test_a_listener_that_is_closed_holds_nothing_any_more(tmp_path):
     on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000)
 
 
-def test_what_was_read_makes_room_in_the_queue(tmp_path):
+def test_read_events_free_the_queue(tmp_path):
     async def scenario(h, url, ada):
         with h.services.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
             for number in range(5):
@@ -103,7 +103,7 @@ def test_what_was_read_makes_room_in_the_queue(tmp_path):
     on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000, stream_queue=2)
 
 
-def test_a_large_commit_comes_as_events_of_about_a_mebibyte_in_the_order_of_seq(tmp_path):
+def test_large_commit_is_split_into_events(tmp_path):
     async def scenario(h, url, ada):
         larger = fact("larger", value="€" * (EVENT_BYTES // 2))
         rows = [row for row, _ in [*large(25, "a"), (larger, None), *large(25, "c")]]
@@ -129,7 +129,7 @@ def rows_of(event):
     return json.loads(event.removeprefix(b"data: "))["documents"]
 
 
-def test_a_commit_is_encoded_once_for_all_streams_that_want_it(tmp_path):
+def test_commit_is_encoded_once_for_all_streams(tmp_path):
     async def scenario(h, url, ada):
         both, one = frozenset({"facts", "sessions"}), frozenset({"facts"})
         for named, wants in ((True, [both, one, both]), (False, [one, one])):
@@ -161,7 +161,7 @@ async def opens_soon(person, url):
         await soon(lambda: opens(person, url))
 
 
-def test_one_stream_too_many_is_refused_and_nobody_else_feels_it(tmp_path):
+def test_excess_stream_is_refused(tmp_path):
     async def scenario(h, url, ada):
         bob = await h.person()
         async with listen(url, ada, "/v1/sync/stream") as ear, listen(url, ada, "/v1/sync/stream"):
@@ -179,7 +179,7 @@ def test_one_stream_too_many_is_refused_and_nobody_else_feels_it(tmp_path):
     on_the_wire(tmp_path, scenario, streams_max=2)
 
 
-def test_a_stream_that_ended_frees_its_place_at_once(tmp_path):
+def test_ended_stream_frees_its_place(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream"):
             assert not await opens(ada, url)
@@ -192,7 +192,7 @@ def test_a_stream_that_ended_frees_its_place_at_once(tmp_path):
     on_the_wire(tmp_path, scenario, streams_max=1)
 
 
-def test_a_client_that_never_read_and_left_frees_its_place_at_once(tmp_path):
+def test_unread_stream_frees_its_place(tmp_path):
     """The server is in the middle of sending to it."""
 
     async def scenario(h, url, ada):

@@ -24,7 +24,7 @@ class File:
         return self.recent.find(keys, self.row_index)
 
 
-def test_a_body_is_that_of_the_row_as_it_is_now():
+def test_cached_body_matches_the_current_row():
     file = File()
     file.commit(("facts/a", b"one"), ("facts/b", b"two"))
     assert file.find("facts/a", "facts/b", "facts/c") == {"facts/a": b"one", "facts/b": b"two"}
@@ -34,7 +34,7 @@ def test_a_body_is_that_of_the_row_as_it_is_now():
     assert file.find("facts/a") == {}, "better none than that of before"
 
 
-def test_what_dies_is_not_kept():
+def test_deleted_rows_are_not_cached():
     file = File()
     file.commit(("facts/a", b"a secret"))
     file.commit(("facts/a", b"a tombstone"), deleted=True)
@@ -44,7 +44,7 @@ def test_what_dies_is_not_kept():
     assert not file.recent._bodies
 
 
-def test_the_oldest_make_room_and_one_that_is_too_large_is_not_kept():
+def test_oldest_bodies_are_evicted():
     file = File()
     size = CACHE_BYTES_MAX // 4
     for number in range(10):

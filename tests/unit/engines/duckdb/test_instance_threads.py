@@ -53,7 +53,7 @@ def deaf(gate: threading.Event) -> Callable[[Cursor], object]:
     return work
 
 
-def test_late_read_is_interrupted_and_next_one_is_not() -> None:
+def test_only_the_late_read_is_interrupted() -> None:
     async def scenario() -> None:
         async with opened(1, read_s=0.2) as instance:
             with pytest.raises(Busy):
@@ -113,7 +113,7 @@ def test_commit_is_never_interrupted(statements: list[str], interrupted: bool) -
     assert raw.interrupts == interrupted
 
 
-def test_owner_has_one_thread_and_others_go_on() -> None:
+def test_owner_uses_one_thread() -> None:
     async def scenario() -> None:
         gate = threading.Event()
         async with opened(2) as instance:

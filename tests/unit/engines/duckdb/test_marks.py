@@ -62,7 +62,7 @@ def test_damaged_byte_costs_one_line(tmp_path, file):
     [b"\0" * 40, b"ada 9 00000000", b"ada 9", b"ada -9 00000000", b"\xff\xfe", marks._line("ada", 2**52 + 1)],
     ids=str,
 )
-def test_invalid_line_is_no_mark(tmp_path, file, line):
+def test_invalid_line_is_ignored(tmp_path, file, line):
     noted(tmp_path, ada=5)
     file.write_bytes(file.read_bytes() + line + b"\n")
     assert read(tmp_path, "ada") == [5]
@@ -92,7 +92,7 @@ def test_outdated_lines_are_removed_while_marks_are_in_use(tmp_path, file, monke
     assert read(tmp_path, "ada", "bob") == [199, 200]
 
 
-def test_file_that_was_not_compacted_stays_in_use(tmp_path, file, monkeypatch):
+def test_failed_compaction_keeps_the_file(tmp_path, file, monkeypatch):
     noted(tmp_path, ada=5, bob=6)
     file.with_name("marks.new").mkdir()
     monkeypatch.setattr(marks, "OUTDATED_MAX", 0)
@@ -101,7 +101,7 @@ def test_file_that_was_not_compacted_stays_in_use(tmp_path, file, monkeypatch):
     assert read(tmp_path, "ada", "bob") == [8, 9]
 
 
-def test_disk_that_fails_only_makes_marks_lag(tmp_path, file):
+def test_disk_failure_only_delays_marks(tmp_path, file):
     file.mkdir(parents=True)
     found = HighWaterMarks(tmp_path)
     found.raise_to("ada", 5)

@@ -6,7 +6,7 @@ from vademecum.engines.duckdb.instance import PARSED_LENGTH, PARSED_MAX, connect
 SQL = "INSERT INTO t VALUES (?)"
 
 
-def test_a_statement_serves_cursors_of_databases_that_did_not_parse_it(tmp_path):
+def test_parsed_statement_serves_other_cursors(tmp_path):
     first = connect(tmp_path / "first")
     statement = parse_cached(first, SQL)
     first.close()
@@ -18,7 +18,7 @@ def test_a_statement_serves_cursors_of_databases_that_did_not_parse_it(tmp_path)
     assert second.execute("SELECT x FROM t ORDER BY x").fetchall() == [("a",), ("b",)]
 
 
-def test_neither_many_statements_nor_long_ones_fill_the_memory(tmp_path):
+def test_parsed_statements_are_bounded(tmp_path):
     cursor = connect(tmp_path / "any")
     long = f"SELECT {'1, ' * PARSED_LENGTH} 1"
     assert len(cursor.execute(parse_cached(cursor, long)).fetchall()[0]) == PARSED_LENGTH + 1
