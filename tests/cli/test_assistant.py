@@ -89,7 +89,7 @@ def test_the_doctor_says_whether_the_model_can_be_asked(tmp_path):
             "check": "assistant", "ok": True, "detail": f"{MODEL} at {url}/v1, reachable, has the model",
         }  # fmt: skip
         home.settings["assistant_model"] = "another"
-        assert not finding(home)["ok"] and "does not know the model another" in finding(home)["detail"]
+        assert not finding(home)["ok"] and "does not have the model another" in finding(home)["detail"]
     assert not finding(home)["ok"] and "cannot be reached" in finding(home)["detail"]
     with scripted(tmp_path, refusing) as url:
         home.settings["assistant_url"] = url

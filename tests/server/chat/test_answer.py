@@ -103,7 +103,12 @@ def test_turns_before_an_early_one_are_found_behind_many_later_ones(tmp_path):
         (Rule(status=400, raw=CANARY), 502, "ASSISTANT_FAILED", "shorter"),
         (Rule(status=302, headers={"Location": "/v1/elsewhere"}), 502, "ASSISTANT_FAILED", "address"),
         (Rule(status=500, raw=CANARY), 502, "ASSISTANT_FAILED", "500"),
-        (Rule(raw="<html>", headers={"Content-Type": "text/html"}), 502, "ASSISTANT_FAILED", "not an answer"),
+        (
+            Rule(raw="<html>", headers={"Content-Type": "text/html"}),
+            502,
+            "ASSISTANT_FAILED",
+            "an invalid reply",
+        ),
         (Rule(first_s=120), 502, "ASSISTANT_UNREACHABLE", "0.2 s"),
     ],
 )

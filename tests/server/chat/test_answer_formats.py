@@ -53,12 +53,12 @@ def test_answer_is_read_in_every_form(tmp_path, rule, text):
 @pytest.mark.parametrize(
     "rule, words",
     [
-        (Rule(raw=form("llm-reasoning-length.sse")), "tokens that an answer may have"),
-        (Rule(say=["<think>and think"], finish="length"), "tokens that an answer may have"),
+        (Rule(raw=form("llm-reasoning-length.sse")), "tokens of an answer"),
+        (Rule(say=["<think>and think"], finish="length"), "tokens of an answer"),
         (Rule(say=[], finish="content_filter"), "content filter"),
-        (Rule(raw=form("llm-error-vllm.sse")), "failure of its own"),
-        (Rule(raw='error: {"code":500}\n'), "failure of its own"),
-        (Rule(raw="Hello world\n"), "not an answer"),
+        (Rule(raw=form("llm-error-vllm.sse")), "internal error"),
+        (Rule(raw='error: {"code":500}\n'), "internal error"),
+        (Rule(raw="Hello world\n"), "an invalid reply"),
     ],
 )
 def test_failed_answer_gives_the_true_reason(tmp_path, rule, words):

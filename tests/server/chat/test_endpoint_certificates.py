@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from vademecum.engines.llm.client import _trusted
+from vademecum.engines.llm.client import _create_tls_context
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,6 @@ from vademecum.engines.llm.client import _trusted
     ],
 )
 def test_certificates_are_read_where_one_may_be_shown_and_none_is_believed_unread(base, environment, reads):
-    trusted = _trusted(base, environment)
+    trusted = _create_tls_context(base, environment)
     assert trusted.verify_mode == ssl.CERT_REQUIRED and trusted.check_hostname
     assert bool(trusted.get_ca_certs()) == reads

@@ -217,8 +217,8 @@ def test_what_was_recalled_and_secrets_are_not_told_and_secrets_not_kept(tmp_pat
     ("rule", "words", "counted"),
     [
         (Rule(say=["I would rather not."]), "no JSON", True),
-        (Rule(say=["x"], ends="broken"), "broke off", True),
-        (Rule(raw="<html>", headers={"Content-Type": "text/html"}), "not an answer", True),
+        (Rule(say=["x"], ends="broken"), "was interrupted", True),
+        (Rule(raw="<html>", headers={"Content-Type": "text/html"}), "an invalid reply", True),
         (Rule(status=500), "failed (500)", True),
         (Rule(status=401), "key", False),
         (Rule(first_s=120), "0.3 s", True),

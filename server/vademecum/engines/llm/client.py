@@ -18,25 +18,29 @@ import httpx
 import msgspec
 
 from vademecum.engines.llm.errors import (
-    broken_off,
-    by_status,
-    empty,
-    filtered,
-    garbled,
-    silent,
-    too_slow,
-    unknown_model,
-    unreachable,
+    content_filter_error,
+    empty_answer_error,
+    interrupted_error,
+    invalid_reply_error,
+    silence_error,
+    status_error,
+    timeout_error,
+    unknown_model_error,
+    unreachable_error,
 )
-from vademecum.engines.llm.sse_parser import LINE_MAX, Lines, Piece, piece, whole
+from vademecum.engines.llm.sse_parser import LINE_MAX, AnswerPiece, LineBuffer, parse_json_answer, parse_line
 from vademecum.errors import AssistantBroke, VademecumError
 from vademecum.model.chat.strip_reasoning import AnswerText
 
-LISTING_MAX = 4 * 2**20
-REFUSAL_MAX = 64 * 2**10
+MODEL_LIST_MAX = 4 * 2**20  # bytes
+ERROR_BODY_MAX = 64 * 2**10
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 JSON, HTML = "application/json", "text/html"
-_EXPLAINED = (httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY, httpx.codes.INTERNAL_SERVER_ERROR)
+_STATUSES_WITH_DETAILS = (
+    httpx.codes.BAD_REQUEST,
+    httpx.codes.UNPROCESSABLE_ENTITY,
+    httpx.codes.INTERNAL_SERVER_ERROR,
+)
 # Errors of the chat templates of Gemma, older Mistral models and others that accept no system message.
 _NO_SYSTEM_ROLE = re.compile(
     rb"system (?:role|message|prompt)s?(?: is| are)? (?:not|un) ?support|only user and assistant roles|roles must alternate",
@@ -60,15 +64,15 @@ class _NoSystemRole(AssistantBroke):
     """The model does not accept system messages."""
 
 
-class _Listed(msgspec.Struct):
+class _ListedModel(msgspec.Struct):
     id: str
 
 
-class _Listing(msgspec.Struct):
-    data: list[_Listed] | None = None
+class _ModelList(msgspec.Struct):
+    data: list[_ListedModel] | None = None
 
 
-def _trusted(base: str, environment: bool) -> ssl.SSLContext:
+def _create_tls_context(base: str, environment: bool) -> ssl.SSLContext:
     """Return the TLS context. Loading certificates takes 0.1 s, so a plain HTTP base skips it, unless a proxy of the
     environment may use TLS."""
     if base.startswith("http:") and not environment:
@@ -89,46 +93,45 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {key}"
         self._client = httpx.AsyncClient(
             headers=headers,
-            cookies=CookieJar(
-                DefaultCookiePolicy(allowed_domains=[])
-            ),  # cookies would link the requests of different users
+            # Cookies would link the requests of different users.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             timeout=httpx.Timeout(bounds.silence_s, connect=bounds.connect_s),
             follow_redirects=False,
             trust_env=environment,
-            verify=_trusted(base, environment),
+            verify=_create_tls_context(base, environment),
         )
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def whole(
+    async def answer(
         self, prompt: str, question: str, max_tokens: int, *, temperature: float, within_s: float
     ) -> str:
         """Return the complete reply, truncated at `max_tokens`. The request streams, to tell a slow model from a dead one.
-        Raises AnswerTooSlow after `within_s` seconds, and the errors of `asked`."""
+        Raises AnswerTooSlow after `within_s` seconds, and the errors of `stream_answer`."""
         try:
             async with (
                 asyncio.timeout(within_s),
-                self.asked(prompt, question, max_tokens, temperature) as pieces,
+                self.stream_answer(prompt, question, max_tokens, temperature) as pieces,
             ):
                 texts: list[str] = []
                 finish = None
-                async for found in pieces:
-                    if found.restarts:
+                async for piece in pieces:
+                    if piece.restarts:
                         texts.clear()
-                    texts.append(found.text)
-                    finish = found.finish
+                    texts.append(piece.text)
+                    finish = piece.finish
         except TimeoutError:
-            raise too_slow(within_s) from None
+            raise timeout_error(within_s) from None
         text = "".join(texts)
         if not text.strip():
-            raise empty(finish, max_tokens)
+            raise empty_answer_error(finish, max_tokens)
         return text
 
     @asynccontextmanager
-    async def asked(
+    async def stream_answer(
         self, prompt: str, question: str, max_tokens: int, temperature: float | None = None
-    ) -> AsyncIterator[AsyncIterator[Piece]]:
+    ) -> AsyncIterator[AsyncIterator[AnswerPiece]]:
         """Yield an iterator over the answer's pieces once the answer starts. Leaving the context cancels the request. Raises
         AssistantError and AssistantBusy, on entry and during iteration. `temperature`: None means the model's default."""
         body = {
@@ -139,38 +142,40 @@ class Endpoint:
         if temperature is not None:
             body["temperature"] = temperature
         async with AsyncExitStack() as stack:
-            response = await self._begun(stack, body, max_tokens)
+            response = await self._start(stack, body, max_tokens)
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == HTML:
-                raise garbled()
-            yield self._shown(self._whole(response) if kind == JSON else self._streamed(response))
+                raise invalid_reply_error()
+            yield self._visible_pieces(
+                self._parse_json(response) if kind == JSON else self._parse_stream(response)
+            )
 
     async def check(self) -> None:
         """Check that the endpoint answers and has the model. Raises AssistantError."""
         try:
-            async with asyncio.timeout(self._bounds.silence_s), self._opened("GET", "/models") as response:
-                listing = await self._start_of(response, LISTING_MAX + 1)
+            async with asyncio.timeout(self._bounds.silence_s), self._open("GET", "/models") as response:
+                body = await self._read_beginning(response, MODEL_LIST_MAX + 1)
         except TimeoutError:  # data arrived, but too slowly
-            raise silent(self._bounds.silence_s) from None
-        if len(listing) > LISTING_MAX:
-            raise garbled()
+            raise silence_error(self._bounds.silence_s) from None
+        if len(body) > MODEL_LIST_MAX:
+            raise invalid_reply_error()
         try:
-            listed = msgspec.json.decode(listing, type=_Listing).data or []
+            models = msgspec.json.decode(body, type=_ModelList).data or []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise garbled() from None
+            raise invalid_reply_error() from None
         # Ollama lists `llama3.2:latest` and answers to `llama3.2`.
-        if not {self.model, f"{self.model}:latest"} & {one.id for one in listed}:
-            raise unknown_model(self.model)
+        if not {self.model, f"{self.model}:latest"} & {model.id for model in models}:
+            raise unknown_model_error(self.model)
 
-    async def _begun(self, stack: AsyncExitStack, body: Mapping[str, Any], max_tokens: int) -> httpx.Response:
+    async def _start(self, stack: AsyncExitStack, body: Mapping[str, Any], max_tokens: int) -> httpx.Response:
         """Send the request. If the endpoint rejects the limit's name or system messages, retry with the newer name or with
         the system prompt in the user message. The outcome is not cached: an error text may quote the question, so one
         user's question could otherwise change the next user's request."""
         limit = LIMIT
         while True:
-            opened = self._opened("POST", "/chat/completions", {**body, limit: max_tokens})
+            request = self._open("POST", "/chat/completions", {**body, limit: max_tokens})
             try:
-                return await stack.enter_async_context(opened)
+                return await stack.enter_async_context(request)
             except _WantsNewerLimit:
                 if limit == NEWER_LIMIT:
                     raise
@@ -182,89 +187,89 @@ class Endpoint:
                 body = {**body, "messages": [{"role": "user", "content": text}]}
 
     @asynccontextmanager
-    async def _opened(self, method: str, path: str, body: object = None) -> AsyncIterator[httpx.Response]:
+    async def _open(self, method: str, path: str, body: object = None) -> AsyncIterator[httpx.Response]:
         request = self._client.build_request(method, self.base + path, json=body)
         try:
             response = await self._client.send(request, stream=True)
         except httpx.ReadTimeout as error:
-            raise silent(self._bounds.silence_s) from error
+            raise silence_error(self._bounds.silence_s) from error
         except httpx.HTTPError as error:
-            raise unreachable() from error
+            raise unreachable_error() from error
         try:
             if response.status_code != httpx.codes.OK:
-                raise await self._refusal(response)
+                raise await self._read_error(response)
             yield response
         finally:
             await response.aclose()
 
-    async def _refusal(self, response: httpx.Response) -> VademecumError:
+    async def _read_error(self, response: httpx.Response) -> VademecumError:
         status = response.status_code
-        refusal = by_status(status, self.model, response.headers.get("retry-after"))
-        if status not in _EXPLAINED:
-            return refusal
-        said = await self._start_of(response, REFUSAL_MAX)
-        if _NO_SYSTEM_ROLE.search(said):
-            return _NoSystemRole(refusal.message)
+        error = status_error(status, self.model, response.headers.get("retry-after"))
+        if status not in _STATUSES_WITH_DETAILS:
+            return error
+        details = await self._read_beginning(response, ERROR_BODY_MAX)
+        if _NO_SYSTEM_ROLE.search(details):
+            return _NoSystemRole(error.message)
         if status != httpx.codes.BAD_REQUEST:
-            return refusal
-        if b'"content_filter"' in said:  # Azure
-            return filtered()
-        return _WantsNewerLimit(refusal.message) if NEWER_LIMIT.encode() in said else refusal
+            return error
+        if b'"content_filter"' in details:  # Azure
+            return content_filter_error()
+        return _WantsNewerLimit(error.message) if NEWER_LIMIT.encode() in details else error
 
-    async def _start_of(self, response: httpx.Response, most: int) -> bytes:
+    async def _read_beginning(self, response: httpx.Response, most: int) -> bytes:
         """Return the first `most` bytes of the body."""
-        found = bytearray()
-        async for data in self._bytes(response):
-            found += data
-            if len(found) >= most:
+        body = bytearray()
+        async for data in self._read_bytes(response):
+            body += data
+            if len(body) >= most:
                 break
-        return bytes(found[:most])
+        return bytes(body[:most])
 
-    async def _bytes(self, response: httpx.Response) -> AsyncIterator[bytes]:
+    async def _read_bytes(self, response: httpx.Response) -> AsyncIterator[bytes]:
         try:
             async for data in response.aiter_raw():
                 yield data
         except httpx.ReadTimeout as error:
-            raise silent(self._bounds.silence_s) from error
+            raise silence_error(self._bounds.silence_s) from error
         except httpx.HTTPError as error:
-            raise broken_off() from error
+            raise interrupted_error() from error
 
-    async def _whole(self, response: httpx.Response) -> AsyncIterator[Piece]:
+    async def _parse_json(self, response: httpx.Response) -> AsyncIterator[AnswerPiece]:
         """Yield the answer of an endpoint that does not stream."""
-        body = await self._start_of(response, LINE_MAX + 1)
-        found = whole(body) if len(body) <= LINE_MAX else None
-        if found is None:
-            raise garbled()
-        yield found
+        body = await self._read_beginning(response, LINE_MAX + 1)
+        piece = parse_json_answer(body) if len(body) <= LINE_MAX else None
+        if piece is None:
+            raise invalid_reply_error()
+        yield piece
 
-    async def _streamed(self, response: httpx.Response) -> AsyncIterator[Piece]:
-        lines, is_answer = Lines(), False
-        async for data in self._bytes(response):
+    async def _parse_stream(self, response: httpx.Response) -> AsyncIterator[AnswerPiece]:
+        lines, is_answer = LineBuffer(), False
+        async for data in self._read_bytes(response):
             for line in lines.feed(data):
-                if (found := piece(line)) is not None:
+                if (piece := parse_line(line)) is not None:
                     is_answer = True
-                    yield found
-        rest = piece(lines.rest())
-        if rest is not None:
-            yield rest
+                    yield piece
+        last = parse_line(lines.flush())
+        if last is not None:
+            yield last
         elif not is_answer:
-            raise garbled()
+            raise invalid_reply_error()
 
-    async def _shown(self, pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
+    async def _visible_pieces(self, pieces: AsyncIterator[AnswerPiece]) -> AsyncIterator[AnswerPiece]:
         """Yield the visible text; the last piece has `finish`. An answer over the character limit ends there with
         `finish` "length"."""
-        shown = AnswerText()
-        left = self._bounds.characters
-        async for found in pieces:
-            text = shown.feed(found.text) + (shown.end() if found.finish else "")
-            restarts, shown.has_restarted = shown.has_restarted, False
-            left = self._bounds.characters if restarts else left
-            if len(text) > left:
-                yield Piece(text[:left], "length", restarts)
+        visible = AnswerText()
+        remaining = self._bounds.characters
+        async for piece in pieces:
+            text = visible.feed(piece.text) + (visible.end() if piece.finish else "")
+            restarts, visible.has_restarted = visible.has_restarted, False
+            remaining = self._bounds.characters if restarts else remaining
+            if len(text) > remaining:
+                yield AnswerPiece(text[:remaining], "length", restarts)
                 return
-            left -= len(text)
-            if text or found.finish or restarts:
-                yield Piece(text, found.finish, restarts)
-            if found.finish:
+            remaining -= len(text)
+            if text or piece.finish or restarts:
+                yield AnswerPiece(text, piece.finish, restarts)
+            if piece.finish:
                 return
-        raise broken_off()
+        raise interrupted_error()

@@ -11,14 +11,14 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from vademecum.engines.llm.errors import failed, garbled
+from vademecum.engines.llm.errors import endpoint_failure, invalid_reply_error
 
 LINE_MAX = 2**20
 Finish = Literal["stop", "length", "content_filter", "other"]
 FINISHES: tuple[Finish, ...] = get_args(Finish)
 
 
-class Piece(msgspec.Struct, frozen=True):
+class AnswerPiece(msgspec.Struct, frozen=True):
     """A piece of an answer. `finish`: why the answer ends here. `restarts`: all text before this piece was reasoning."""
 
     text: str
@@ -61,11 +61,11 @@ class _Chunk(msgspec.Struct):
 
 
 _chunk = msgspec.json.Decoder(_Chunk)
-_DONE = Piece("", "stop")
+_DONE = AnswerPiece("", "stop")
 
 
-class Lines:
-    """Splits a byte stream into complete lines, before decoding, because a chunk may end inside a character."""
+class LineBuffer:
+    """Split a byte stream into complete lines, before decoding, because a chunk may end inside a character."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -76,64 +76,64 @@ class Lines:
         self._parts.append(first)
         self._size += len(first)
         if self._size > LINE_MAX:
-            raise garbled()
+            raise invalid_reply_error()
         if not others:
             return []
         line = b"".join(self._parts)
-        *whole, rest = others
+        *complete, rest = others
         self._parts, self._size = [rest], len(rest)
-        return [line, *whole]
+        return [line, *complete]
 
-    def rest(self) -> bytes:
-        """Return the last line if no line end follows it."""
+    def flush(self) -> bytes:
+        """Return the incomplete last line."""
         return b"".join(self._parts)
 
 
-def piece(line: bytes) -> Piece | None:
+def parse_line(line: bytes) -> AnswerPiece | None:
     """Parse a line; return None if it has no content, such as a comment or token counts. Raises AssistantBroke."""
     line = line.removeprefix(codecs.BOM_UTF8).strip()
     if line.startswith(b"{"):
-        return whole(line)
+        return parse_json_answer(line)
     field, _, value = line.partition(b":")
     value = value.strip()
     if field == b"error":  # llama.cpp
-        raise failed()
+        raise endpoint_failure()
     if field != b"data" or not value:
         return None
-    return _DONE if value == b"[DONE]" else _piece(_decoded(value))
+    return _DONE if value == b"[DONE]" else _extract_piece(_decode_chunk(value))
 
 
-def whole(body: bytes) -> Piece | None:
+def parse_json_answer(body: bytes) -> AnswerPiece | None:
     """Parse the single JSON object of an endpoint that ignores `stream`. Raises AssistantBroke."""
-    found = _piece(_decoded(body.removeprefix(codecs.BOM_UTF8)))
-    return None if found is None else msgspec.structs.replace(found, finish=found.finish or "stop")
+    piece = _extract_piece(_decode_chunk(body.removeprefix(codecs.BOM_UTF8)))
+    return None if piece is None else msgspec.structs.replace(piece, finish=piece.finish or "stop")
 
 
-def _decoded(value: bytes) -> _Chunk:
+def _decode_chunk(value: bytes) -> _Chunk:
     text = value.decode(errors="replace")
     try:
         return _chunk.decode(text)
     except msgspec.DecodeError:
-        pass  # msgspec refuses lone surrogates, which json takes
+        pass  # msgspec rejects lone surrogates, json accepts them
     except RecursionError:
-        raise garbled() from None
+        raise invalid_reply_error() from None
     try:
         return msgspec.convert(json.loads(text), _Chunk)
     except (ValueError, RecursionError):  # msgspec.ValidationError is a ValueError
-        raise garbled() from None
+        raise invalid_reply_error() from None
 
 
-def _piece(chunk: _Chunk) -> Piece | None:
+def _extract_piece(chunk: _Chunk) -> AnswerPiece | None:
     if chunk.error is not None or chunk.object == "error":
-        raise failed()
+        raise endpoint_failure()
     choice = next((choice for choice in chunk.choices or () if not choice.index), None)
     if choice is None:
         return None
     delta = choice.delta or choice.message
-    return Piece(delta.text() if delta is not None else "", _finish(choice.finish_reason))
+    return AnswerPiece(delta.text() if delta is not None else "", _normalize_finish(choice.finish_reason))
 
 
-def _finish(reason: str | None) -> Finish | None:
+def _normalize_finish(reason: str | None) -> Finish | None:
     if not reason:
         return None
-    return next((known for known in FINISHES if known == reason), "other")
+    return next((finish for finish in FINISHES if finish == reason), "other")

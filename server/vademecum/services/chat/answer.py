@@ -16,7 +16,7 @@ import msgspec
 import structlog
 from msgspec import UNSET, UnsetType
 
-from vademecum.engines.llm import errors as refusals
+from vademecum.engines.llm.errors import empty_answer_error
 from vademecum.engines.llm.sse_parser import Finish
 from vademecum.errors import (
     AnswerTooSlow,
@@ -197,7 +197,7 @@ class Answers:
             return
         told = _told(context, passages, endpoint.model)
         async with AsyncExitStack() as stack:
-            asked = endpoint.asked(context.prompt, question.query, context.budget.response)
+            asked = endpoint.stream_answer(context.prompt, question.query, context.budget.response)
             opening = asyncio.create_task(stack.enter_async_context(asked))
             stack.callback(opening.cancel)
             await asyncio.wait({opening}, timeout=HEAD_START_S)
@@ -214,7 +214,7 @@ class Answers:
                     silent = False
                     await tell(Delta(piece.text))
                 if piece.finish and silent:
-                    raise refusals.empty(piece.finish, context.budget.response)
+                    raise empty_answer_error(piece.finish, context.budget.response)
                 if piece.finish:
                     await tell(Done(piece.finish))
 

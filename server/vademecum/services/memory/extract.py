@@ -114,7 +114,7 @@ class Extraction:
             _log.error("the model will be asked again", kind=job.kind, exc_info=error)
 
     async def _found(self, text: str, known: list[str]) -> Believed:
-        reply = await self.endpoint.whole(
+        reply = await self.endpoint.answer(
             extraction.system_prompt([secrets.redact(name) for name in known]),
             secrets.redact(text),
             TOKENS,

@@ -127,7 +127,7 @@ class Summaries:
     async def _written(self, model: Endpoint, subject: str, text: str) -> str:
         prompt = summary_input.PROJECT if subject.startswith("projects/") else summary_input.SESSION
         told = await asyncio.to_thread(secrets.redact, text)
-        reply = await model.whole(
+        reply = await model.answer(
             prompt,
             told,
             TOKENS,

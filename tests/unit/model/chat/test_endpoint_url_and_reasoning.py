@@ -2,7 +2,7 @@
 
 import pytest
 
-from vademecum.engines.llm.sse_parser import Lines
+from vademecum.engines.llm.sse_parser import LineBuffer
 from vademecum.model.chat.endpoint_url import base_address
 from vademecum.model.chat.strip_reasoning import AnswerText
 from vademecum.settings import Secret, Settings
@@ -63,7 +63,7 @@ def test_what_is_shown_does_not_depend_on_where_the_pieces_are_cut():
 def test_lines_are_whole_wherever_the_bytes_are_cut():
     data = "data: Grüße 🏡\n\n: hb\r\ndata: x\nrest".encode()
     for step in range(1, len(data) + 1):
-        lines = Lines()
+        lines = LineBuffer()
         found = [
             line for start in range(0, len(data), step) for line in lines.feed(data[start : start + step])
         ]
