@@ -95,7 +95,9 @@ async def serving(
             )
         ]
         if works:  # a command ends in a moment
-            tasks.append(asyncio.create_task(services.reembedding.find_model(lambda: list(accounts))))
+            tasks.append(
+                asyncio.create_task(services.model_change.use_first_installed(lambda: list(accounts)))
+            )
         async with services.spool.running(), forgetting_expired(services), mcp.run_mcp(app):
             yield
         for task in tasks:

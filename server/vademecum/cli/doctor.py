@@ -246,7 +246,7 @@ def _examine_deleted_accounts(data: Path, running: bool) -> Finding:
 def _examine_model(settings: Settings, running: bool) -> Finding:
     """Report the model of the running server, which may use another models folder than this command."""
     try:
-        folder = active_model.current(settings)
+        folder = active_model.find_folder(settings)
         if running:
             served = run_with_client(settings, lambda client: client.call("GET", "/v1/models"))
             name = next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)
@@ -261,7 +261,7 @@ def _examine_model(settings: Settings, running: bool) -> Finding:
                 return Finding("model", True, f"{name}, in use by the running server")
         if folder is None:
             return Finding(
-                "model", False, f"none, so search uses words only. {active_model.advice(settings)}"
+                "model", False, f"none, so search uses words only. {active_model.install_hint(settings)}"
             )
         manifest.verify(folder)
     except (VademecumError, ModelError) as error:

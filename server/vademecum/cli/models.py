@@ -59,7 +59,7 @@ def _in_use(settings: Settings) -> str | None:
     if find_running_server(settings.data) is not None:
         served = run_with_client(settings, lambda client: client.call("GET", "/v1/models"))
         return next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)
-    folder = using.current(settings)
+    folder = using.find_folder(settings)
     return folder.name if folder is not None else None
 
 

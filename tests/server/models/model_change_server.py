@@ -53,7 +53,7 @@ async def opened(data: Path, installed: Path, **settings: object) -> AsyncIterat
 
 
 async def use(h: House, name: str) -> None:
-    await h.services.reembedding.use(name, h.services.accounts.accounts)
+    await h.services.model_change.use(name, h.services.accounts.accounts)
 
 
 async def with_document(h: House, account_id: str = "") -> Person:

@@ -9,10 +9,10 @@ from property.sync_wire import send
 from server.in_process_server import house, run
 from server.models.test_embed_progress import installed  # noqa: F401
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.services.models.embed_blocks import ATTEMPTS, TURN, in_turn
+from vademecum.services.models.embed_blocks import BLOCKS_PER_TURN, MAX_ATTEMPTS, Block, order_blocks
 from wait_until import soon
 
-LARGE = 5 * TURN  # blocks
+LARGE = 5 * BLOCKS_PER_TURN  # blocks
 
 
 async def write(person, name, count):
@@ -36,14 +36,16 @@ def observed(monkeypatch):
     return names
 
 
-def test_blocks_of_the_smallest_document_come_first_and_those_that_failed_last():
-    blocks = [("large.0", 1), ("large.1", 2), ("small.0", 3), ("poison.0", 4), ("hopeless.0", 5)]
-    tries = {("poison.0", 4): 1, ("hopeless.0", 5): ATTEMPTS}
-    assert in_turn(blocks, tries) == [("small.0", 3), ("large.0", 1), ("large.1", 2), ("poison.0", 4)]
+def test_small_documents_come_first_and_failed_blocks_last():
+    large, small = [Block("large.0", 1), Block("large.1", 2)], Block("small.0", 3)
+    failed, skipped = Block("failed.0", 4), Block("skipped.0", 5)
+    failures = {failed: 1, skipped: MAX_ATTEMPTS}
+    assert order_blocks([*large, small, failed, skipped], failures) == [small, *large, failed]
 
 
-def test_an_edited_block_that_was_given_up_has_its_turn_again():
-    assert in_turn([("edited.0", 2)], {("edited.0", 1): ATTEMPTS}) == [("edited.0", 2)]
+def test_edited_block_is_tried_again():
+    edited = Block("edited.0", 2)
+    assert order_blocks([edited], {Block("edited.0", 1): MAX_ATTEMPTS}) == [edited]
 
 
 def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, installed, monkeypatch):  # noqa: F811
@@ -57,7 +59,7 @@ def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, in
             await write(ada, "small", 1)
             before = len(names)
             await soon(lambda: "small" in names)
-            assert names.index("small") <= before + TURN
+            assert names.index("small") <= before + BLOCKS_PER_TURN
             await h.settle(ada)
             assert sorted(names) == ["large"] * LARGE + ["small"], "each block is embedded once"
             assert {row["status"] for row in (await ada.live("documents")).values()} == {"ready"}
@@ -113,7 +115,7 @@ def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, instal
             await write(eve, "eve", 1)
             before = len(names)
             await soon(lambda: "eve" in names)
-            assert names.index("eve") <= before + 2 * TURN
+            assert names.index("eve") <= before + 2 * BLOCKS_PER_TURN
             for person in (ada, bob, eve):
                 await h.settle(person)
             assert len(names) == 2 * LARGE + 1

@@ -17,7 +17,7 @@ from server.listening_server import listen, listening
 from unit.engines.onnx.numpy_bert import write_source
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.services.models.embed_progress import Teller
+from vademecum.services.models.embed_progress import EmbedProgress
 from wait_until import soon
 
 BLOCKS = 8
@@ -129,7 +129,7 @@ def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
     tmp_path, installed, monkeypatch
 ):
     tellers = set()
-    tell, passages = Teller.tell, Embedder.embed_passages
+    tell, passages = EmbedProgress.publish, Embedder.embed_passages
     go_on = asyncio.Event()
 
     async def held(embedder, texts):
@@ -142,7 +142,7 @@ def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
         tell(teller, *more)
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
-    monkeypatch.setattr(Teller, "tell", noted)
+    monkeypatch.setattr(EmbedProgress, "publish", noted)
 
     async def scenario():
         async with house(tmp_path, model=installed) as h, listening(h.app) as url:
@@ -153,12 +153,12 @@ def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
                 assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
                 await ear.until(lambda: told(ear.text))
                 (teller,) = tellers
-                assert ada.id in teller._told
+                assert ada.id in teller._published
                 leaving = asyncio.create_task(
                     ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})
                 )
                 async with asyncio.timeout(60):
-                    while ada.id in teller._told:
+                    while ada.id in teller._published:
                         go_on.set()
                         await asyncio.sleep(0.01)
                 await leaving

@@ -19,8 +19,8 @@ from server.in_process_server import Person, house, refused, run
 from server.listening_server import listening
 from unit.engines.onnx import numpy_bert
 from vademecum.engines.onnx import download
-from vademecum.services.models.active_model import choose
-from vademecum.services.models.embed_blocks import ATTEMPTS
+from vademecum.services.models.active_model import write_choice
+from vademecum.services.models.embed_blocks import MAX_ATTEMPTS
 from vademecum.settings import Settings
 from wait_until import soon
 
@@ -49,7 +49,7 @@ def slow_model(tmp_path_factory):
 @asynccontextmanager
 async def at_work(tmp_path, models):
     """A house that listens, its embedder, and somebody who calls over the network."""
-    choose(Settings(data=tmp_path), "slow")
+    write_choice(Settings(data=tmp_path), "slow")
     async with house(tmp_path, model=models) as h:
         embedder = await h.services.inference.get()
         embedder._query_timeout_s = 600  # only the test of patience is about time, on a busy machine too
@@ -195,7 +195,7 @@ def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, sl
             others = asyncio.create_task(embedder.embed_passages(["x"] * 24))
             await soon(lambda: embedder.queue_length > 1)
             await write_document(ada, 1, chunks=2, text="x")
-            await soon(lambda: len(refusals) >= ATTEMPTS)
+            await soon(lambda: len(refusals) >= MAX_ATTEMPTS)
             go_on.set()
             await others
             await h.settle(ada)
@@ -205,9 +205,9 @@ def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, sl
 
 
 def test_while_the_model_is_being_opened_nobody_waits_without_end(tmp_path, slow_model, monkeypatch):
-    monkeypatch.setattr("vademecum.services.search.document_search.OPENING_S", 0.01)
-    monkeypatch.setattr("vademecum.services.models.active_model.OPENING_S", 0.01)
-    monkeypatch.setattr("vademecum.http.routes.models.OPENING_S", 0.01)
+    monkeypatch.setattr("vademecum.services.search.document_search.OPEN_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("vademecum.services.models.active_model.OPEN_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("vademecum.http.routes.models.OPEN_TIMEOUT_S", 0.01)
 
     async def scenario():
         async with at_work(tmp_path, slow_model) as (h, _, ada):

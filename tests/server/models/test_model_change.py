@@ -44,7 +44,7 @@ def test_searches_use_the_old_vectors_until_the_new_ones_are_whole(tmp_path, ins
             gate.after = 10**6
             await check_meaning(h, ada, "new")
             assert (await ada.call("GET", "/v1/me")).json()["reembedding"] is None
-            assert h.services.reembedding.status() == Status(
+            assert h.services.model_change.status() == Status(
                 "new", None, False, Progress(0, 0), Progress(0, 0), {}
             )
             assert not (user_folder(tmp_path, ada.id) / "reembed").exists()
@@ -59,17 +59,17 @@ def test_a_stop_half_way_costs_no_block_and_a_pause_outlives_it(tmp_path, instal
             ada = await with_document(h)
             await use(h, "new")
             await soon(lambda: len(staged(tmp_path, ada)) == 3)
-            await h.services.reembedding.pause(True)
+            await h.services.model_change.set_paused(True)
         done = gate.seen[:3]
         gate.after = 10**6
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
             await h.settle(ada)
             assert len(gate.seen) == len(done), "paused, and stays so over a restart"
-            status = h.services.reembedding.status()
+            status = h.services.model_change.status()
             assert (status.current, status.before, status.paused) == ("new", "old", True)
             await check_meaning(h, ada, "old")
-            await h.services.reembedding.pause(False)
+            await h.services.model_change.set_paused(False)
             await h.settle(ada)
             await check_meaning(h, ada, "new")
             blocks = len(await ada.live("vectorEmbeddings"))
@@ -136,7 +136,7 @@ def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, installe
                 assert await used_by(person) == old
                 await check_meaning(h, person, "old")
             assert given.count("old") == blocks + 2, "two of them by the checks"
-            assert h.services.reembedding.status().before is None
+            assert h.services.model_change.status().before is None
             assert staged(tmp_path, ada) == staged(tmp_path, bob) == []
 
     run(scenario)
@@ -157,7 +157,7 @@ def test_a_deleted_documents_staged_vectors_are_erased(tmp_path, installed, monk
             await h.services.background_jobs.jobs["erase"].drain(ada.id)
             assert scan(user_folder(tmp_path, ada.id), needles) == 0
             await h.settle(ada)  # though the gate is closed: the text in it was cancelled
-            assert h.services.reembedding.status().before is None
+            assert h.services.model_change.status().before is None
 
     run(scenario)
 
@@ -190,7 +190,7 @@ def test_a_person_who_leaves_holds_up_no_change(tmp_path, installed, monkeypatch
             assert not user_folder(tmp_path, ada.id).exists()
             gate.open.set()
             bob = await with_document(h)
-            assert h.services.reembedding.status().before is None
+            assert h.services.model_change.status().before is None
             await check_meaning(h, bob, "new")
 
     run(scenario)
@@ -211,7 +211,7 @@ def test_a_crash_between_the_swap_and_the_index_is_made_good(tmp_path, installed
             ada.client._transport.app = h.app
             await h.settle(ada)
             await check_meaning(h, ada, "new")
-            assert h.services.reembedding.status().before is None
+            assert h.services.model_change.status().before is None
 
     run(scenario)
 
@@ -274,6 +274,6 @@ def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path, inst
             await h.settle(ada)
             done = (await ada.call("GET", "/v1/reembedding")).json()
             assert done["current"] == "new" and done["before"] is None
-            assert active_model.chosen(h.services.settings) == "new"
+            assert active_model.read_choice(h.services.settings) == "new"
 
     run(scenario)

@@ -9,7 +9,7 @@ from server.models.model_change_server import check_meaning, opened, use, used_b
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.model.schema import vector_codec
-from vademecum.services.models.model_change import ATTEMPTS
+from vademecum.services.models.embed_blocks import MAX_ATTEMPTS
 from vademecum.services.runtime import job_queue
 from wait_until import soon
 
@@ -33,12 +33,12 @@ def test_a_block_that_the_new_model_cannot_take_is_given_up_after_some_attempts_
 
             monkeypatch.setattr(Embedder, "embed_passages", picky)
             await use(h, "new")
-            await soon(lambda: h.services.reembedding.status().before is None)
+            await soon(lambda: h.services.model_change.status().before is None)
             await h.settle(ada)
             new = (await h.services.inference.get()).model
             used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
             assert used[old] == 1 and used.keys() == {old, new}
-            assert len(tried) == 2 * ATTEMPTS, (
+            assert len(tried) == 2 * MAX_ATTEMPTS, (
                 "for the change, and for the rows once they are the new model's"
             )
             await check_meaning(h, ada, "new")

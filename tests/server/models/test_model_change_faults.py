@@ -30,7 +30,7 @@ from vademecum.errors import Broken, Conflict
 from vademecum.model.records.paths import user_folder
 from vademecum.model.schema import vector_codec
 from vademecum.services.models import active_model, staged_vectors
-from vademecum.services.models.staged_vectors import Staging
+from vademecum.services.models.staged_vectors import StagedVectors
 from vademecum.services.runtime import job_queue
 from vademecum.services.search.indexing import Indexes
 from wait_until import soon
@@ -86,8 +86,8 @@ def test_a_swap_that_a_stop_cut_off_is_finished_though_the_change_is_paused(tmp_
             with monkeypatch.context() as patched:
                 patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
-                await soon(lambda: ada.id in h.services.inference.swapping)
-                await h.services.reembedding.pause(True)
+                await soon(lambda: ada.id in h.services.inference.users_being_swapped)
+                await h.services.model_change.set_paused(True)
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
             await h.settle(ada)
@@ -109,7 +109,7 @@ def test_going_back_from_a_swap_that_was_cut_off_makes_the_old_vectors_again(
                 new = (await h.services.inference.get()).model
                 await until_used(ada, new)
                 await use(h, "old")
-                assert ada.id in h.services.inference.behind
+                assert ada.id in h.services.inference.users_on_old_model
             await h.settle(ada)
             assert await used_by(ada) == old
             await check_meaning(h, ada, "old")
@@ -157,7 +157,7 @@ def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypat
             gate.open.set()
             await soon(lambda: len(gate.seen) > 5)
             assert await used_by(ada) == old
-            assert not h.services.reembedding._failures, "a full disk is no fault of the block's"
+            assert not h.services.model_change._failures, "a full disk is no fault of the block's"
             folder.unlink()
             folder.mkdir()
             await h.settle(ada)
@@ -176,9 +176,9 @@ def test_a_count_that_cannot_be_written_keeps_no_change_from_ending(tmp_path, in
             await gate.reached()
             (tmp_path / "reembed.json.new").mkdir()  # where it is written first
             gate.open.set()
-            await soon(lambda: ada.id not in h.services.inference.behind)
+            await soon(lambda: ada.id not in h.services.inference.users_on_old_model)
             await h.settle(ada)
-            assert h.services.reembedding.status().before is None
+            assert h.services.model_change.status().before is None
             await check_meaning(h, ada, "new")
 
     run(scenario)
@@ -193,9 +193,9 @@ def test_a_model_with_a_flipped_bit_is_refused_and_nothing_changes(tmp_path, ins
             ada = await with_document(h)
             with pytest.raises(Conflict, match="SHA-256"):
                 await use(h, "new")
-            assert active_model.chosen(h.services.settings) == "old"
+            assert active_model.read_choice(h.services.settings) == "old"
             assert active_model.load_plan(h.services.settings) is None
-            assert h.services.reembedding.status().current == "old"
+            assert h.services.model_change.status().current == "old"
             await check_meaning(h, ada, "old")
 
     run(scenario)
@@ -215,7 +215,7 @@ def test_a_model_that_cannot_be_opened_is_refused_and_nothing_changes(tmp_path, 
             ada = await with_document(h)
             with pytest.raises(Conflict, match="Nothing was changed"):
                 await use(h, "new")
-            assert active_model.chosen(h.services.settings) == "old"
+            assert active_model.read_choice(h.services.settings) == "old"
             assert active_model.load_plan(h.services.settings) is None
             await check_meaning(h, ada, "old")
 
@@ -229,7 +229,7 @@ def test_a_choice_that_cannot_be_written_changes_nothing(tmp_path, installed):
             (tmp_path / "model.new").mkdir()  # where the choice is written first
             with pytest.raises(Broken, match="Nothing was changed"):
                 await use(h, "new")
-            assert active_model.chosen(h.services.settings) == "old"
+            assert active_model.read_choice(h.services.settings) == "old"
             assert active_model.load_plan(h.services.settings) is None
             await check_meaning(h, ada, "old")
             (tmp_path / "model.new").rmdir()
@@ -262,17 +262,17 @@ def test_who_brings_a_first_document_while_the_change_begins_is_not_left_out(
 ):
     async def scenario():
         begun, go_on = threading.Event(), threading.Event()
-        begin = staged_vectors.begin
+        begin = staged_vectors.create_folders
 
         def slow(*arguments):
             begin(*arguments)
             begun.set()
             go_on.wait(60)
 
-        monkeypatch.setattr(staged_vectors, "begin", slow)
+        monkeypatch.setattr(staged_vectors, "create_folders", slow)
         async with opened(tmp_path, installed) as h:
             accounts = h.services.accounts.accounts
-            change = asyncio.create_task(h.services.reembedding.use("new", accounts))
+            change = asyncio.create_task(h.services.model_change.use("new", accounts))
             await asyncio.to_thread(begun.wait, 60)
             ada = await with_document(h)
             await check_meaning(h, ada, "old")
@@ -297,13 +297,13 @@ def test_an_account_that_went_unnoticed_holds_up_no_change(tmp_path, installed, 
             await h.services.accounts.remove_account(ada.id)
             await h.services.users.remove(ada.id)
             gate.open.set()
-            await soon(lambda: h.services.reembedding.status().before is None)
+            await soon(lambda: h.services.model_change.status().before is None)
 
     run(scenario)
 
 
 def test_in_a_folder_that_is_gone_nothing_is_staged(tmp_path):
-    assert Staging(tmp_path, "ada", "new").seqs() == {}
+    assert StagedVectors(tmp_path, "ada", "new").seqs() == {}
 
 
 def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
@@ -344,7 +344,7 @@ def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installe
                 "updatedAt": "2026-02-01T00:00:00.000Z",
             }
             assert await ada.push("vectorEmbeddings", edited, assumed=row) == []
-            await h.services.reembedding.pause(True)
+            await h.services.model_change.set_paused(True)
             gate.open.set()
             await h.services.background_jobs.jobs["reembed"].drain(
                 ada.id
@@ -366,7 +366,7 @@ def test_a_change_goes_on_at_the_start_though_no_job_was_noted(tmp_path, install
         gate.open.set()
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
-            await soon(lambda: h.services.reembedding.status().before is None)
+            await soon(lambda: h.services.model_change.status().before is None)
             await check_meaning(h, ada, "new")
 
     run(scenario)

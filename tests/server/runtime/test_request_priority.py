@@ -211,7 +211,7 @@ def test_who_leaves_is_not_held_up_by_the_index_that_another_gets_with_a_model(t
             _, bob = await with_document(h), await h.person()
             async with waiting(h):
                 await use(h, "new")
-                await soon(lambda: h.services.inference.swapping and resting.is_set())
+                await soon(lambda: h.services.inference.users_being_swapped and resting.is_set())
                 async with asyncio.timeout(60):
                     await accounts.remove(h.services, accounts.by_id(h.services, bob.id))
 

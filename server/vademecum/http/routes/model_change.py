@@ -28,7 +28,7 @@ class Choice(msgspec.Struct):
 )
 async def status_route(request: Req) -> Status:
     """For administrators. Accounts that are `behind` are served by the model `before`."""
-    return require_administrator(request).reembedding.status()
+    return require_administrator(request).model_change.status()
 
 
 @put(
@@ -42,8 +42,8 @@ async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
     """For administrators. All vectors are made anew in the background; until an account's are whole it is searched by the
     old ones. Naming the model `before` goes back."""
     parts = require_administrator(request)
-    await parts.reembedding.use(data.model, parts.accounts.accounts)
-    return parts.reembedding.status()
+    await parts.model_change.use(data.model, parts.accounts.accounts)
+    return parts.model_change.status()
 
 
 @post(
@@ -57,8 +57,8 @@ async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
 async def pause_route(request: Req) -> Status:
     """For administrators. What is done is kept, over restarts too."""
     parts = require_administrator(request)
-    await parts.reembedding.pause(True)
-    return parts.reembedding.status()
+    await parts.model_change.set_paused(True)
+    return parts.model_change.status()
 
 
 @post(
@@ -72,8 +72,8 @@ async def pause_route(request: Req) -> Status:
 async def resume_route(request: Req) -> Status:
     """For administrators. It begins where it was paused: vectors that were made by then are not made again."""
     parts = require_administrator(request)
-    await parts.reembedding.pause(False)
-    return parts.reembedding.status()
+    await parts.model_change.set_paused(False)
+    return parts.model_change.status()
 
 
 ROUTES = [status_route, use_route, pause_route, resume_route]

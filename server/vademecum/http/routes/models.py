@@ -21,8 +21,8 @@ from vademecum.http.byte_ranges import IMMUTABLE, ServedFile, file_response
 from vademecum.http.openapi.routes import PUBLIC
 from vademecum.http.problem_details import MEDIA_TYPE, Problem, problem_specs
 from vademecum.model.records.accounts import Account, Token
-from vademecum.services.models.active_model import OPENING_S
-from vademecum.services.models.browser_models import file_of, offers
+from vademecum.services.models.active_model import OPEN_TIMEOUT_S
+from vademecum.services.models.browser_models import find_file, list_models
 from vademecum.services.runtime.container import Services
 
 BINARY = "application/octet-stream"
@@ -55,8 +55,8 @@ class Models(msgspec.Struct):
 async def models_route(request: Request[Account, Token, State], state: State) -> Models:
     """With each: what goes in front of a text, how it is cut, and its files with length and SHA-256."""
     services: Services = state.services
-    embedder = await services.inference.get(OPENING_S)
-    found = await asyncio.to_thread(offers, services.settings)
+    embedder = await services.inference.get(OPEN_TIMEOUT_S)
+    found = await asyncio.to_thread(list_models, services.settings)
     models = [
         Model(**{name: getattr(offer.manifest, name) for name in Manifest.__struct_fields__}, digest=digest)
         for digest, offer in found.items()
@@ -96,7 +96,7 @@ async def file_head_route(
 
 async def _file(request: Request[Any, Any, State], state: State, model: str, path: PurePath) -> ASGIResponse:
     services: Services = state.services
-    place, file = await asyncio.to_thread(file_of, services.settings, model, path.as_posix().lstrip("/"))
+    place, file = await asyncio.to_thread(find_file, services.settings, model, path.as_posix().lstrip("/"))
     return file_response(request, ServedFile(place, file.bytes, file.sha256, BINARY, IMMUTABLE))
 
 

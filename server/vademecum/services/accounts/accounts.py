@@ -94,7 +94,7 @@ async def profile(services: Services, account: Account) -> Profile:
     progress: Progress | None = None
     try:
         usage = await _usage(services, account)
-        progress = await services.reembedding.progress(account.id)
+        progress = await services.model_change.progress(account.id)
     except Broken as error:  # of one user: an administrator must see it, and the others
         problem = error.message
     limits = services.limits(account)
@@ -186,7 +186,7 @@ async def _erase_left(services: Services, account_id: str) -> None:
 
 async def _erase(services: Services, account_id: str) -> None:
     services.background_jobs.cancel_all(account_id)
-    await services.reembedding.forget(account_id)
+    await services.model_change.forget(account_id)
     await services.indexes.remove(account_id)
     await services.recall.indexes.remove(account_id)
     await services.users.remove(account_id)

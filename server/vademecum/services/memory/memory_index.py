@@ -159,7 +159,7 @@ class MemoryVectorizer:
             try:
                 made += await self._vectors(user_id, key, befores.get(key), embedder)
             except Exception as error:
-                if self._inference.now() is not embedder:
+                if self._inference.opened() is not embedder:
                     return  # the model changed, which rebuilds the whole index
                 failed += await self._fail(user_id, key, error)
         await self._indexer.update_vectors(user_id, embedder.model, lambda store: _standing(store, made))
@@ -205,7 +205,7 @@ class MemoryVectorizer:
         matrices: list[Vectors] = []
         for at in range(0, len(cut_up), TURN):  # small batches, so that a long turn does not delay documents
             texts = [piece.embedded for piece in cut_up[at : at + TURN]]
-            matrix = await self._inference.passages(embedder, user_id, key, texts)
+            matrix = await self._inference.embed_block(embedder, user_id, key, texts)
             if matrix is None:
                 return []
             matrices.append(matrix)

@@ -23,7 +23,7 @@ from vademecum.model.schema.timestamps import age_days
 from vademecum.model.text import dates_in_text
 from vademecum.model.text.fusion import FUSION_DEPTH, TURN_VECTOR_WEIGHT, boost_found_neighbors
 from vademecum.services.memory.scope import locate_row
-from vademecum.services.models.active_model import OPENING_S
+from vademecum.services.models.active_model import OPEN_TIMEOUT_S
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.hybrid_search import HybridSearch
 from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
@@ -109,7 +109,7 @@ class Recall:
 
         `among`: the only keys to consider, if given. `for_prompt`: omit the turns that must not enter a prompt.
         """
-        embedder = await self.indexes.embedder(user_id, OPENING_S)
+        embedder = await self.indexes.embedder(user_id, OPEN_TIMEOUT_S)
         async with self._users.open(user_id) as store:
             epoch, seq = store.epoch, store.seq
             ids = await _ids(store, scope, kinds)
@@ -150,7 +150,7 @@ class Recall:
         Waits, for a bounded time, for the vectors of the rows of this kind that were committed before. It does not wait
         for new turns, which are embedded more efficiently in batches.
         """
-        if await self.indexes.embedder(user_id, OPENING_S) is None or not text.strip():
+        if await self.indexes.embedder(user_id, OPEN_TIMEOUT_S) is None or not text.strip():
             return []
         async with self._users.open(user_id) as store:
             ids = await _ids(store, home, {kind})

@@ -31,7 +31,7 @@ from vademecum.model.text.tokenize import tokenize_query
 from vademecum.services.memory.memories import is_current, key_of, list_keys_in_scope, read_memories
 from vademecum.services.memory.recall import Recall
 from vademecum.services.memory.scope import ProjectSelector, find_session_home, is_within, resolve_scope
-from vademecum.services.models.active_model import OPENING_S
+from vademecum.services.models.active_model import OPEN_TIMEOUT_S
 from vademecum.services.sync import write_row
 from vademecum.services.sync.pagination import PAGE_BYTES
 
@@ -147,7 +147,7 @@ class Memories:
 
     async def _repeated(self, user_id: str, home: MemoryPartition, text: str) -> str | None:
         """The current memory of this scope that says the same in other words, as far as the model can tell."""
-        embedder = await self._recall.indexes.embedder(user_id, OPENING_S)
+        embedder = await self._recall.indexes.embedder(user_id, OPEN_TIMEOUT_S)
         if embedder is None or embedder.same_memory is None:
             return None
         cosines = dict(await self._recall.nearest(user_id, home, text, "memories", NEAR))
@@ -159,7 +159,7 @@ class Memories:
 
     async def search(self, user_id: str, scope: MemoryScope, query: str, limit: int) -> list[MemoryHit]:
         """The current memories that fit best, best first; without a question, the freshest."""
-        embedder = await self._recall.indexes.embedder(user_id, OPENING_S)
+        embedder = await self._recall.indexes.embedder(user_id, OPEN_TIMEOUT_S)
         if embedder is None or not query.strip():
             async with self._users.open(user_id) as store:
                 return _bounded(await _by_words(store, scope, query, limit, self._clock()))

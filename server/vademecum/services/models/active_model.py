@@ -1,6 +1,6 @@
-"""Which model this data folder uses: the one it was begun with, until a command changes it.
+"""The embedding model of the data folder: the one chosen at the first start, until a command changes it.
 
-While a change is under way there are two: users whose rows hold the vectors of the one before are served by that one
+During a model change there are two: users whose rows still have the old model's vectors are served by the old model
 (`for_user`), the others by the new one. Vectors of two models are never compared.
 """
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from vademecum.model.schema.vector_codec import Vectors
 
 _log = structlog.get_logger("vademecum.models")
-SOON_S = 0.5  # after which the model is opened though nobody waits for it
-OPENING_S = 10.0  # the longest that a person waits for the model to be opened, at the start of the server
+OPEN_DELAY_S = 0.5  # after the start, unless a request needs the model sooner
+OPEN_TIMEOUT_S = 10.0  # how long a request waits for the model to be opened
 PREFERRED = ("e5-small-v2", "all-minilm-l6-v2")
 
 
-def chosen_file(settings: Settings) -> Path:
+def choice_file(settings: Settings) -> Path:
     return settings.data / "model"
 
 
-def chosen(settings: Settings) -> str:
-    """The name of the model that was chosen; empty when none was. Raises Broken."""
-    path = chosen_file(settings)
+def read_choice(settings: Settings) -> str:
+    """Return the name of the chosen model, or "" if none was chosen. Raises Broken."""
+    path = choice_file(settings)
     try:
         return path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
@@ -50,20 +50,20 @@ def chosen(settings: Settings) -> str:
         ) from error
 
 
-def current(settings: Settings) -> Path | None:
-    """The folder of the model in use, or None: words-only search. Remembers the choice of the first time."""
-    if remembered := chosen(settings):
-        folder = settings.model_folder(remembered)
-        return folder if (folder / "manifest.json").exists() else None
-    for name in PREFERRED:
+def find_folder(settings: Settings) -> Path | None:
+    """Return the folder of the model in use, or None for keyword search only. The first call stores a choice."""
+    choice = read_choice(settings)
+    for name in [choice] if choice else PREFERRED:
         folder = settings.model_folder(name)
         if (folder / "manifest.json").exists():
-            choose(settings, name)
+            if not choice:
+                write_choice(settings, name)
             return folder
+    return None
     return None
 
 
-def advice(settings: Settings) -> str:
+def install_hint(settings: Settings) -> str:
     """Return how this server gets a model."""
     where = f" --data {shlex.quote(str(settings.data))}" if settings.data != default_data() else ""
     command = f"vademecum models pull{where}"
@@ -72,12 +72,12 @@ def advice(settings: Settings) -> str:
     return f"`{command}` brings one"
 
 
-def choose(settings: Settings, name: str) -> None:
-    _replace(chosen_file(settings), name.encode() + b"\n")
+def write_choice(settings: Settings, name: str) -> None:
+    _replace(choice_file(settings), name.encode() + b"\n")
 
 
 class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the model that is under way, kept in `<data>/reembed.json`. `model`: the new one's hash. `users` and
+    """A model change in progress, stored in `<data>/reembed.json`. `model`: the hash of the new model. `users` and
     `blocks`: how many are done."""
 
     before: str
@@ -101,8 +101,8 @@ def load_plan(settings: Settings) -> ModelPlan | None:
         return None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Broken(
-            f"{path} cannot be read: it says that the model is being changed, and how far that is. Nothing was changed. "
-            "Remove it: then what the new model has not embedded yet is embedded by it in the background."
+            f"{path} cannot be read. It describes the model change in progress. Nothing was changed. Remove the file: then the "
+            "new model embeds the remaining documents in the background."
         ) from error
 
 
@@ -120,162 +120,161 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 class Inference:
-    """The embedder, opened in the background, when a person asks for it or soon: the first sync comes before it.
+    """The embedder, opened in the background soon after the start, or when a request needs it: the first sync has priority.
 
-    `before`: the folder of the model that is being replaced, `behind`: the users it still serves. Of those, the rows
-    of the `swapping` may have the new vectors already, which their index has not: it must not follow the rows now.
-    `alone`: is nobody there who wants a core?
+    `previous`: the folder of the model that is being replaced. `users_on_old_model`: the users it still serves. Rows of
+    `users_being_swapped` may already have new vectors while their index has the old ones, so the index must not be
+    updated. `is_idle`: returns whether no request needs a core.
     """
 
     def __init__(
         self,
         settings: Settings,
-        before: Path | None = None,
-        behind: Iterable[str] = (),
-        swapping: Iterable[str] = (),
-        alone: Callable[[], bool] = lambda: True,
+        previous: Path | None = None,
+        users_on_old_model: Iterable[str] = (),
+        users_being_swapped: Iterable[str] = (),
+        is_idle: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._alone = alone
-        self.behind = set(behind)
-        self.swapping = set(swapping)
-        folder = current(settings)
+        self._is_idle = is_idle
+        self.users_on_old_model = set(users_on_old_model)
+        self.users_being_swapped = set(users_being_swapped)
+        folder = find_folder(settings)
         if folder is None:
-            _log.warning(f"no model: search by words only; {advice(settings)}")
-        self._wanted = asyncio.Event()
-        self._over = False
+            _log.warning(f"no model: search by words only; {install_hint(settings)}")
+        self._open_now = asyncio.Event()
+        self._is_closing = False
         self._opening = asyncio.create_task(self._open_soon(folder))
-        self._before: asyncio.Task[Embedder | None] | None = None
-        if before is not None:
-            self._before = asyncio.create_task(self._open_soon(before))
+        self._previous: asyncio.Task[Embedder | None] | None = None
+        if previous is not None:
+            self._previous = asyncio.create_task(self._open_soon(previous))
         self._running: dict[tuple[str, str, str], asyncio.Task[Vectors]] = {}  # (user, block, model)
 
-    async def get(self, patience_s: float | None = None) -> Embedder | None:
-        """The embedder once it is open; None when no model is installed, or it is damaged: /ready tells which.
+    async def get(self, timeout_s: float | None = None) -> Embedder | None:
+        """Return the opened embedder, or None if no model is installed or it is damaged. /ready reports which.
 
-        Raises Busy if it is not open within `patience_s`: then somebody waits, and it is opened at once.
+        With `timeout_s` the embedder is opened at once. Raises Busy if that takes longer.
         """
-        return await self._opened(self._opening, patience_s)
+        return await self._wait_open(self._opening, timeout_s)
 
-    async def for_user(self, user_id: str, patience_s: float | None = None) -> Embedder | None:
-        """The embedder of the model whose vectors this user's rows and index hold. Otherwise as `get`."""
+    async def for_user(self, user_id: str, timeout_s: float | None = None) -> Embedder | None:
+        """Return the embedder whose vectors the user's rows and index have. Otherwise as `get`."""
         opening = self._serving(user_id)
-        return None if opening is None else await self._opened(opening, patience_s)
+        return None if opening is None else await self._wait_open(opening, timeout_s)
 
-    async def for_anyone(self, user_id: str, patience_s: float | None = None) -> Embedder | None:
-        """Return the embedder for vectors that are remade at once when the model changes. Otherwise as `get`."""
-        return await self.get(patience_s)
+    async def for_memory(self, user_id: str, timeout_s: float | None = None) -> Embedder | None:
+        """Return the embedder of the memory index, which is rebuilt at once when the model changes. Otherwise as `get`."""
+        return await self.get(timeout_s)
 
-    def may_follow(self, user_id: str) -> bool:
-        """May the document index follow the rows? Not while they are given the vectors of another model."""
-        return user_id not in self.swapping
+    def may_update_index(self, user_id: str) -> bool:
+        """Return False while the user's rows receive the vectors of another model."""
+        return user_id not in self.users_being_swapped
 
     def _serving(self, user_id: str) -> asyncio.Task[Embedder | None] | None:
-        return self._before if user_id in self.behind else self._opening
+        return self._previous if user_id in self.users_on_old_model else self._opening
 
     def serves(self, embedder: Embedder, user_id: str) -> bool:
-        """Are vectors of this embedder, which `for_user` gave, still what the user's rows should get?"""
-        return user_id not in self.swapping and _result(self._serving(user_id)) is embedder
+        """Return whether the user's rows should still get vectors of this embedder."""
+        return user_id not in self.users_being_swapped and _result(self._serving(user_id)) is embedder
 
-    def models(self, user_id: str) -> set[str]:
-        """The models, by their hashes, of which this user's rows may have vectors that are searched or will be at once:
-        two while the rows are given those of another."""
-        serving = {self._serving(user_id), self._opening if user_id in self.swapping else None}
-        return {embedder.model for opening in serving if (embedder := _result(opening)) is not None}
+    def searched_models(self, user_id: str) -> set[str]:
+        """Return the hashes of the models whose vectors are searched for the user now or soon: two during a swap."""
+        tasks = {self._serving(user_id), self._opening if user_id in self.users_being_swapped else None}
+        return {embedder.model for opening in tasks if (embedder := _result(opening)) is not None}
 
-    def settled(self) -> bool:
-        """Is it known which model there is, if any? Who asks waits for it."""
-        self._wanted.set()
+    def is_opened(self) -> bool:
+        """Return whether opening has finished without an error, with or without a model. Starts it if necessary."""
+        self._open_now.set()
         return self._opening.done() and self._opening.exception() is None
 
-    def now(self) -> Embedder | None:
-        """The embedder if it is open already."""
+    def opened(self) -> Embedder | None:
+        """Return the embedder if it is already open."""
         return _result(self._opening)
 
-    async def passages(
+    async def embed_block(
         self, embedder: Embedder, user_id: str, block_id: str, texts: Sequence[str]
     ) -> Vectors | None:
-        """The vectors of a block's texts; None when `cancel` was called for it meanwhile."""
-        place = user_id, block_id, embedder.model
-        self._running[place] = task = asyncio.create_task(_passages(embedder, texts))
+        """Return the vectors of a block's texts, or None if `cancel` was called for it meanwhile."""
+        key = user_id, block_id, embedder.model
+        self._running[key] = task = asyncio.create_task(_embed_when_free(embedder, texts))
         try:
             await asyncio.wait([task])
             return None if task.cancelled() else task.result()
         finally:
-            task.cancel()  # nothing, unless who waits was cancelled
-            if self._running.get(place) is task:
-                del self._running[place]
+            task.cancel()  # has an effect only if this call was cancelled
+            if self._running.get(key) is task:
+                del self._running[key]
 
     def cancel(self, user_id: str, block_ids: Set[str]) -> None:
-        """These blocks are gone: their texts leave the embedder's queue at once."""
+        """Remove the texts of deleted blocks from the embedder's queue at once."""
         for (owner, block_id, _), task in self._running.items():
             if owner == user_id and block_id in block_ids:
                 task.cancel()
 
     async def prepare(self, folder: Path, model: str) -> asyncio.Task[Embedder | None]:
-        """Open the model in `folder`, whose hash is `model`, for `change` or `drop`. Raises ModelError."""
-        back = _result(self._before)
-        if self._before is not None and back is not None and back.model == model:
-            return self._before
-        opening = asyncio.create_task(asyncio.to_thread(_open, folder, self._alone))
+        """Open the model in `folder`, whose hash is `model`, for `switch` or `discard`. Raises ModelError."""
+        previous = _result(self._previous)
+        if self._previous is not None and previous is not None and previous.model == model:
+            return self._previous
+        opening = asyncio.create_task(asyncio.to_thread(_open, folder, self._is_idle))
         await opening
         return opening
 
-    async def drop(self, prepared: asyncio.Task[Embedder | None]) -> None:
-        """It is not wanted after all."""
-        if prepared is not self._before and (embedder := _result(prepared)) is not None:
+    async def discard(self, prepared: asyncio.Task[Embedder | None]) -> None:
+        """Close a prepared model that is not used after all."""
+        if prepared is not self._previous and (embedder := _result(prepared)) is not None:
             await embedder.aclose()
 
-    def change(self, prepared: asyncio.Task[Embedder | None], behind: Iterable[str]) -> None:
-        """Use this model from now on; `behind` go on with the one in use until now."""
-        self._opening, self._before = prepared, self._opening
-        self.behind = set(behind)
-        self.swapping.clear()
+    def switch(self, prepared: asyncio.Task[Embedder | None], users_on_old_model: Iterable[str]) -> None:
+        """Use the prepared model from now on, except for `users_on_old_model`."""
+        self._opening, self._previous = prepared, self._opening
+        self.users_on_old_model = set(users_on_old_model)
+        self.users_being_swapped.clear()
 
-    def caught_up(self, user_id: str) -> None:
-        """The user's rows and index hold the vectors of the new model, or there are none any more."""
-        self.behind.discard(user_id)
-        self.swapping.discard(user_id)
+    def finish_user(self, user_id: str) -> None:
+        """Serve the user with the new model: rows and index have its vectors, or there are none."""
+        self.users_on_old_model.discard(user_id)
+        self.users_being_swapped.discard(user_id)
 
-    async def end_change(self) -> None:
-        """Nobody is behind any more: let go of the model before, after the questions it has by now."""
-        before, self._before = self._before, None
-        if before is not None and (embedder := _result(before)) is not None:
+    async def close_previous(self) -> None:
+        """Close the old model after the queries it already has. No user is on it."""
+        previous, self._previous = self._previous, None
+        if (embedder := _result(previous)) is not None:
             await embedder.aclose(finish=True)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text by the model's tokenizer, or, without a model, a guess: four bytes a token."""
-        embedder = await self.get(OPENING_S)
+        """Return the number of tokens of each text. Without a model it is estimated as a quarter of the bytes."""
+        embedder = await self.get(OPEN_TIMEOUT_S)
         if embedder is None:
             return [-(-len(text.encode(errors="replace")) // 4) for text in texts]
         return await asyncio.to_thread(lambda: [embedder.count_tokens(text) for text in texts])
 
     async def close(self) -> None:
-        self._over = True
-        self._wanted.set()
-        opened = [opening for opening in (self._opening, self._before) if opening is not None]
-        await asyncio.wait(opened)
-        for opening in opened:
+        self._is_closing = True
+        self._open_now.set()
+        tasks = [opening for opening in (self._opening, self._previous) if opening is not None]
+        await asyncio.wait(tasks)
+        for opening in tasks:
             if (embedder := _result(opening)) is not None:
                 await embedder.aclose()
 
     async def _open_soon(self, folder: Path | None) -> Embedder | None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wanted.wait(), 0 if folder is None else SOON_S)
-        return None if self._over else await asyncio.to_thread(_open, folder, self._alone)
+            await asyncio.wait_for(self._open_now.wait(), 0 if folder is None else OPEN_DELAY_S)
+        return None if self._is_closing else await asyncio.to_thread(_open, folder, self._is_idle)
 
-    async def _opened(
-        self, opening: asyncio.Task[Embedder | None], patience_s: float | None
+    async def _wait_open(
+        self, opening: asyncio.Task[Embedder | None], timeout_s: float | None
     ) -> Embedder | None:
-        if patience_s is not None:
-            self._wanted.set()
-        done, _ = await asyncio.wait([opening], timeout=patience_s)
+        if timeout_s is not None:
+            self._open_now.set()
+        done, _ = await asyncio.wait([opening], timeout=timeout_s)
         if not done:
             raise Busy("The model is still being opened. Try again in 5 seconds.", retry_after_s=5)
         return _result(opening)
 
 
-async def _passages(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Jobs can wait: that the queue is full is no fault of the block's."""
+async def _embed_when_free(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Embed, waiting while the queue is full. Jobs can wait, and a full queue is not a failure of the block."""
     while True:
         try:
             return await embedder.embed_passages(texts)
@@ -289,13 +288,15 @@ def _result(opening: asyncio.Task[Embedder | None] | None) -> Embedder | None:
     return opening.result()
 
 
-def _open(folder: Path | None, alone: Callable[[], bool]) -> Embedder | None:
+def _open(folder: Path | None, is_idle: Callable[[], bool]) -> Embedder | None:
     if folder is None:
         return None
-    from vademecum.engines.onnx.embedder import Embedder  # onnxruntime: not before the first sync
+    from vademecum.engines.onnx.embedder import (
+        Embedder,  # imports onnxruntime, which the first sync does not need
+    )
 
     try:
-        embedder = Embedder(folder, is_idle=alone)
+        embedder = Embedder(folder, is_idle=is_idle)
     except ModelError as error:
         _log.error("the model is damaged: search by words only; `vademecum models verify`", exc_info=error)
         raise

@@ -1,4 +1,4 @@
-"""The models that a browser may run: all that are installed here, with the one that this server's vectors are of."""
+"""The models that a browser may download: all that are installed on this server."""
 
 from __future__ import annotations
 
@@ -14,38 +14,40 @@ from vademecum.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """A model and where its files are."""
+class InstalledModel:
+    """A model and the folder of its files."""
 
     manifest: Manifest
     folder: Path
 
 
-def offers(settings: Settings) -> dict[str, Offer]:
-    """The installed models by their hash. One that this program cannot use is not offered to browsers either."""
-    found: dict[str, Offer] = {}
+def list_models(settings: Settings) -> dict[str, InstalledModel]:
+    """Return the installed models by hash, without those that the server itself cannot use."""
+    models: dict[str, InstalledModel] = {}
     for folder in settings.model_folders:
         for path in sorted(folder.glob("[!.]*/manifest.json")):
             with suppress(ModelError):
                 manifest = manifests.load(path.parent)
-                found.setdefault(manifest.hash, Offer(manifest, path.parent))
-    return found
+                models.setdefault(manifest.hash, InstalledModel(manifest, path.parent))
+    return models
 
 
 def dimensions(settings: Settings) -> dict[str, int]:
-    """How many numbers a vector of each installed model has, by the model's hash."""
-    return {digest: offer.manifest.dims for digest, offer in offers(settings).items()}
+    """Return the vector dimensions of the installed models by hash."""
+    return {digest: model.manifest.dims for digest, model in list_models(settings).items()}
 
 
-def file_of(settings: Settings, model: str, path: str) -> tuple[Path, File]:
-    """A file of a model: of those that its manifest lists and no other. Raises NotFound."""
-    offer = offers(settings).get(model)
-    listed = next((file for file in offer.manifest.files if file.path == path), None) if offer else None
-    if offer is None or listed is None:
+def find_file(settings: Settings, model: str, path: str) -> tuple[Path, File]:
+    """Return a file that a model's manifest lists. Raises NotFound."""
+    installed = list_models(settings).get(model)
+    listed = (
+        next((file for file in installed.manifest.files if file.path == path), None) if installed else None
+    )
+    if installed is None or listed is None:
         raise NotFound("There is no such file of a model here. `GET /v1/models` lists them all.")
-    place = offer.folder / listed.path
-    if not place.is_file() or place.stat().st_size != listed.bytes:
+    file = installed.folder / listed.path
+    if not file.is_file() or file.stat().st_size != listed.bytes:
         raise NotFound(
-            f"{listed.path} of {offer.manifest.id} is damaged here. `vademecum models verify` says more."
+            f"{listed.path} of {installed.manifest.id} is damaged here. `vademecum models verify` says more."
         )
-    return place, listed
+    return file, listed

@@ -1,9 +1,9 @@
-"""Embed: blocks that came without vectors get them in the background, and flow out through the ordinary sync.
+"""Embed blocks that were uploaded without vectors, in the background. Sync carries the vectors to devices.
 
-A block at a time, so that a stop or a crash loses at most one. The block must still be what was read when its
-vectors are stored; otherwise they are thrown away and the newer state is embedded in its turn. Small documents come
-before large ones, and after a few blocks it is the next user's turn: nobody waits for somebody else's library. A block
-that the model cannot take holds up no other; after some attempts its document says so.
+Blocks are embedded one at a time, so a stop or a crash loses at most one. Vectors are discarded if their block changed
+meanwhile; its new state is embedded later. Small documents come before large ones, and each user gets a few blocks in turn,
+so that no user waits for another's library. A block that fails does not delay others; after some attempts its document
+reports it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import structlog
@@ -24,16 +24,17 @@ from vademecum.model.sync.transaction import WAITING, Change, Transaction
 from vademecum.services.documents.blocks import count_chunks, list_blocks_without_vectors
 from vademecum.services.documents.documents import read_documents
 from vademecum.services.models.active_model import Inference
-from vademecum.services.models.embed_progress import Teller
+from vademecum.services.models.embed_progress import EmbedProgress
 from vademecum.services.sync.batches import list_live_keys
 
 if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
+    from vademecum.model.schema.vector_codec import Vectors
 
 COLLECTION = "vectorEmbeddings"
-TURN = 4  # blocks
-ATTEMPTS = 3
-FAILED = "A part of it could not be prepared for search by meaning. It is found by its words; add it again for the rest."
+BLOCKS_PER_TURN = 4
+MAX_ATTEMPTS = 3
+FAILED_DETAIL = "A part of it could not be prepared for search by meaning. It is found by its words; add it again for the rest."
 
 _log = structlog.get_logger("vademecum.embed")
 
@@ -45,15 +46,15 @@ class _Status(msgspec.Struct):
 _status = msgspec.json.Decoder(_Status)
 
 
-def needs_work(changes: list[Change]) -> bool:
-    """Has a commit brought a block, with or without vectors, or a document that waits for its status?
+def needs_embedding(changes: list[Change]) -> bool:
+    """Return whether a commit has a block, with or without vectors, or a document that waits for its status.
 
-    A block with vectors may be the last that its document waited for. What this job writes itself asks for nothing.
+    A block with vectors may be the last that its document waited for. The job's own writes do not count.
     """
-    return any(_is_news(change) for change in changes)
+    return any(_is_relevant(change) for change in changes)
 
 
-def _is_news(change: Change) -> bool:
+def _is_relevant(change: Change) -> bool:
     head = change.head
     if head is None or head.deleted or head.seq == WAITING or change.same_text:
         return False
@@ -62,8 +63,8 @@ def _is_news(change: Change) -> bool:
     return head.chunks > 0
 
 
-def gone(changes: list[Change]) -> set[str]:
-    """Ids of the blocks that a commit has buried."""
+def deleted_block_ids(changes: list[Change]) -> set[str]:
+    """Return the ids of the blocks that a commit deleted."""
     return {
         change.key.partition("/")[2]
         for change in changes
@@ -71,152 +72,171 @@ def gone(changes: list[Change]) -> set[str]:
     }
 
 
-_Block = tuple[str, int]  # its id and seq: an edited one is tried again
+class Block(NamedTuple):
+    """A version of a block. An edited block has another `seq` and is tried again."""
+
+    id: str
+    seq: int
+
+    @property
+    def document_id(self) -> str:
+        return self.id.rpartition(".")[0]
 
 
 class EmbedJob:
-    """`again`: asks for another turn of this user, behind the users that wait."""
+    """`schedule_again`: schedules another turn of a user, after the users that wait."""
 
     def __init__(
-        self, users: UserStores, inference: Inference, teller: Teller, again: Callable[[str], None]
+        self,
+        users: UserStores,
+        inference: Inference,
+        progress: EmbedProgress,
+        schedule_again: Callable[[str], None],
     ) -> None:
         self._users = users
         self._inference = inference
-        self._teller = teller
-        self._again = again
-        self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, block, its seq)
+        self._progress = progress
+        self._schedule_again = schedule_again
+        self._failures: Counter[tuple[str, Block]] = Counter()  # by user and block
 
     async def work(self, user_id: str) -> None:
-        """A turn. Raises Broken when all that is left has failed once more and is worth another attempt."""
-        goes_on = False
+        """Do one turn. Raises Broken if only failed blocks that may be retried remain."""
+        has_more = False
         try:
-            goes_on = await self._turn(user_id)
+            has_more = await self._turn(user_id)
         finally:
-            if not goes_on:
-                self._teller.over(user_id)
-        if goes_on:
-            self._again(user_id)
+            if not has_more:
+                self._progress.forget(user_id)
+        if has_more:
+            self._schedule_again(user_id)
 
     async def _turn(self, user_id: str) -> bool:
-        """Embed a turn's blocks, then settle the documents' status. Is there more to do?"""
+        """Embed the blocks of one turn and update the documents' status. Return whether blocks remain."""
         embedder = await self._inference.for_user(user_id)
-        todo: list[_Block] = []
-        failed: list[_Block] = []
+        todo: list[Block] = []
+        failed: list[Block] = []
         if embedder is not None:
-            todo = await self._todo(user_id, embedder)
-            attempt = self._tries(user_id, todo[0]) if todo else 0
-            failed = [block for block in todo[:TURN] if not await self._attempt(user_id, block, embedder)]
+            todo = await self._list_todo(user_id, embedder)
+            attempts = self._failures[user_id, todo[0]] if todo else 0
+            failed = [
+                block for block in todo[:BLOCKS_PER_TURN] if not await self._attempt(user_id, block, embedder)
+            ]
         async with self._users.open(user_id) as store:
-            await _settle(store, embedder.model if embedder is not None else None, self._hopeless(store))
-        left = [*(block for block in failed if self._tries(user_id, block) < ATTEMPTS), *todo[TURN:]]
-        if left and all(self._tries(user_id, block) > attempt for block in left):
+            model = embedder.model if embedder is not None else None
+            await _update_status(store, model, self._failed_documents(store))
+        retries = [block for block in failed if self._failures[user_id, block] < MAX_ATTEMPTS]
+        left = [*retries, *todo[BLOCKS_PER_TURN:]]
+        if left and all(self._failures[user_id, block] > attempts for block in left):
             raise Broken(f"{len(left)} blocks could not be embedded.")
         return bool(left)
 
-    async def _todo(self, user_id: str, embedder: Embedder) -> list[_Block]:
-        """The blocks that lack vectors and are not given up, in the order of their turns."""
+    async def _list_todo(self, user_id: str, embedder: Embedder) -> list[Block]:
+        """Return the blocks without vectors in the order of their turns, except those that failed too often."""
         async with self._users.open(user_id) as store:
             if not self._inference.serves(embedder, user_id):
-                return []  # the model has just been changed; that asks for this job again
+                return []  # the model was changed, which scheduled this job again
             rows = store.row_index.rows
             blocks = [
-                (block_id, rows[f"{COLLECTION}/{block_id}"].seq)
+                Block(block_id, rows[f"{COLLECTION}/{block_id}"].seq)
                 for block_id in list_blocks_without_vectors(store, embedder.model)
             ]
-        tries = {(i, seq): n for (owner, i, seq), n in self._failures.items() if owner == user_id}
-        return await asyncio.to_thread(in_turn, blocks, tries)
+        failures = {block: count for (owner, block), count in self._failures.items() if owner == user_id}
+        return await asyncio.to_thread(order_blocks, blocks, failures)
 
-    def _tries(self, user_id: str, block: _Block) -> int:
-        return self._failures[user_id, *block]
-
-    def _hopeless(self, store: UserStore) -> set[str]:
-        """Ids of the documents of blocks that are given up."""
+    def _failed_documents(self, store: UserStore) -> set[str]:
+        """Return the ids of the documents with a block that failed too often."""
         heads = store.row_index.rows
         return {
-            _document_of(block_id)
-            for (owner, block_id, seq), tries in self._failures.items()
-            if owner == store.user_id and tries >= ATTEMPTS
-            if (head := heads.get(f"{COLLECTION}/{block_id}")) is not None and head.seq == seq
+            block.document_id
+            for (owner, block), count in self._failures.items()
+            if owner == store.user_id and count >= MAX_ATTEMPTS
+            if (head := heads.get(f"{COLLECTION}/{block.id}")) is not None and head.seq == block.seq
         }
 
-    async def _attempt(self, user_id: str, block: _Block, embedder: Embedder) -> bool:
+    async def _attempt(self, user_id: str, block: Block, embedder: Embedder) -> bool:
+        """Embed a block. Return False if it failed."""
         try:
-            await self._embed_block(user_id, *block, embedder)
+            await self._embed(user_id, block, embedder)
         except Exception as error:
-            self._failures[user_id, *block] += 1
+            self._failures[user_id, block] += 1
             _log.error("block not embedded", exc_info=error)
             return False
-        self._failures.pop((user_id, *block), None)
+        self._failures.pop((user_id, block), None)
         return True
 
-    async def _embed_block(self, user_id: str, block_id: str, seq: int, embedder: Embedder) -> None:
-        key = f"{COLLECTION}/{block_id}"
+    async def _embed(self, user_id: str, block: Block, embedder: Embedder) -> None:
+        key = f"{COLLECTION}/{block.id}"
         async with self._users.open(user_id) as store:
             body = (await store.read_bodies([key])).get(key)
             head = store.row_index.rows.get(key)
-        if body is None or head is None or head.seq != seq or not self._inference.serves(embedder, user_id):
-            return  # it has changed since it was listed, and the change has asked for this job again
+        if (
+            body is None
+            or head is None
+            or head.seq != block.seq
+            or not self._inference.serves(embedder, user_id)
+        ):
+            return  # it changed since it was listed, which scheduled this job again
         row: Json = msgspec.json.decode(body)
         texts = [chunk["text"] for chunk in row["chunks"]]
-        matrix = await self._inference.passages(embedder, user_id, row["id"], texts)
+        matrix = await self._inference.embed_block(embedder, user_id, row["id"], texts)
         if matrix is None:
             return
-        filled = {
-            **row,
-            "model": embedder.model,
-            "dims": embedder.dims,
-            "embedding": vector_codec.encode(matrix),
-        }
+        filled = with_vectors(row, embedder, matrix)
         encoded = msgspec.json.encode(filled)
 
         def store_vectors(tx: Transaction) -> None:
-            now = tx.head(key)
-            if now is not None and now.seq == seq:
+            current = tx.head(key)
+            if current is not None and current.seq == block.seq:
                 tx.put(key, filled, encoded, same_text=True)
 
         async with self._users.open(user_id) as store:
             await store.write(store_vectors)
-            self._teller.tell(store, row["documentId"], embedder.model)
+            self._progress.publish(store, row["documentId"], embedder.model)
 
 
-def in_turn(blocks: list[_Block], tries: Mapping[_Block, int]) -> list[_Block]:
-    """The blocks in the order of their turns: first those that failed least often, and of these the blocks of the
-    document that lacks the fewest. Those that failed too often are left out."""
-    left = Counter(_document_of(block_id) for block_id, _ in blocks)
-    todo = [block for block in blocks if tries.get(block, 0) < ATTEMPTS]
-    return sorted(todo, key=lambda block: (tries.get(block, 0), left[_document_of(block[0])]))
+def with_vectors(row: Json, embedder: Embedder, matrix: Vectors) -> Json:
+    """Return the row of a block with these vectors."""
+    vectors = {"model": embedder.model, "dims": embedder.dims, "embedding": vector_codec.encode(matrix)}
+    return {**row, **vectors}
 
 
-async def _settle(store: UserStore, model: str | None, hopeless: set[str]) -> None:
-    known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
-    waiting = [f"documents/{card.id}" for card in known if card.status == "pending"]
-    if waiting:
-        missing = (
-            set(map(_document_of, list_blocks_without_vectors(store, model))) if model is not None else set()
-        )
-        counts = {i: count_chunks(store, i) for i in (k.partition("/")[2] for k in waiting)}
-        await store.write(lambda tx: _mark(tx, waiting, missing, counts, hopeless))
+def order_blocks(blocks: list[Block], failures: Mapping[Block, int]) -> list[Block]:
+    """Order blocks by number of failures, then by the number of blocks that their document lacks.
+
+    Blocks that failed too often are left out.
+    """
+    missing = Counter(block.document_id for block in blocks)
+    todo = [block for block in blocks if failures.get(block, 0) < MAX_ATTEMPTS]
+    return sorted(todo, key=lambda block: (failures.get(block, 0), missing[block.document_id]))
 
 
-def _document_of(block_id: str) -> str:
-    return block_id.rpartition(".")[0]
+async def _update_status(store: UserStore, model: str | None, failed: set[str]) -> None:
+    """Set the status of pending documents that are complete or have failed."""
+    cards = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
+    pending = [f"documents/{card.id}" for card in cards if card.status == "pending"]
+    if not pending:
+        return
+    unembedded = list_blocks_without_vectors(store, model) if model is not None else []
+    incomplete = {block_id.rpartition(".")[0] for block_id in unembedded}
+    counts = {i: count_chunks(store, i) for i in (key.partition("/")[2] for key in pending)}
+    await store.write(lambda tx: _write_status(tx, pending, incomplete, counts, failed))
 
 
-def _mark(
-    tx: Transaction, keys: list[str], missing: set[str], counts: dict[str, int], failed: set[str]
+def _write_status(
+    tx: Transaction, keys: list[str], incomplete: set[str], counts: dict[str, int], failed: set[str]
 ) -> None:
-    """`ready`: all chunks are here and, where there is a model, embedded. `updatedAt` stays: nobody edited it."""
+    """Write `ready` if all chunks are here and, with a model, embedded. `updatedAt` stays: no user edited the row."""
     for key in keys:
         if tx.row_state(key) != "live":
             continue
         row = tx.row(key)
-        whole = counts.get(row["id"], 0) >= row["chunkCount"] > 0
         if row["status"] != "pending":
             continue
+        has_all_chunks = counts.get(row["id"], 0) >= row["chunkCount"] > 0
         if row["id"] in failed:
-            settled = {**row, "status": "failed", "statusDetail": FAILED}
-        elif whole and row["id"] not in missing:
-            settled = {**row, "status": "ready"}
+            updated = {**row, "status": "failed", "statusDetail": FAILED_DETAIL}
+        elif has_all_chunks and row["id"] not in incomplete:
+            updated = {**row, "status": "ready"}
         else:
             continue
-        tx.put(key, settled, msgspec.json.encode(settled), same_text=True)
+        tx.put(key, updated, msgspec.json.encode(updated), same_text=True)

@@ -1,6 +1,6 @@
-"""Progress: how far the embedding of a document is, told on the streams of its user and kept nowhere.
+"""Publish the embedding progress of documents on the streams of their user.
 
-The row says `pending`, then `ready`; what lies between would be a write a block on every device.
+Progress is not stored: it would cost a write per block on every device. The row changes from `pending` to `ready`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from vademecum.model.records.store_interface import UserStore
 from vademecum.services.documents.blocks import count_chunks
 from vademecum.services.sync.stream import Hub, encode_event
 
-EVERY_S = 0.5  # of one document
+MIN_INTERVAL_S = 0.5  # between two events of a document
 
 
 class DocumentProgress(msgspec.Struct, rename="camel"):
@@ -24,19 +24,21 @@ class DocumentProgress(msgspec.Struct, rename="camel"):
     of: int
 
 
-class Teller:
-    """Remembers when it last spoke of a document, until the user's work is `over`."""
+class EmbedProgress:
+    """Publishes at most one event per document and `MIN_INTERVAL_S`."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._told: dict[str, dict[str, float]] = {}  # user -> document -> when
+        self._published: dict[str, dict[str, float]] = {}  # by user and document: the time of the last event
 
-    def tell(self, store: UserStore, document_id: str, model: str) -> None:
-        told = self._told.setdefault(store.user_id, {})
-        now = time.monotonic()
-        if not self._hub.has_subscribers(store.user_id) or now - told.get(document_id, -EVERY_S) < EVERY_S:
+    def publish(self, store: UserStore, document_id: str, model: str) -> None:
+        if not self._hub.has_subscribers(store.user_id):
             return
-        told[document_id] = now
+        published = self._published.setdefault(store.user_id, {})
+        now = time.monotonic()
+        if now - published.get(document_id, -MIN_INTERVAL_S) < MIN_INTERVAL_S:
+            return
+        published[document_id] = now
         progress = DocumentProgress(
             document_id, count_chunks(store, document_id, model), count_chunks(store, document_id)
         )
@@ -44,5 +46,6 @@ class Teller:
             store.user_id, "documents", encode_event(msgspec.json.encode(progress), "progress")
         )
 
-    def over(self, user_id: str) -> None:
-        self._told.pop(user_id, None)
+    def forget(self, user_id: str) -> None:
+        """Forget the times of a user whose work is done."""
+        self._published.pop(user_id, None)

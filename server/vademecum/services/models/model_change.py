@@ -1,8 +1,9 @@
-"""Reembed: change the model of the data folder while it is in use.
+"""Change the model of the data folder while it is in use.
 
-For each user in turn new vectors are staged beside the rows (`staged_vectors`), while the old ones serve; when a user's are
-whole they are swapped into the rows in one transaction, which carries them to the devices, and the index follows.
-What is staged survives a stop, a crash costs one block, and going back costs only the users that were swapped.
+The accounts are changed one after another. New vectors are staged beside an account's rows (`staged_vectors`) while the
+old ones serve. When they are complete, they are swapped into the rows in one transaction, which syncs them to devices,
+and the index is replaced. Staged vectors survive a stop, a crash costs one block, and going back to the old model embeds
+only the accounts that were swapped.
 """
 
 from __future__ import annotations
@@ -20,22 +21,20 @@ from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import BadRequest, Broken, Busy, Conflict, NotFound
 from vademecum.model.records.store_interface import UserStore, UserStores
-from vademecum.model.schema import vector_codec
 from vademecum.model.schema.vector_codec import Vectors
 from vademecum.model.sync.transaction import WAITING, Transaction
 from vademecum.services.documents.blocks import list_blocks_without_vectors
 from vademecum.services.models import active_model, staged_vectors
 from vademecum.services.models.active_model import Inference, ModelPlan
-from vademecum.services.models.staged_vectors import Staging
+from vademecum.services.models.embed_blocks import COLLECTION, MAX_ATTEMPTS, Block, with_vectors
+from vademecum.services.models.staged_vectors import StagedVectors
 from vademecum.services.search.indexing import Indexer
 from vademecum.settings import Settings
 
 if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
 
-COLLECTION = "vectorEmbeddings"
-LOOK_EVERY_S = 3.0
-ATTEMPTS = 3
+POLL_INTERVAL_S = 3.0
 
 _log = structlog.get_logger("vademecum.reembed")
 
@@ -48,8 +47,8 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, rename="camel"):
-    """`current`: the model that new vectors are made by. `before`: the one that is being replaced, if any, which
-    serves the accounts that are not done (`behind`; those that have been counted). `paused`: nothing is being made."""
+    """`current`: the model of new vectors. `before`: the model that is being replaced, if any, which serves the accounts in
+    `behind` (those counted so far). `paused`: no vectors are computed."""
 
     current: str | None
     before: str | None
@@ -60,23 +59,25 @@ class Status(msgspec.Struct, rename="camel"):
 
 
 def resume(settings: Settings) -> tuple[ModelPlan | None, set[str], set[str]]:
-    """At the start: the change that is under way, who is behind, and who of them was being swapped. Takes away what is
-    left of others."""
+    """Return the change in progress at a start, the users on the old model, and those of them being swapped.
+
+    Vectors staged by other changes are deleted.
+    """
     plan = active_model.load_plan(settings)
-    staged_vectors.sweep(settings.data, plan.model if plan is not None else None)
+    staged_vectors.delete_others(settings.data, plan.model if plan is not None else None)
     if plan is None:
         return None, set(), set()
-    if active_model.chosen(settings) != plan.target:  # a stop came between the plan and the choice
-        active_model.choose(settings, plan.target)
+    if active_model.read_choice(settings) != plan.target:  # stopped between writing the plan and the choice
+        active_model.write_choice(settings, plan.target)
     return (
         plan,
-        staged_vectors.behind(settings.data, plan.model),
-        staged_vectors.swapping(settings.data, plan.model),
+        staged_vectors.users_on_old_model(settings.data, plan.model),
+        staged_vectors.users_being_swapped(settings.data, plan.model),
     )
 
 
-class Reembedding:
-    """`ask(job, user_id)`: have that job done for the user."""
+class ModelChange:
+    """`schedule(job, user_id)` schedules a background job."""
 
     def __init__(
         self,
@@ -85,98 +86,102 @@ class Reembedding:
         users: UserStores,
         inference: Inference,
         indexer: Indexer,
-        ask: Callable[[str, str], None],
+        schedule: Callable[[str, str], None],
     ) -> None:
         self._settings = settings
         self._plan = plan
         self._users = users
         self._inference = inference
         self._indexer = indexer
-        self._ask = ask
-        self._sizes: dict[str, Progress] = {}
-        self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, block, its seq)
-        self._changing = asyncio.Lock()  # one user is swapped, or the plan is changed
-        self._files = asyncio.Lock()  # staged files are written, or pruned
+        self._schedule = schedule
+        self._progress: dict[str, Progress] = {}
+        self._failures: Counter[tuple[str, Block]] = Counter()  # by user and block
+        self._changing = asyncio.Lock()  # held while a user is swapped or the plan is changed
+        self._files = asyncio.Lock()  # held while staged files are written or pruned
 
     async def start(self) -> None:
         if self._plan is not None:
-            await self._go_on()
+            await self._schedule_remaining()
 
     async def use(self, name: str, accounts: Collection[str]) -> None:
-        """Make `name` the model of the data folder. `accounts`: all there are, also when some come meanwhile. Raises
-        Conflict."""
+        """Make `name` the model of the data folder. `accounts`: a live view of all account ids. Raises Conflict."""
         folder = self._settings.model_folder(name)
         if folder.parent not in self._settings.model_folders or name in ("", ".", ".."):
-            raise BadRequest(f"{name!r} is no name of a model.")
+            raise BadRequest(f"{name!r} is not the name of a model.")
         try:
             manifest = await asyncio.to_thread(manifests.verify, folder)
         except ModelError as error:
             raise Conflict(f"{error.message} Nothing was changed.") from error
         async with self._indexer.foreground.ahead(self._changing):
-            now = await self._inference.get()
-            if now is not None and now.model == manifest.hash:
+            current = await self._inference.get()
+            if current is not None and current.model == manifest.hash:
                 return
             if self._plan is not None and name != self._plan.before:
                 raise Conflict(
-                    f"The change from {self._plan.before} to {self._plan.target} is under way. Let it finish, or go "
+                    f"The change from {self._plan.before} to {self._plan.target} is in progress. Let it finish, or go "
                     f"back with `vademecum models use {self._plan.before}`. Nothing was changed."
                 )
-            before = now.manifest.id if now is not None else name
-            behind: set[str] = set()
-            if now is not None:  # else there is nothing to go on with: the ordinary embedding does it
-                behind = await self._with_rows(accounts) - (self._inference.behind - self._inference.swapping)
-            await self._begin(ModelPlan(before=before, target=name, model=manifest.hash), behind)
-            for user_id in await self._with_rows(accounts) - behind:  # some had no rows when that began
+            on_old_model: set[str] = set()
+            if current is not None:  # else no vectors exist yet, and the embed job computes them
+                inference = self._inference
+                swapped_back = inference.users_on_old_model - inference.users_being_swapped
+                on_old_model = await self._with_records(accounts) - swapped_back
+            before = current.manifest.id if current is not None else name
+            await self._begin(ModelPlan(before=before, target=name, model=manifest.hash), on_old_model)
+            with_records = await self._with_records(accounts)
+            for user_id in with_records - on_old_model:  # some had no records when the change began
                 self._indexer.forget(user_id)
-                self._ask("embed", user_id)
-                self._ask("index", user_id)
-            for user_id in await self._with_rows(accounts):
-                self._ask("recall", user_id)  # its vectors are in no row: it is rebuilt after the documents
-            await self._go_on()
+                self._schedule_document_jobs(user_id)
+            for user_id in with_records:
+                self._schedule("recall", user_id)  # rebuilds the memory index, whose vectors are in no row
+            await self._schedule_remaining()
 
-    async def find_model(self, accounts: Callable[[], Collection[str]]) -> None:
-        """Wait while there is no model, and use the first one that is installed meanwhile."""
-        failure = ""
+    async def use_first_installed(self, accounts: Callable[[], Collection[str]]) -> None:
+        """While there is no model, poll for one, and use the first that is installed."""
+        last_error = ""
         while await self._inference.get() is None:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
             try:
-                folder = await asyncio.to_thread(active_model.current, self._settings)
+                folder = await asyncio.to_thread(active_model.find_folder, self._settings)
                 if folder is not None:
                     await self.use(folder.name, accounts())
-            except Exception as error:  # it may be half copied; say so once
-                if str(error) != failure:
+            except Exception as error:  # it may be partly copied; log each error once
+                if str(error) != last_error:
                     _log.error("an installed model cannot be used", exc_info=error)
-                failure = str(error)
+                last_error = str(error)
 
-    async def _with_rows(self, accounts: Collection[str]) -> set[str]:
+    def _schedule_document_jobs(self, user_id: str) -> None:
+        self._schedule("embed", user_id)
+        self._schedule("index", user_id)
+
+    async def _with_records(self, accounts: Collection[str]) -> set[str]:
         user_ids = list(accounts)
         return await asyncio.to_thread(lambda: set(filter(self._users.has_records, user_ids)))
 
-    async def _begin(self, plan: ModelPlan, behind: set[str]) -> None:
-        """On disk first: folders of those behind, then the plan, which makes them count."""
+    async def _begin(self, plan: ModelPlan, on_old_model: set[str]) -> None:
+        """Store the change on disk, then switch to the new model."""
         try:
             prepared = await self._inference.prepare(self._settings.model_folder(plan.target), plan.model)
         except ModelError as error:
             raise Conflict(f"{error.message} Nothing was changed.") from error
         try:
-            await asyncio.to_thread(self._write_down, plan, behind)
+            await asyncio.to_thread(self._store_change, plan, on_old_model)
         except OSError as error:
-            await self._inference.drop(prepared)
-            raise Broken(
-                f"The change could not be written down: {error.strerror}. Nothing was changed."
-            ) from error
-        self._inference.change(prepared, behind)
+            await self._inference.discard(prepared)
+            raise Broken(f"The change could not be stored: {error.strerror}. Nothing was changed.") from error
+        self._inference.switch(prepared, on_old_model)
         self._plan = plan
-        self._sizes.clear()
+        self._progress.clear()
         self._failures.clear()
         async with self._files:
-            await asyncio.to_thread(staged_vectors.sweep, self._settings.data, plan.model)
+            await asyncio.to_thread(staged_vectors.delete_others, self._settings.data, plan.model)
 
-    def _write_down(self, plan: ModelPlan, behind: set[str]) -> None:
-        staged_vectors.begin(self._settings.data, behind, plan.model)
+    def _store_change(self, plan: ModelPlan, on_old_model: set[str]) -> None:
+        """Create the folders first: the plan makes them count."""
+        staged_vectors.create_folders(self._settings.data, on_old_model, plan.model)
         active_model.save_plan(self._settings, plan)
         try:
-            active_model.choose(self._settings, plan.target)
+            active_model.write_choice(self._settings, plan.target)
         except OSError:
             if self._plan is None:
                 active_model.plan_file(self._settings).unlink()
@@ -184,234 +189,233 @@ class Reembedding:
                 active_model.save_plan(self._settings, self._plan)
             raise
 
-    async def _go_on(self) -> None:
-        for user_id in self._inference.behind if not self._paused() else self._inference.swapping:
-            self._ask("reembed", user_id)
+    async def _schedule_remaining(self) -> None:
+        """Schedule the users on the old model. While paused, only interrupted swaps are finished."""
+        inference, is_paused = self._inference, self._plan is not None and self._plan.paused
+        for user_id in inference.users_being_swapped if is_paused else inference.users_on_old_model:
+            self._schedule("reembed", user_id)
         await self._end_if_done()
 
-    def _paused(self) -> bool:
-        return self._plan is not None and self._plan.paused
-
-    async def pause(self, paused: bool) -> None:
-        """Stop after the block that is under way, or go on."""
+    async def set_paused(self, paused: bool) -> None:
+        """Pause after the current block, or resume."""
         async with self._indexer.foreground.ahead(self._changing):
             if self._plan is None:
-                raise Conflict("No change of the model is under way.")
-            self._keep(msgspec.structs.replace(self._plan, paused=paused))
-            await self._go_on()
-
-    def _keep(self, plan: ModelPlan) -> None:
-        active_model.save_plan(self._settings, plan)
-        self._plan = plan
+                raise Conflict("No model change is in progress.")
+            plan = msgspec.structs.replace(self._plan, paused=paused)
+            active_model.save_plan(self._settings, plan)
+            self._plan = plan
+            await self._schedule_remaining()
 
     async def work(self, user_id: str) -> None:
-        """Stage what is missing, and swap when all is there. Raises Broken when blocks failed that are worth another
-        attempt."""
+        """Stage missing vectors, and swap when all are staged. Raises Broken if blocks failed that may be retried."""
         try:
             while (target := await self._target(user_id)) is not None:
-                stage = Staging(self._settings.data, user_id, target.model)
-                if await self._stage_all(user_id, target, stage):
-                    await self._finish(user_id, target, stage)
+                staged = StagedVectors(self._settings.data, user_id, target.model)
+                if await self._stage_missing(user_id, target, staged):
+                    await self._swap_if_complete(user_id, target, staged)
         except NotFound:
             await self.forget(user_id)
 
     async def forget(self, user_id: str) -> None:
-        """The user has left, and holds up nobody."""
+        """Remove a deleted account from the change."""
         async with self._indexer.foreground.ahead(self._changing):
-            self._inference.caught_up(user_id)
-            self._sizes.pop(user_id, None)
+            self._inference.finish_user(user_id)
+            self._progress.pop(user_id, None)
             await self._end_if_done()
 
     async def _target(self, user_id: str) -> Embedder | None:
-        """The model to embed this user's blocks with, or None when there is nothing to do now."""
-        if self._plan is None or user_id not in self._inference.behind:
+        """Return the model to embed this user's blocks with, or None if there is nothing to do now."""
+        if self._plan is None or user_id not in self._inference.users_on_old_model:
             return None
-        if (
-            self._plan.paused and user_id not in self._inference.swapping
-        ):  # what is half-way is finished all the same
+        if self._plan.paused and user_id not in self._inference.users_being_swapped:
             return None
         return await self._inference.get()
 
-    async def _stage_all(self, user_id: str, target: Embedder, stage: Staging) -> bool:
-        """False when the plan was changed meanwhile."""
-        failed = 0
+    async def _stage_missing(self, user_id: str, target: Embedder, staged: StagedVectors) -> bool:
+        """Return False if the plan was changed meanwhile."""
+        retries = 0
         async with self._users.open(user_id) as store:
-            missing, size = await self._missing(store, target.model, stage)
-        for number, (block_id, seq) in enumerate(missing):
-            self._sizes[user_id] = Progress(size - len(missing) + number, size)
+            missing, total = await self._list_missing(store, target.model, staged)
+        for number, block in enumerate(missing):
+            self._progress[user_id] = Progress(total - len(missing) + number, total)
             try:
-                await self._stage(user_id, block_id, seq, target, stage)
+                await self._stage(user_id, block, target, staged)
             except Exception as error:
                 if await self._target(user_id) is not target:
                     return False
-                if isinstance(error, NotFound | Busy | OSError):  # a full disk, say: no fault of the block's
+                if isinstance(
+                    error, NotFound | Busy | OSError
+                ):  # not a failure of the block: a full disk, for example
                     raise
-                self._failures[user_id, block_id, seq] += 1
-                failed += self._failures[user_id, block_id, seq] < ATTEMPTS
+                self._failures[user_id, block] += 1
+                retries += self._failures[user_id, block] < MAX_ATTEMPTS
                 _log.error("block not embedded", exc_info=error)
             if await self._target(user_id) is not target:
                 return False
-        if failed:
-            raise Broken(f"{failed} blocks could not be embedded.")
+        if retries:
+            raise Broken(f"{retries} blocks could not be embedded.")
         return True
 
-    async def _missing(
-        self, store: UserStore, model: str, stage: Staging
-    ) -> tuple[list[tuple[str, int]], int]:
-        """The blocks (id, seq) that are neither swapped nor staged, the oldest first, and how many there are in all."""
-        staged = await asyncio.to_thread(stage.seqs)
-        wanted = [
-            (i, store.row_index.rows[f"{COLLECTION}/{i}"].seq)
-            for i in list_blocks_without_vectors(store, model)
-        ]
-        size = sum(1 for head in store.row_index.rows.values() if head.chunks and head.seq != WAITING)
+    async def _list_missing(
+        self, store: UserStore, model: str, staged: StagedVectors
+    ) -> tuple[list[Block], int]:
+        """Return the blocks that are neither swapped nor staged, oldest first, and the number of all blocks."""
+        seqs = await asyncio.to_thread(staged.seqs)
+        rows = store.row_index.rows
+        on_old_model = (
+            Block(block_id, rows[f"{COLLECTION}/{block_id}"].seq)
+            for block_id in list_blocks_without_vectors(store, model)
+        )
         missing = [
-            (i, seq)
-            for i, seq in wanted
-            if staged.get(i) != seq and self._failures[store.user_id, i, seq] < ATTEMPTS
+            block
+            for block in on_old_model
+            if seqs.get(block.id) != block.seq and self._failures[store.user_id, block] < MAX_ATTEMPTS
         ]
-        self._sizes[store.user_id] = Progress(size - len(missing), size)
-        return missing, size
+        total = sum(1 for head in rows.values() if head.chunks and head.seq != WAITING)
+        self._progress[store.user_id] = Progress(total - len(missing), total)
+        return missing, total
 
-    async def _stage(self, user_id: str, block_id: str, seq: int, target: Embedder, stage: Staging) -> None:
-        key = f"{COLLECTION}/{block_id}"
+    async def _stage(self, user_id: str, block: Block, target: Embedder, staged: StagedVectors) -> None:
+        key = f"{COLLECTION}/{block.id}"
         async with self._users.open(user_id) as store:
             body = (await store.read_bodies([key])).get(key)
-        if body is None or not await self._stands(user_id, block_id, seq):
-            return
+            if body is None or not _is_unchanged(store, *block):
+                return
         texts = [chunk["text"] for chunk in msgspec.json.decode(body)["chunks"]]
-        made = await self._inference.passages(target, user_id, block_id, texts)
+        vectors = await self._inference.embed_block(target, user_id, block.id, texts)
+        if vectors is None:
+            return
         async with self._files:
-            if made is not None and await self._stands(user_id, block_id, seq):
-                await asyncio.to_thread(stage.put, block_id, seq, made)
+            async with self._users.open(user_id) as store:
+                is_unchanged = _is_unchanged(store, *block)
+            if is_unchanged:
+                await asyncio.to_thread(staged.put, *block, vectors)
 
-    async def _stands(self, user_id: str, block_id: str, seq: int) -> bool:
-        async with self._users.open(user_id) as store:
-            return _stands(store, block_id, seq)
-
-    async def _finish(self, user_id: str, target: Embedder, stage: Staging) -> None:
-        """Swap, if all is there by now: what came in since is staged first."""
+    async def _swap_if_complete(self, user_id: str, target: Embedder, staged: StagedVectors) -> None:
+        """Swap the staged vectors into the rows. Blocks that arrived meanwhile are staged first."""
         async with self._changing:
             if await self._target(user_id) is not target:
                 return
-            made = stage.index, target.model, target.dims
-            index = await asyncio.to_thread(lambda: lance.VectorIndex.open(*made, cache=lance.MatrixCache(0)))
+            index = await asyncio.to_thread(
+                lambda: lance.VectorIndex.open(
+                    staged.index, target.model, target.dims, cache=lance.MatrixCache(0)
+                )
+            )
             try:
                 await self._indexer.rebuild_with_model(
                     user_id,
-                    lambda: self._swap(user_id, target, stage),
+                    lambda: self._swap(user_id, target, staged),
                     index,
-                    stage.index,
-                    lambda: self._inference.caught_up(user_id),
+                    staged.index,
+                    lambda: self._inference.finish_user(user_id),
                 )
             finally:
                 await asyncio.to_thread(index.drop)
-            if user_id not in self._inference.behind:
-                await self._count_done(user_id, stage)
+            if user_id not in self._inference.users_on_old_model:
+                await self._finish_user(user_id, staged)
 
-    async def _swap(self, user_id: str, target: Embedder, stage: Staging) -> bool:
+    async def _swap(self, user_id: str, target: Embedder, staged: StagedVectors) -> bool:
+        """Return False, changing nothing, if vectors are missing."""
         async with self._users.open(user_id) as store:
-            missing, _ = await self._missing(store, target.model, stage)
+            missing, _ = await self._list_missing(store, target.model, staged)
             if missing:
                 return False
-            staged = await asyncio.to_thread(stage.seqs)
-            wanted = {i: seq for i, seq in staged.items() if _stands(store, i, seq)}
-            made = await asyncio.to_thread(stage.read, wanted, target.dims)
-            if len(made) < len(wanted):
+            seqs = await asyncio.to_thread(staged.seqs)
+            current = {block_id: seq for block_id, seq in seqs.items() if _is_unchanged(store, block_id, seq)}
+            vectors = await asyncio.to_thread(staged.read, current, target.dims)
+            if len(vectors) < len(current):
                 return False
             skipped = {
-                (i, seq) for (u, i, seq), n in self._failures.items() if u == user_id and n >= ATTEMPTS
+                block
+                for (owner, block), count in self._failures.items()
+                if owner == user_id and count >= MAX_ATTEMPTS
             }
-            # Noted before the rows are changed: after a stop it tells that they may have been.
-            await asyncio.to_thread(stage.begin_swap)
-            self._inference.swapping.add(user_id)
-            swapped = await store.write(lambda tx: _put_all(tx, wanted, made, target, skipped))
-            if not swapped:
-                self._inference.swapping.discard(user_id)
-                await asyncio.to_thread(stage.cancel_swap)
-            return swapped
+            # Before the rows change: after a stop the mark says that they may have changed.
+            await asyncio.to_thread(staged.begin_swap)
+            self._inference.users_being_swapped.add(user_id)
+            is_swapped = await store.write(lambda tx: _put_all(tx, current, vectors, target, skipped))
+            if not is_swapped:
+                self._inference.users_being_swapped.discard(user_id)
+                await asyncio.to_thread(staged.cancel_swap)
+            return is_swapped
 
-    async def _count_done(self, user_id: str, stage: Staging) -> None:
-        await asyncio.to_thread(stage.end)
-        self._ask("embed", user_id)  # for what came with other vectors, or while the rows were swapped
-        self._ask("index", user_id)
+    async def _finish_user(self, user_id: str, staged: StagedVectors) -> None:
+        await asyncio.to_thread(staged.delete)
+        self._schedule_document_jobs(user_id)  # for rows that arrived during the swap or with other vectors
         if self._plan is not None:
-            blocks = self._plan.blocks + self._sizes.pop(user_id, Progress(0, 0)).of
+            blocks = self._plan.blocks + self._progress.pop(user_id, Progress(0, 0)).of
             self._plan = msgspec.structs.replace(self._plan, users=self._plan.users + 1, blocks=blocks)
             try:
                 active_model.save_plan(self._settings, self._plan)
-            except OSError as error:  # after a restart the count is too low, and that is all
-                _log.error("the count of the change is not kept", exc_info=error)
+            except OSError as error:  # only makes the count too low after a restart
+                _log.error("the progress of the model change was not stored", exc_info=error)
         await self._end_if_done()
 
     async def _end_if_done(self) -> None:
-        if self._plan is not None and not self._inference.behind:
+        if self._plan is not None and not self._inference.users_on_old_model:
             self._plan = None
             active_model.plan_file(self._settings).unlink(missing_ok=True)
-            await self._inference.end_change()
+            await self._inference.close_previous()
 
     async def prune(self, user_id: str) -> None:
-        """Erase the staged vectors of blocks that are gone or have changed."""
+        """Erase the staged vectors of blocks that were deleted or changed."""
         async with self._files, self._users.open(user_id) as store:
             await asyncio.to_thread(
-                staged_vectors.prune, self._settings.data, user_id, lambda i, seq: _stands(store, i, seq)
+                staged_vectors.prune,
+                self._settings.data,
+                user_id,
+                lambda i, seq: _is_unchanged(store, i, seq),
             )
 
     async def progress(self, user_id: str) -> Progress | None:
-        """How far this user is; None when the user is not behind."""
-        if self._plan is None or user_id not in self._inference.behind:
+        """Return the progress of a user, or None if the user is not on the old model."""
+        if self._plan is None or user_id not in self._inference.users_on_old_model:
             return None
-        if user_id not in self._sizes:
+        if user_id not in self._progress:
+            staged = StagedVectors(self._settings.data, user_id, self._plan.model)
             async with self._users.open(user_id) as store:
-                await self._missing(
-                    store, self._plan.model, Staging(self._settings.data, user_id, self._plan.model)
-                )
-        return self._sizes.get(user_id)
+                await self._list_missing(store, self._plan.model, staged)
+        return self._progress.get(user_id)
 
     def status(self) -> Status:
-        plan, now = self._plan, self._inference.now()
-        current = now.manifest.id if now is not None else None
+        plan, embedder = self._plan, self._inference.opened()
         if plan is None:
+            current = embedder.manifest.id if embedder is not None else None
             return Status(current, None, False, Progress(0, 0), Progress(0, 0), {})
-        behind = {u: self._sizes[u] for u in self._inference.behind if u in self._sizes}
+        on_old_model = self._inference.users_on_old_model
+        behind = {user_id: self._progress[user_id] for user_id in on_old_model if user_id in self._progress}
         done = plan.blocks + sum(progress.done for progress in behind.values())
         of = plan.blocks + sum(progress.of for progress in behind.values())
-        users = Progress(plan.users, plan.users + len(self._inference.behind))
+        users = Progress(plan.users, plan.users + len(on_old_model))
         return Status(plan.target, plan.before, plan.paused, users, Progress(done, of), behind)
 
 
-def _stands(store: UserStore, block_id: str, seq: int) -> bool:
-    """Is the block as it was at that seq?"""
+def _is_unchanged(store: UserStore, block_id: str, seq: int) -> bool:
+    """Return whether the block exists and still has this `seq`."""
     head = store.row_index.rows.get(f"{COLLECTION}/{block_id}")
     return head is not None and not head.deleted and head.seq == seq
 
 
 def _put_all(
     tx: Transaction,
-    staged: dict[str, int],
-    made: dict[str, Vectors],
+    staged_seqs: dict[str, int],
+    vectors: dict[str, Vectors],
     target: Embedder,
-    skipped: set[tuple[str, int]],
+    skipped: set[Block],
 ) -> bool:
-    """All staged vectors into their rows, or, when a block has come or changed since the look, nothing."""
-    heads = {key: tx.head(key) for key in tx.keys(COLLECTION)}
-    todo = {
-        key: head.seq
-        for key, head in heads.items()
-        if head is not None and head.chunks and head.seq != WAITING and head.model != target.model
-    }
-    ids = {key: key.partition("/")[2] for key in todo}
-    ready = [key for key, seq in todo.items() if staged.get(ids[key]) == seq]
-    if any((ids[key], seq) not in skipped for key, seq in todo.items() if staged.get(ids[key]) != seq):
-        return False
-    tx.prefetch(ready)
-    for key in ready:
-        row = tx.row(key)
-        filled = {
-            **row,
-            "model": target.model,
-            "dims": target.dims,
-            "embedding": vector_codec.encode(made[ids[key]]),
-        }
+    """Write all staged vectors into their rows. Return False, writing nothing, if one is missing or outdated."""
+    ready: list[tuple[str, str]] = []
+    for key in tx.keys(COLLECTION):
+        head = tx.head(key)
+        if head is None or not head.chunks or head.seq == WAITING or head.model == target.model:
+            continue
+        block = Block(key.partition("/")[2], head.seq)
+        if staged_seqs.get(block.id) == block.seq:
+            ready.append((key, block.id))
+        elif block not in skipped:
+            return False
+    tx.prefetch([key for key, _ in ready])
+    for key, block_id in ready:
+        filled = with_vectors(tx.row(key), target, vectors[block_id])
         tx.put(key, filled, msgspec.json.encode(filled), same_text=True)
     return True

@@ -1,9 +1,9 @@
-"""Staged vectors: what a change of the model has made of a user's blocks so far, beside the rows and not yet in them.
+"""Staged vectors: what a model change has computed of a user's blocks so far, not yet in the rows.
 
-`<user's folder>/reembed/<model's hash>/` exists for as long as the user's rows hold the vectors of the model before;
-a file in it is one block's new vectors, named by the block and the `seq` they were made from. So a listing says what
-is done, a crash costs one block, and what a deleted block leaves here is found by its name. A file ends with the
-checksum of what stands before it.
+The folder `<user's folder>/reembed/<model's hash>/` exists as long as the user's rows have the vectors of the old model.
+Each file has the new vectors of one block and is named after the block and the `seq` of the row it was computed from. So
+a listing shows what is done, a crash costs one block, and the vectors of deleted blocks are found by name. A file ends
+with a checksum.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from vademecum.model.records.paths import user_folder
 from vademecum.model.schema.vector_codec import Vectors
 
 FOLDER = "reembed"
-INDEX = "index"  # the search index of the new vectors, until it takes the old one's place
-SWAPPING = "swapping"  # from before the rows are changed until the index is: a stop may have come in between
-CHECKSUM = 4  # bytes
+INDEX = "index"  # the search index of the new vectors, until it replaces the old one
+SWAPPING = "swapping"  # exists from before the rows are changed until the index is replaced
+CHECKSUM_LENGTH = 4  # bytes
 
 
-class Staging:
-    """One user's staged vectors of one model. Blocking, and quick enough for a thread."""
+class StagedVectors:
+    """The staged vectors of a user and a model. Calls block, but briefly enough for a thread."""
 
     def __init__(self, data: Path, user_id: str, model: str) -> None:
         self.folder = user_folder(data, user_id) / FOLDER / model
@@ -37,23 +37,22 @@ class Staging:
     def index(self) -> Path:
         return self.folder.with_name(INDEX)
 
-    def end(self) -> None:
-        """The user is done, or needs it no more."""
+    def delete(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.rmtree(self.index, ignore_errors=True)
-        _remove_empty(self.folder.parent)
+        _remove_if_empty(self.folder.parent)
 
     def seqs(self) -> dict[str, int]:
-        """Block -> the `seq` of the state that its staged vectors were made from."""
-        found: dict[str, int] = {}
-        for path in self.folder.glob("*@*"):  # none in a folder that is gone
+        """Return, by block, the `seq` of the row that its staged vectors were computed from."""
+        seqs: dict[str, int] = {}
+        for path in self.folder.glob("*@*"):  # empty if the folder is gone
             block_id, _, seq = path.name.partition("@")
             if seq.isdigit():
-                found[block_id] = max(int(seq), found.get(block_id, 0))
-        return found
+                seqs[block_id] = max(int(seq), seqs.get(block_id, 0))
+        return seqs
 
     def put(self, block_id: str, seq: int, vectors: Vectors) -> None:
-        """Whole or not at all. Makes no folder: one that is gone belongs to a user who has left."""
+        """Write a file atomically. The folder is not created: if it is gone, the account was deleted."""
         path = self._path(block_id, seq)
         new = path.with_name(path.name + ".new")
         data = vectors.astype("<f4").tobytes()
@@ -64,24 +63,26 @@ class Staging:
         new.replace(path)
 
     def read(self, blocks: Mapping[str, int], dims: int) -> dict[str, Vectors]:
-        """The n × dims vectors of blocks (with the `seq` of each) that are here. A file that the disk has damaged is
-        removed, and so made again."""
-        found: dict[str, Vectors] = {}
+        """Return the n × dims vectors of the blocks (with the `seq` of each) that are staged.
+
+        A damaged file is deleted, so that its vectors are computed again.
+        """
+        vectors: dict[str, Vectors] = {}
         for block_id, seq in blocks.items():
             path = self._path(block_id, seq)
             try:
-                whole = path.read_bytes()
-            except FileNotFoundError:  # the block has just died
+                content = path.read_bytes()
+            except FileNotFoundError:  # the block was just deleted
                 continue
-            data = whole[:-CHECKSUM]
-            if len(data) % (4 * dims) or _checksum(data) != whole[-CHECKSUM:]:
+            data = content[:-CHECKSUM_LENGTH]
+            if len(data) % (4 * dims) or _checksum(data) != content[-CHECKSUM_LENGTH:]:
                 path.unlink(missing_ok=True)
                 continue
-            found[block_id] = np.frombuffer(data, dtype="<f4").astype(np.float32).reshape(-1, dims)
-        return found
+            vectors[block_id] = np.frombuffer(data, dtype="<f4").astype(np.float32).reshape(-1, dims)
+        return vectors
 
     def begin_swap(self) -> None:
-        """On the disk before any row has a new vector."""
+        """Mark the swap on disk, before any row gets a new vector."""
         (self.folder / SWAPPING).touch()
         sync_folder(self.folder)
 
@@ -93,41 +94,41 @@ class Staging:
 
 
 def _checksum(data: bytes) -> bytes:
-    return zlib.crc32(data).to_bytes(CHECKSUM, "little")
+    return zlib.crc32(data).to_bytes(CHECKSUM_LENGTH, "little")
 
 
-def begin(data: Path, user_ids: Iterable[str], model: str) -> None:
+def create_folders(data: Path, user_ids: Iterable[str], model: str) -> None:
     for user_id in user_ids:
-        Staging(data, user_id, model).folder.mkdir(parents=True, exist_ok=True)
+        StagedVectors(data, user_id, model).folder.mkdir(parents=True, exist_ok=True)
 
 
-def behind(data: Path, model: str) -> set[str]:
-    """The users whose rows still hold the vectors of the model before `model`."""
+def users_on_old_model(data: Path, model: str) -> set[str]:
+    """Return the users whose rows still have the vectors of the model before `model`."""
     return {path.parents[1].name for path in (data / "users").glob(f"*/*/{FOLDER}/{model}")}
 
 
-def swapping(data: Path, model: str) -> set[str]:
-    """Those of them whose rows may hold the new vectors already, while their index has the old ones."""
+def users_being_swapped(data: Path, model: str) -> set[str]:
+    """Return those of them whose rows may already have the new vectors while their index has the old ones."""
     return {path.parents[2].name for path in (data / "users").glob(f"*/*/{FOLDER}/{model}/{SWAPPING}")}
 
 
-def sweep(data: Path, keep: str | None) -> None:
-    """Take away what belongs to no change that is under way, and folders that a stop has left empty."""
+def delete_others(data: Path, model: str | None) -> None:
+    """Delete what was staged for other models, and empty folders."""
     for folder in (data / "users").glob(f"*/*/{FOLDER}"):
-        for path in folder.glob("*"):  # none in a folder that is gone
-            if path.name != keep:
+        for path in folder.glob("*"):  # empty if the folder is gone
+            if path.name != model:
                 shutil.rmtree(path, ignore_errors=True)
-        _remove_empty(folder)
+        _remove_if_empty(folder)
 
 
-def _remove_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not empty: another change of the model is under way
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not empty: another model change is in progress
         folder.rmdir()
 
 
-def prune(data: Path, user_id: str, stands: Callable[[str, int], bool]) -> None:
-    """Take away the vectors of blocks that are gone or have changed."""
+def prune(data: Path, user_id: str, is_unchanged: Callable[[str, int], bool]) -> None:
+    """Delete the staged vectors of blocks that were deleted or changed."""
     for path in (user_folder(data, user_id) / FOLDER).glob("*/*@*"):
         block_id, _, seq = path.name.partition("@")
-        if not (seq.isdigit() and stands(block_id, int(seq))):
+        if not (seq.isdigit() and is_unchanged(block_id, int(seq))):
             path.unlink(missing_ok=True)

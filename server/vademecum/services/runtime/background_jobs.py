@@ -90,13 +90,13 @@ class BackgroundJobs:
         self._hub.publish(store, changes)
         user_id = store.user_id
         if any(c.key.startswith("vectorEmbeddings/") for c in changes):
-            self._inference.cancel(user_id, embed_blocks.gone(changes))
+            self._inference.cancel(user_id, embed_blocks.deleted_block_ids(changes))
             self._schedule_index("index", user_id, changes)
         if memory_index.has_recallable_changes(changes):
             self._inference.cancel(user_id, memory_index.list_deleted_blocks(changes))
             self._schedule_index("recall", user_id, changes)
             self._schedule_index("recall_vectors", user_id, changes)
-        if embed_blocks.needs_work(changes):
+        if embed_blocks.needs_embedding(changes):
             self.schedule("embed", user_id)
         if self._extracts and job_triggers.may_cause_jobs(changes):
             self.schedule("work", user_id)

@@ -41,11 +41,11 @@ from vademecum.services.memory.recall import Recall
 from vademecum.services.memory.remember import Memories
 from vademecum.services.memory.summarize import Summaries
 from vademecum.services.memory.turn_jobs import set_extraction
-from vademecum.services.models import model_change
+from vademecum.services.models import model_change as model_changes
 from vademecum.services.models.active_model import Inference, ModelPlan
 from vademecum.services.models.embed_blocks import EmbedJob
-from vademecum.services.models.embed_progress import Teller
-from vademecum.services.models.model_change import Reembedding
+from vademecum.services.models.embed_progress import EmbedProgress
+from vademecum.services.models.model_change import ModelChange
 from vademecum.services.runtime.background_jobs import BackgroundJobs
 from vademecum.services.runtime.clock import now_iso
 from vademecum.services.runtime.concurrency_limits import QuestionPlaces, UploadPlaces
@@ -162,7 +162,7 @@ def open_inference(
     settings: Settings, knows: Callable[[str], bool], foreground: Foreground
 ) -> tuple[ModelPlan | None, Inference]:
     """The model, and the change of it that a stop has cut off."""
-    plan, behind, swapping = model_change.resume(settings)
+    plan, behind, swapping = model_changes.resume(settings)
     before = settings.model_folder(plan.before) if plan is not None else None
     return plan, Inference(settings, before, filter(knows, behind), filter(knows, swapping), foreground.alone)
 
@@ -178,7 +178,7 @@ def open_recall(
     clock: Callable[[], str],
 ) -> Recall:
     """The search of memory, its index, and its jobs: one for the words of new rows, one for their vectors."""
-    indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows, foreground)
+    indexes = Indexes(settings.data, FOLDER, cache, inference.for_memory, knows, foreground)
     indexer = Indexer(users, indexes, MemoryBlockSource(indexes), lambda user_id: True, foreground)
     vectoriser = MemoryVectorizer(
         users,
@@ -200,13 +200,13 @@ def add_jobs(
     settings: Settings,
     indexer: Indexer,
     embedding: EmbedJob,
-    reembedding: Reembedding,
+    model_change: ModelChange,
     eraser: Eraser,
 ) -> JobQueue:
     """What follows a commit of documents. Returns the job of their index, for which a search waits."""
     index_job = background_jobs.add_index("index", indexer.work, parallel=2)
     background_jobs.add("embed", embedding.work, parallel=2)
-    background_jobs.add("reembed", reembedding.work)
+    background_jobs.add("reembed", model_change.work)
     background_jobs.add("erase", eraser.work, delay_s=settings.erase_delay_s)
     return index_job
 
@@ -253,21 +253,21 @@ async def open_services(
         cache = MatrixCache(settings.index_cache_bytes)
         indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows, foreground)
         stack.push_async_callback(indexes.close)
-        indexer = Indexer(users, indexes, DocumentBlockSource(), inference.may_follow, foreground)
+        indexer = Indexer(users, indexes, DocumentBlockSource(), inference.may_update_index, foreground)
         recalling = open_recall(settings, users, inference, cache, knows, background_jobs, foreground, clock)
         stack.push_async_callback(recalling.indexes.close)
         known = Memories(users, recalling, clock)
-        reembedding = Reembedding(settings, plan, users, inference, indexer, background_jobs.schedule)
-        eraser = Eraser(settings.data, users, (indexer, recalling.indexer), reembedding.prune)
-        embedding = EmbedJob(users, inference, Teller(hub), partial(background_jobs.schedule, "embed"))
-        index_job = add_jobs(background_jobs, settings, indexer, embedding, reembedding, eraser)
+        model_change = ModelChange(settings, plan, users, inference, indexer, background_jobs.schedule)
+        eraser = Eraser(settings.data, users, (indexer, recalling.indexer), model_change.prune)
+        embedding = EmbedJob(users, inference, EmbedProgress(hub), partial(background_jobs.schedule, "embed"))
+        index_job = add_jobs(background_jobs, settings, indexer, embedding, model_change, eraser)
         spool = open_spool(settings, accounts, users, recalling, clock, background_jobs)
         questions = QuestionPlaces()
         worker = open_worker(settings, accounts, users, known, questions, clock, background_jobs, works=works)
         summaries = await stack.enter_async_context(worker)
         background_jobs.start(users)
         stack.push_async_callback(background_jobs.close)
-        await reembedding.start()
+        await model_change.start()
         await stack.enter_async_context(maintain(users, accounts))
         searcher = DocumentSearch(users, HybridSearch(indexes, indexer, index_job, wait_s), inference)
         contexts = ContextBuilder(users, searcher, PromptMemory(users, recalling, wait_s), inference)
@@ -286,7 +286,7 @@ async def open_services(
             indexer=indexer,
             background_jobs=background_jobs,
             eraser=eraser,
-            reembedding=reembedding,
+            model_change=model_change,
             searcher=searcher,
             recall=recalling,
             contexts=contexts,

@@ -22,7 +22,7 @@ from vademecum.services.memory.recall import Recall
 from vademecum.services.memory.remember import Memories
 from vademecum.services.memory.summarize import Summaries
 from vademecum.services.models.active_model import Inference
-from vademecum.services.models.model_change import Reembedding
+from vademecum.services.models.model_change import ModelChange
 from vademecum.services.runtime.background_jobs import BackgroundJobs
 from vademecum.services.runtime.concurrency_limits import UploadPlaces
 from vademecum.services.runtime.request_priority import Foreground
@@ -46,7 +46,7 @@ class Services:
     indexer: Indexer
     background_jobs: BackgroundJobs
     eraser: Eraser
-    reembedding: Reembedding
+    model_change: ModelChange
     searcher: DocumentSearch
     recall: Recall
     contexts: ContextBuilder

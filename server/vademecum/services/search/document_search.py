@@ -24,7 +24,7 @@ from vademecum.model.text.fusion import FUSION_DEPTH, interleave, is_near_best
 from vademecum.model.text.tokenize import duplicate_key
 from vademecum.services.documents.blocks import count_chunks
 from vademecum.services.documents.documents import check_session_id, list_borrowed_ids, read_filenames
-from vademecum.services.models.active_model import OPENING_S, Inference
+from vademecum.services.models.active_model import OPEN_TIMEOUT_S, Inference
 from vademecum.services.search.hybrid_search import HybridSearch, ScoredHits
 
 BLOCKS = "vectorEmbeddings"
@@ -106,7 +106,7 @@ class DocumentSearch:
             raise TierTooLow(
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
             )
-        embedder = await self._inference.for_user(user_id, OPENING_S)
+        embedder = await self._inference.for_user(user_id, OPEN_TIMEOUT_S)
         possible: SearchMode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
             scope = list_borrowed_ids(store, session_id)
@@ -123,7 +123,7 @@ class DocumentSearch:
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
             active = list_borrowed_ids(store, session_id)
-            pending = _pending(store, active, self._inference.models(user_id))
+            pending = _pending(store, active, self._inference.searched_models(user_id))
         return Found(SearchScope(session_id, sorted(active), possible, read >= at[1], pending), results)
 
 

@@ -41,7 +41,7 @@ WRITERS = 4  # threads: who writes may rest (services/runtime/request_priority),
 class EmbedderProvider(Protocol):
     """Returns the embedder of the user's index, or None for words only. Raises Busy if it does not open in time."""
 
-    async def __call__(self, user_id: str, patience_s: float | None = None, /) -> Embedder | None: ...
+    async def __call__(self, user_id: str, timeout_s: float | None = None, /) -> Embedder | None: ...
 
 
 class IndexReplaced(Exception):

@@ -61,8 +61,8 @@ async def ready_route(state: State) -> Response[Readiness]:
     services: Services = state.services
     store = await _attempt(_check_store(services))
     index = await _attempt(asyncio.to_thread(_write_probe, services))
-    loaded = services.inference.settled()
-    embedder = services.inference.now()
+    loaded = services.inference.is_opened()
+    embedder = services.inference.opened()
     ready = store == index == "ok" and loaded
     model = embedder.manifest.id if embedder is not None else None
     fenced = len(services.users.fenced())
