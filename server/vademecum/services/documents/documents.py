@@ -18,7 +18,7 @@ from vademecum.model.documents.filename_match import match
 from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Id, Json
 from vademecum.model.sync.transaction import Transaction
-from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
+from vademecum.services.sync.batches import Batch, list_live_children, list_live_keys, read_batches
 
 
 class DocumentEntry(msgspec.Struct, frozen=True, rename="camel"):
@@ -32,20 +32,20 @@ class DocumentEntry(msgspec.Struct, frozen=True, rename="camel"):
     status: str
 
 
-# By store and key, with the row's `seq`.
-_named: WeakKeyDictionary[UserStore, dict[str, tuple[int, str]]] = WeakKeyDictionary()
-_card = msgspec.json.Decoder(DocumentEntry)
+# By store and key, each with the `seq` of its row.
+_filename_cache: WeakKeyDictionary[UserStore, dict[str, tuple[int, str]]] = WeakKeyDictionary()
+_entry_decoder = msgspec.json.Decoder(DocumentEntry)
 
 
 async def read_documents(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentEntry, bytes]]:
     """Yield the documents `keys`, each with its body; omit documents deleted meanwhile."""
-    async for portion in read_batches(store, keys):
-        for card, body in await asyncio.to_thread(_cards, portion):
-            yield card, body
+    async for batch in read_batches(store, keys):
+        for entry, body in await asyncio.to_thread(_decode_entries, batch):
+            yield entry, body
 
 
-def _cards(portion: Batch) -> list[tuple[DocumentEntry, bytes]]:
-    return [(_card.decode(body), body) for _, body in portion]
+def _decode_entries(batch: Batch) -> list[tuple[DocumentEntry, bytes]]:
+    return [(_entry_decoder.decode(body), body) for _, body in batch]
 
 
 def check_session_id(session_id: str) -> None:
@@ -58,8 +58,8 @@ def check_session_id(session_id: str) -> None:
 
 def list_borrowed_ids(store: UserStore, session_id: str) -> set[str]:
     """Return the ids of the documents whose `activeSessions` contain this session."""
-    named = store.row_index.dependents.get(f"sessions/{session_id}", ())
-    return {key.partition("/")[2] for key in named if key.startswith("documents/") and store.is_live(key)}
+    keys = list_live_children(store, f"sessions/{session_id}", "documents")
+    return {key.partition("/")[2] for key in keys}
 
 
 async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
@@ -67,75 +67,76 @@ async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]
 
     Every search calls this, so only rows that changed since the last call are read.
     """
-    known = _named.setdefault(store, {})
+    cached = _filename_cache.setdefault(store, {})
     heads = store.row_index.rows
-    seqs = {key: heads[key].seq for key in _keys(ids) if store.is_live(key)}
-    unknown = [key for key, seq in seqs.items() if known.get(key, (0, ""))[0] != seq]
-    async for card, _ in read_documents(store, unknown):
-        key = f"documents/{card.id}"
-        known[key] = seqs[key], card.filename
-    for key in [key for key in known if not store.is_live(key)]:
-        del known[key]
-    return {key.partition("/")[2]: known[key][1] for key in seqs if key in known}
+    seqs = {key: heads[key].seq for key in _keys_of(ids) if store.is_live(key)}
+    uncached = [key for key, seq in seqs.items() if cached.get(key, (0, ""))[0] != seq]
+    async for entry, _ in read_documents(store, uncached):
+        key = f"documents/{entry.id}"
+        cached[key] = seqs[key], entry.filename
+    for key in [key for key in cached if not store.is_live(key)]:
+        del cached[key]
+    return {key.partition("/")[2]: cached[key][1] for key in seqs if key in cached}
 
 
 async def list_documents(store: UserStore) -> list[bytes]:
     """Return all live documents as JSON, newest first."""
-    found = [pair async for pair in read_documents(store, await list_live_keys(store, "documents"))]
-    return [body for _, body in sorted(found, key=lambda pair: _age(pair[0]), reverse=True)]
+    entries = [pair async for pair in read_documents(store, await list_live_keys(store, "documents"))]
+    return [body for _, body in sorted(entries, key=lambda pair: _creation_order(pair[0]), reverse=True)]
 
 
 async def find_by_name(store: UserStore, name: str, session_id: str) -> list[bytes]:
     """Return documents whose name occurs in `name` (a name or a whole message) and that the session has not borrowed."""
-    known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
     active = list_borrowed_ids(store, session_id)
-    pool = [card for card in sorted(known, key=_age, reverse=True) if card.id not in active]
-    return await _bodies(store, await asyncio.to_thread(match, name, [(c.id, c.filename) for c in pool]))
+    entries = sorted(await _read_live_entries(store), key=_creation_order, reverse=True)
+    pool = [(entry.id, entry.filename) for entry in entries if entry.id not in active]
+    return await _read_in_order(store, await asyncio.to_thread(match, name, pool))
 
 
 async def suggest_cleanup(store: UserStore, limit: int) -> list[bytes]:
     """Return up to `limit` cleanup candidates as JSON, the least used first."""
-    known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
-    return await _bodies(store, cleanup([_candidate(store, card) for card in known], limit))
+    candidates = [_candidate(store, entry) for entry in await _read_live_entries(store)]
+    return await _read_in_order(store, cleanup(candidates, limit))
 
 
-def _candidate(store: UserStore, card: DocumentEntry) -> Candidate:
-    head = store.row_index.rows.get(f"documents/{card.id}")
-    borrowed = head is not None and bool(head.references)  # to the sessions it is active in
-    return Candidate(card.id, borrowed, card.last_accessed_at, card.access_count)
+async def _read_live_entries(store: UserStore) -> list[DocumentEntry]:
+    return [entry async for entry, _ in read_documents(store, await list_live_keys(store, "documents"))]
 
 
-def _age(card: DocumentEntry) -> tuple[str, str]:
-    return card.created_at, card.id
+def _candidate(store: UserStore, entry: DocumentEntry) -> Candidate:
+    head = store.row_index.rows.get(f"documents/{entry.id}")
+    is_borrowed = head is not None and bool(head.references)  # the sessions in which it is active
+    return Candidate(entry.id, is_borrowed, entry.last_accessed_at, entry.access_count)
 
 
-def _keys(ids: Iterable[str]) -> list[str]:
+def _creation_order(entry: DocumentEntry) -> tuple[str, str]:
+    return entry.created_at, entry.id
+
+
+def _keys_of(ids: Iterable[str]) -> list[str]:
     return [f"documents/{document_id}" for document_id in ids]
 
 
-async def _bodies(store: UserStore, ids: Iterable[str]) -> list[bytes]:
-    return [body async for portion in read_batches(store, _keys(ids)) for _, body in portion]
+async def _read_in_order(store: UserStore, ids: Iterable[str]) -> list[bytes]:
+    return [body async for batch in read_batches(store, _keys_of(ids)) for _, body in batch]
 
 
 def find_same_content(tx: Transaction, content_hash: str) -> Json | None:
     """Return the live document made from an identical file, preferring a complete one, or None."""
-    keys = [k for k in tx.keys("documents") if tx.row_state(k) == "live"]
+    keys = [key for key in tx.keys("documents") if tx.row_state(key) == "live"]
     tx.prefetch(keys)
-    rows: Iterable[Json] = (tx.row(k) for k in keys)
-    return max(
-        (row for row in rows if row["contentHash"] == content_hash),
-        key=lambda row: is_complete(tx, row),
-        default=None,
-    )
+    same = [row for row in map(tx.row, keys) if row["contentHash"] == content_hash]
+    return max(same, key=lambda row: is_complete(tx, row), default=None)
 
 
 def is_complete(tx: Transaction, document: Json) -> bool:
     """Return whether all chunks of the document are stored and its processing has not failed."""
     heads = [tx.head(key) for key in list_block_keys(tx, document["id"])]
-    here = sum(head.chunks for head in heads if head is not None)
-    return document["status"] != "failed" and bool(here >= document["chunkCount"] > 0)
+    chunks = sum(head.chunks for head in heads if head is not None)
+    return document["status"] != "failed" and bool(chunks >= document["chunkCount"] > 0)
 
 
 def list_block_keys(tx: Transaction, document_id: str) -> list[str]:
     """Return the keys of the stored blocks of a document."""
-    return [k for k in tx.dependents(f"documents/{document_id}") if k.startswith("vectorEmbeddings/")]
+    dependents = tx.dependents(f"documents/{document_id}")
+    return [key for key in dependents if key.startswith("vectorEmbeddings/")]

@@ -18,24 +18,24 @@ from vademecum.services.sync import write_row
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
-def upsert(tx: Transaction, home: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
+def upsert(tx: Transaction, project: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
     """Return the project's entity of this `type` and `name`, and whether it is new.
 
     An existing one keeps its spelling, and its `notes` unless new ones are given. Raises NotFound for a missing project.
     """
     if not normalize_name(fields["name"]):
         raise BadRequest("An entity needs a name. Nothing was changed.")
-    row_id = entity_id(home.project_id, fields["type"], fields["name"])
+    row_id = entity_id(project.project_id, fields["type"], fields["name"])
     notes = {"notes": fields["notes"]} if (fields.get("notes") or "").strip() else {}
     if tx.row_state(f"entities/{row_id}") == "live":
         return write_row.change(tx, "entities", row_id, notes, limits), False
-    new = {"name": fields["name"], "type": fields["type"], "projectId": home.project_id, **notes}
+    new = {"name": fields["name"], "type": fields["type"], "projectId": project.project_id, **notes}
     return write_row.add(tx, "entities", new, limits, row_id), True
 
 
-async def list_by_type(store: UserStore, scope: MemoryScope, kind: str, asked: PageRequest) -> Page:
+async def list_by_type(store: UserStore, scope: MemoryScope, kind: str, page_request: PageRequest) -> Page:
     keys = await list_scoped_keys(store, scope, "entities")
-    return await list_newest(store, keys, asked, lambda card: card.type == kind)
+    return await list_newest(store, keys, page_request, lambda entry: entry.type == kind)
 
 
 async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:

@@ -29,32 +29,32 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
 
 def find_session_id(store: UserStore, episode_id: str) -> str | None:
     """Return the session that a turn is in. Raises NotFound."""
-    place = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
-    if place is None:
+    location = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
+    if location is None:
         raise no_such("episodes")
-    return place.session_id
+    return location.session_id
 
 
 async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
     """Return a turn as it is stored. Raises NotFound for one outside the scope, as for a missing one."""
-    place = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
-    if place is None or not sees(scope, place.project_id):
+    location = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
+    if location is None or not sees(scope, location.project_id):
         raise no_such("episodes")
     return await write_row.read(store, "episodes", episode_id)
 
 
 async def list_by_session(
-    store: UserStore, session_id: str, asked: PageRequest
+    store: UserStore, session_id: str, page_request: PageRequest
 ) -> tuple[MemoryPartition, Page]:
     """Return the project or pool of the session, and a page of its turns. Raises NotFound."""
     session = f"sessions/{session_id}"
     home = find_session_home(store.row_index.rows.get, session_id)
-    return home, await list_newest(store, list_live_children(store, session, "episodes"), asked)
+    return home, await list_newest(store, list_live_children(store, session, "episodes"), page_request)
 
 
-async def list_in_scope(store: UserStore, scope: MemoryScope, asked: PageRequest) -> Page:
+async def list_in_scope(store: UserStore, scope: MemoryScope, page_request: PageRequest) -> Page:
     """Return a page of the turns of all sessions currently in the scope."""
-    return await list_newest(store, await list_keys_in_scope(store, scope), asked)
+    return await list_newest(store, await list_keys_in_scope(store, scope), page_request)
 
 
 async def list_keys_in_scope(store: UserStore, scope: MemoryScope) -> list[str]:

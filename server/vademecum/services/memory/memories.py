@@ -53,12 +53,12 @@ async def list_keys_in_scope(store: UserStore, scope: MemoryScope) -> list[str]:
 
 async def read_memories(store: UserStore, keys: Iterable[str]) -> AsyncIterator[list[tuple[Memory, bytes]]]:
     """Yield the memories `keys` in batches, each memory with its stored row."""
-    async for portion in read_batches(store, keys):
-        yield await asyncio.to_thread(_decoded, portion)
+    async for batch in read_batches(store, keys):
+        yield await asyncio.to_thread(_decoded, batch)
 
 
-def _decoded(portion: Batch) -> list[tuple[Memory, bytes]]:
-    return [(_decoder.decode(body), body) for _, body in portion]
+def _decoded(batch: Batch) -> list[tuple[Memory, bytes]]:
+    return [(_decoder.decode(body), body) for _, body in batch]
 
 
 async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
@@ -68,12 +68,14 @@ async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
     return await write_row.read(store, "memories", memory_id)
 
 
-async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[MemoryScope, Page]:
+async def list_by_session(
+    store: UserStore, session_id: str, page_request: PageRequest
+) -> tuple[MemoryScope, Page]:
     """Return the session's current scope and a page of its current memories in that scope. Raises NotFound."""
     scope = find_session_home(store.row_index.rows.get, session_id)
-    named = list_live_children(store, f"sessions/{session_id}", "memories")
-    keys = [key for key in named if is_within(scope, store.row_index.rows.get(key))]
-    return scope, await list_newest(store, keys, asked, lambda card: not card.superseded_by)
+    dependents = list_live_children(store, f"sessions/{session_id}", "memories")
+    keys = [key for key in dependents if is_within(scope, store.row_index.rows.get(key))]
+    return scope, await list_newest(store, keys, page_request, lambda entry: not entry.superseded_by)
 
 
 async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[bytes]:
@@ -81,42 +83,43 @@ async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[
 
     Raises NotFound.
     """
-    asked = _decoder.decode(await read(store, scope, memory_id))
-    newer = await _chain(store, scope, asked.superseded_by, "superseded_by", {asked.id})
-    older = await _chain(store, scope, asked.supersedes, "supersedes", {asked.id, *newer})
-    ids = [*reversed(newer), asked.id, *older]
-    keys = [key_of(one) for one in ids]
-    ids = ids[: count_fitting(store, keys)]
-    found = await store.read_bodies(keys[: len(ids)])
-    return [found[key_of(one)] for one in ids if key_of(one) in found and store.is_live(key_of(one))]
+    memory = _decoder.decode(await read(store, scope, memory_id))
+    newer = await _read_chain(store, scope, memory.superseded_by, "superseded_by", {memory.id})
+    older = await _read_chain(store, scope, memory.supersedes, "supersedes", {memory.id, *newer})
+    keys = [key_of(i) for i in (*reversed(newer), memory.id, *older)]
+    keys = keys[: count_fitting(store, keys)]
+    bodies = await store.read_bodies(keys)
+    return [bodies[key] for key in keys if key in bodies and store.is_live(key)]
 
 
-async def _chain(store: UserStore, scope: MemoryScope, start: object, link: str, seen: set[str]) -> list[str]:
+async def _read_chain(
+    store: UserStore, scope: MemoryScope, start: object, link: str, seen: set[str]
+) -> list[str]:
     """Return the ids along the chain from `start`, until it ends or leaves the scope."""
-    found: list[str] = []
-    at = start
-    while isinstance(at, str) and at not in seen and len(found) < HISTORY_MAX:
-        key = key_of(at)
+    chain: list[str] = []
+    memory_id = start
+    while isinstance(memory_id, str) and memory_id not in seen and len(chain) < HISTORY_MAX:
+        key = key_of(memory_id)
         body = (await store.read_bodies([key])).get(key)
         if body is None or not is_within(scope, store.row_index.rows.get(key)):
             break
-        seen.add(at)
-        found.append(at)
-        at = getattr(_decoder.decode(body), link)
-    return found
+        seen.add(memory_id)
+        chain.append(memory_id)
+        memory_id = getattr(_decoder.decode(body), link)
+    return chain
 
 
 async def count_memories(store: UserStore, scope: MemoryScope) -> Stats:
-    counted, sources, sessions = Stats(scope), Counter[str](), set[str]()
-    async for some in read_memories(store, await list_keys_in_scope(store, scope)):
-        for memory, _ in some:
-            counted.total += 1
-            counted.superseded += not is_current(memory)
-            counted.pinned += memory.pinned
+    stats, sources, sessions = Stats(scope), Counter[str](), set[str]()
+    async for batch in read_memories(store, await list_keys_in_scope(store, scope)):
+        for memory, _ in batch:
+            stats.total += 1
+            stats.superseded += not is_current(memory)
+            stats.pinned += memory.pinned
             sources[memory.source] += 1
             sessions.update(memory.session_ids)
-    counted.by_source, counted.total_sessions = dict(sources), len(sessions)
-    return counted
+    stats.by_source, stats.total_sessions = dict(sources), len(sessions)
+    return stats
 
 
 def undo_supersession(
@@ -126,14 +129,12 @@ def undo_supersession(
 
     Raises NotFound, and Conflict if it supersedes none.
     """
-    memory = _row_within(tx, scope, memory_id)
-    old_id = memory.get("supersedes")
+    old_id = _require_row(tx, scope, memory_id).get("supersedes")
     if not old_id or not is_within(scope, tx.head(key_of(old_id))):
         raise Conflict("This memory replaced no other. Nothing was changed.")
     restored = write_row.change_keeping_updated_at(tx, "memories", old_id, {"supersededBy": None}, limits)
-    return write_row.change_keeping_updated_at(
-        tx, "memories", memory_id, {"supersedes": None}, limits
-    ), restored
+    memory = write_row.change_keeping_updated_at(tx, "memories", memory_id, {"supersedes": None}, limits)
+    return memory, restored
 
 
 def delete(tx: Transaction, scope: MemoryScope, memory_id: str) -> int:
@@ -141,14 +142,14 @@ def delete(tx: Transaction, scope: MemoryScope, memory_id: str) -> int:
 
     Raises NotFound.
     """
-    at: str | None = _row_within(tx, scope, memory_id)["id"]
+    key = key_of(_require_row(tx, scope, memory_id)["id"])
     keys: list[str] = []
-    while at and key_of(at) not in keys and is_within(scope, tx.head(key_of(at))):
-        keys.append(key_of(at))
-        at = tx.row(keys[-1]).get("supersedes")
+    while key not in keys and is_within(scope, tx.head(key)):
+        keys.append(key)
+        key = key_of(tx.row(key).get("supersedes") or "")
     return len(cascade.delete_with_dependents(tx, *keys))
 
 
-def _row_within(tx: Transaction, scope: MemoryScope, memory_id: str) -> Json:
+def _require_row(tx: Transaction, scope: MemoryScope, memory_id: str) -> Json:
     write_row.check_within(tx, scope, "memories", memory_id)
     return write_row.require_live_row(tx, "memories", memory_id)

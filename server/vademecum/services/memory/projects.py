@@ -30,11 +30,13 @@ def _check_name(fields: Json) -> None:
         raise BadRequest("A project needs a name. Nothing was changed.")
 
 
-async def list_projects(store: UserStore, asked: PageRequest) -> Page:
-    return await list_newest(store, await list_live_keys(store, "projects"), asked)
+async def list_projects(store: UserStore, page_request: PageRequest) -> Page:
+    return await list_newest(store, await list_live_keys(store, "projects"), page_request)
 
 
-async def list_sessions(store: UserStore, project_id: str, asked: PageRequest) -> Page:
+async def list_sessions(store: UserStore, project_id: str, page_request: PageRequest) -> Page:
     """Return a page of the sessions currently in the project. Raises NotFound."""
     write_row.check_live(store, "projects", project_id)
-    return await list_newest(store, list_live_children(store, f"projects/{project_id}", "sessions"), asked)
+    return await list_newest(
+        store, list_live_children(store, f"projects/{project_id}", "sessions"), page_request
+    )

@@ -34,14 +34,14 @@ def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> 
     if not normalize_name(edge.label):
         raise BadRequest("A relationship needs a label. Nothing was changed.")
     _check_within(tx, scope, edge)
-    here, there = (locate_row(end, tx.head) for end in _ends(edge))
-    if here != there:
+    from_location, to_location = (locate_row(end, tx.head) for end in _ends(edge))
+    if from_location != to_location:
         raise BadRequest(
             "The two entities are in different projects, which share nothing. Nothing was changed."
         )
-    known = _known(tx, edge)
-    if known:
-        return tx.row(known[0]), False
+    existing = _find_edges(tx, edge)
+    if existing:
+        return tx.row(existing[0]), False
     row_id = relationship_id(edge.from_id, edge.to_id, edge.label)
     return write_row.add(tx, "relationships", msgspec.to_builtins(edge), limits, row_id), True
 
@@ -49,13 +49,13 @@ def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> 
 def disconnect(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
     """Delete a relationship. Raises NotFound, also if one of the entities is outside the scope."""
     _check_within(tx, scope, edge)
-    known = _known(tx, edge)
-    if not known:
+    existing = _find_edges(tx, edge)
+    if not existing:
         raise no_such("relationships")
-    cascade.delete_with_dependents(tx, *known)
+    cascade.delete_with_dependents(tx, *existing)
 
 
-async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: PageRequest) -> Page:
+async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, page_request: PageRequest) -> Page:
     """Return the edges from an entity to entities within the scope. Raises NotFound for one outside the scope."""
     entities.check_within(store, scope, entity_id)
     heads = store.row_index.rows
@@ -65,7 +65,7 @@ async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: 
         for key in list_live_children(store, start, "relationships")
         if heads[key].parents[0] == start and is_within(scope, heads.get(heads[key].parents[1]))
     ]
-    return await list_newest(store, keys, asked)
+    return await list_newest(store, keys, page_request)
 
 
 def _check_within(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
@@ -78,11 +78,11 @@ def _ends(edge: Edge) -> tuple[str, str]:
     return f"entities/{edge.from_id}", f"entities/{edge.to_id}"
 
 
-def _known(tx: Transaction, edge: Edge) -> list[str]:
+def _find_edges(tx: Transaction, edge: Edge) -> list[str]:
     """Return the keys of the live rows of this edge; rows pushed by devices may lack the derived id."""
     ends = _ends(edge)
-    near = [key for key in tx.dependents(ends[0]) if key.startswith("relationships/")]
-    between = [key for key in near if (head := tx.head(key)) and head.parents == ends]
+    dependents = [key for key in tx.dependents(ends[0]) if key.startswith("relationships/")]
+    between = [key for key in dependents if (head := tx.head(key)) and head.parents == ends]
     live = [key for key in between if tx.row_state(key) == "live"]
     tx.prefetch(live)
     return [key for key in live if tx.row(key)["label"] == edge.label]

@@ -19,30 +19,30 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
 
 def change(tx: Transaction, external_id: str, fields: Json, limits: Limits) -> Json:
     """Set fields of a session; `projectId` None removes it from its project. Raises NotFound."""
-    return write_row.change(tx, "sessions", _id_in(tx, external_id), fields, limits)
+    return write_row.change(tx, "sessions", _find_id(tx, external_id), fields, limits)
 
 
 def delete(tx: Transaction, external_id: str) -> None:
     """Delete the session with its dependents. Raises NotFound."""
-    write_row.delete_unscoped(tx, "sessions", _id_in(tx, external_id))
+    write_row.delete_unscoped(tx, "sessions", _find_id(tx, external_id))
 
 
 async def read(store: UserStore, external_id: str) -> bytes:
     """Return the stored session. Raises NotFound."""
     return await write_row.read(
-        store, "sessions", _id_of(store.row_index.links.unique_owners.get(f"sessions/{external_id}"))
+        store, "sessions", _require_id(store.row_index.links.unique_owners.get(f"sessions/{external_id}"))
     )
 
 
-async def list_sessions(store: UserStore, asked: PageRequest) -> Page:
-    return await list_newest(store, await list_live_keys(store, "sessions"), asked)
+async def list_sessions(store: UserStore, page_request: PageRequest) -> Page:
+    return await list_newest(store, await list_live_keys(store, "sessions"), page_request)
 
 
-def _id_in(tx: Transaction, external_id: str) -> str:
-    return _id_of(tx.find_unique("sessions", external_id))
+def _find_id(tx: Transaction, external_id: str) -> str:
+    return _require_id(tx.find_unique("sessions", external_id))
 
 
-def _id_of(key: str | None) -> str:
+def _require_id(key: str | None) -> str:
     if key is None:
         raise no_such("sessions")
     return key.partition("/")[2]

@@ -46,26 +46,27 @@ def _check_content(fields: Json) -> None:
 
 
 async def list_by_session(
-    store: UserStore, session_id: str, asked: PageRequest
+    store: UserStore, session_id: str, page_request: PageRequest
 ) -> tuple[MemoryPartition, Page]:
     """Return the project or pool of the session, and a page of its summaries. Raises NotFound."""
     session = f"sessions/{session_id}"
     home = find_session_home(store.row_index.rows.get, session_id)
-    return home, await list_newest(store, list_live_children(store, session, "summaries"), asked)
+    return home, await list_newest(store, list_live_children(store, session, "summaries"), page_request)
 
 
-async def list_by_project(store: UserStore, project_id: str, asked: PageRequest) -> Page:
+async def list_by_project(store: UserStore, project_id: str, page_request: PageRequest) -> Page:
     """Return a page of the project's overviews and of its current sessions' summaries. Raises NotFound."""
     write_row.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
     named = [project, *list_live_children(store, project, "sessions")]
     keys = {key for name in named for key in list_live_children(store, name, "summaries")}
-    here = [
-        key
-        for key in keys
-        if (place := locate_row(key, store.row_index.rows.get)) and place.project_id == project_id
-    ]
-    return await list_newest(store, here, asked)
+    in_project = [key for key in keys if _project_of(store, key) == project_id]
+    return await list_newest(store, in_project, page_request)
+
+
+def _project_of(store: UserStore, key: str) -> str | None:
+    location = locate_row(key, store.row_index.rows.get)
+    return location.project_id if location is not None else None
 
 
 async def read_overview(store: UserStore, project_id: str) -> bytes | None:

@@ -11,9 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from vademecum.model.records.store_interface import UserStore
 
-BATCH_BYTES = (
-    2**20
-)  # as counted for the quota; vectors are not counted and make a batch at most five times larger
+BATCH_BYTES = 2**20  # as charged to the account: vectors are free and make a batch up to five times larger
 BATCH_ROWS = 500
 
 Batch = list[tuple[str, bytes]]
@@ -21,17 +19,20 @@ Batch = list[tuple[str, bytes]]
 
 async def read_batches(store: UserStore, keys: Iterable[str]) -> AsyncIterator[Batch]:
     """Yield key and body of the rows `keys` in order, as they are when their batch is read; omit deleted rows."""
-    for some in split_into_batches(store, keys):
-        found = await store.read_bodies(some)
-        yield [(key, found[key]) for key in some if key in found and _is_alive(store, key)]
+    for batch in split_into_batches(store, keys):
+        yield await _read_batch(store, batch)
 
 
 async def read_first_batch(store: UserStore, keys: Sequence[str]) -> tuple[Batch, Sequence[str]]:
     """Return the first batch of the rows `keys`, as `read_batches` yields it, and the remaining keys."""
-    some = next(split_into_batches(store, keys), [])
-    rest = keys[keys.index(some[-1]) + 1 :] if some else ()
-    found = await store.read_bodies(some)
-    return [(key, found[key]) for key in some if key in found and _is_alive(store, key)], rest
+    batch = next(split_into_batches(store, keys), [])
+    rest = keys[keys.index(batch[-1]) + 1 :] if batch else ()
+    return await _read_batch(store, batch), rest
+
+
+async def _read_batch(store: UserStore, keys: Sequence[str]) -> Batch:
+    bodies = await store.read_bodies(keys)
+    return [(key, bodies[key]) for key in keys if key in bodies and _is_alive(store, key)]
 
 
 def _is_alive(store: UserStore, key: str) -> bool:
@@ -42,8 +43,8 @@ def _is_alive(store: UserStore, key: str) -> bool:
 
 def list_live_children(store: UserStore, parent: str, collection: str) -> list[str]:
     """Return the keys of the live rows of a collection that refer to the row `parent`, unordered."""
-    named = store.row_index.dependents.get(parent, ())
-    return [key for key in named if key.startswith(f"{collection}/") and store.is_live(key)]
+    dependents = store.row_index.dependents.get(parent, ())
+    return [key for key in dependents if key.startswith(f"{collection}/") and store.is_live(key)]
 
 
 async def list_live_keys(store: UserStore, collection: str) -> list[str]:
@@ -57,16 +58,16 @@ async def list_live_keys(store: UserStore, collection: str) -> list[str]:
 
 def split_into_batches(store: UserStore, keys: Iterable[str]) -> Iterator[list[str]]:
     """Yield the keys of existing rows in batches of at most BATCH_ROWS rows and about BATCH_BYTES bytes."""
-    some: list[str] = []
+    batch: list[str] = []
     size = 0
     for key in keys:
         head = store.row_index.rows.get(key)
         if head is None:
             continue
-        if some and (size + head.size > BATCH_BYTES or len(some) == BATCH_ROWS):
-            yield some
-            some, size = [], 0
-        some.append(key)
+        if batch and (size + head.size > BATCH_BYTES or len(batch) == BATCH_ROWS):
+            yield batch
+            batch, size = [], 0
+        batch.append(key)
         size += head.size
-    if some:
-        yield some
+    if batch:
+        yield batch

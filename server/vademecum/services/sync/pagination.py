@@ -58,72 +58,71 @@ _position_decoder: msgspec.json.Decoder[Position] = msgspec.json.Decoder(Positio
 
 def parse_page_request(limit: int, cursor: str) -> PageRequest:
     """Return the page request of a query string. Raises BadRequest for an invalid cursor."""
-    return PageRequest(limit, _read_cursor(cursor) if cursor else None)
+    return PageRequest(limit, _decode_cursor(cursor) if cursor else None)
 
 
-def _read_cursor(cursor: str) -> Position:
+def _decode_cursor(cursor: str) -> Position:
     try:
         return _position_decoder.decode(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, msgspec.DecodeError) as error:
         raise BadRequest("`cursor` must be the `next` of an earlier page, or empty to begin.") from error
 
 
-def _cursor(place: Position) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode()
+def _encode_cursor(position: Position) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode()
 
 
 async def list_newest(
     store: UserStore,
     keys: Iterable[str],
-    asked: PageRequest,
-    fits: Callable[[ListEntry], bool] = lambda _: True,
+    request: PageRequest,
+    matches: Callable[[ListEntry], bool] = lambda _: True,
 ) -> Page:
-    """Return the requested page of the rows `keys` of one collection that `fits` accepts."""
-    cards = await read_list_entries(store, list(keys))
-    found = await asyncio.to_thread(_places, cards, asked, fits)
-    page = found[: count_fitting(store, [key for _, key in found[: asked.limit]])]
+    """Return the requested page of the rows `keys` of one collection for which `matches` is true."""
+    entries = await read_list_entries(store, list(keys))
+    positions = await asyncio.to_thread(_sort_newest, entries, request, matches)
+    page = positions[: count_fitting(store, [key for _, key in positions[: request.limit]])]
     bodies = await store.read_bodies([key for _, key in page])
     rows = [bodies[key] for _, key in page if key in bodies and store.is_live(key)]
-    return Page(rows, _cursor(page[-1][0]) if len(page) < len(found) else None)
+    return Page(rows, _encode_cursor(page[-1][0]) if len(page) < len(positions) else None)
 
 
 async def sort_by_time(store: UserStore, keys: list[str]) -> list[str]:
     """Return the rows `keys` sorted by creation time, oldest first."""
-    cards = await read_list_entries(store, keys)
-    return sorted(cards, key=lambda key: (cards[key].created_at, cards[key].id))
+    entries = await read_list_entries(store, keys)
+    return sorted(entries, key=lambda key: (entries[key].created_at, entries[key].id))
 
 
 async def read_list_entries(store: UserStore, keys: list[str]) -> dict[str, ListEntry]:
     """Return the list entries of the rows `keys`. Only rows changed since their last listing are read."""
-    known = _cache.setdefault(store, {})
-    unknown = await asyncio.to_thread(_unknown, store, known, keys)
-    async for portion in read_batches(store, unknown):
-        cards = await asyncio.to_thread(
-            lambda rows: [(key, _entry_decoder.decode(body)) for key, body in rows], portion
+    cached = _cache.setdefault(store, {})
+    uncached = await asyncio.to_thread(_find_uncached, store, cached, keys)
+    async for batch in read_batches(store, uncached):
+        entries = await asyncio.to_thread(
+            lambda rows: [(key, _entry_decoder.decode(body)) for key, body in rows], batch
         )
-        # A row written since `unknown` was computed has a higher `seq` and is read again next time.
-        known |= {key: (unknown[key], card) for key, card in cards}
-    return await asyncio.to_thread(lambda: {key: known[key][1] for key in keys if key in known})
+        # A row written since `uncached` was computed has a higher `seq` and is read again next time.
+        cached |= {key: (uncached[key], entry) for key, entry in entries}
+    return await asyncio.to_thread(lambda: {key: cached[key][1] for key in keys if key in cached})
 
 
-def _unknown(store: UserStore, known: ListEntries, keys: list[str]) -> dict[str, int]:
+def _find_uncached(store: UserStore, cached: ListEntries, keys: list[str]) -> dict[str, int]:
     """Return the rows whose entries are not cached, with their `seq`, in that order.
 
     Rows written together are read together, so each segment is read once instead of once per batch.
     """
     heads = store.row_index.rows
     seqs = {key: heads[key].seq for key in keys if key in heads}
-    unknown = [key for key, seq in seqs.items() if key not in known or known[key][0] != seq]
-    return {key: seqs[key] for key in sorted(unknown, key=seqs.__getitem__)}
+    uncached = [key for key, seq in seqs.items() if key not in cached or cached[key][0] != seq]
+    return {key: seqs[key] for key in sorted(uncached, key=seqs.__getitem__)}
 
 
-def _places(
-    cards: dict[str, ListEntry], asked: PageRequest, fits: Callable[[ListEntry], bool]
+def _sort_newest(
+    entries: dict[str, ListEntry], request: PageRequest, matches: Callable[[ListEntry], bool]
 ) -> list[tuple[Position, str]]:
-    placed = (((card.created_at, card.id), key) for key, card in cards.items() if fits(card))
-    return sorted(
-        ((place, key) for place, key in placed if asked.before is None or place < asked.before), reverse=True
-    )
+    """Return position and key of the rows on this page and after it, newest first."""
+    rows = [((entry.created_at, entry.id), key) for key, entry in entries.items() if matches(entry)]
+    return sorted((row for row in rows if request.before is None or row[0] < request.before), reverse=True)
 
 
 def count_fitting(store: UserStore, keys: list[str]) -> int:

@@ -75,8 +75,8 @@ def check_within(tx: Transaction, scope: MemoryScope, collection: str, row_id: s
 
     Raises NotFound for a row outside the scope, as for a missing one.
     """
-    place = locate_row(f"{collection}/{row_id}", tx.head)
-    if place is None or not sees(scope, place.project_id):
+    location = locate_row(f"{collection}/{row_id}", tx.head)
+    if location is None or not sees(scope, location.project_id):
         raise no_such(collection)
 
 
