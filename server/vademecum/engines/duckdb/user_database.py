@@ -44,7 +44,7 @@ from vademecum.model.sync.transaction import (
     replaces_text,
 )
 
-ERASURE_DUE = "erasure_due"  # in `meta`, from the commit that makes it so to the rewrite of the file
+ERASURE_DUE = "erasure_due"  # in `meta`, from the commit that causes it to the rewrite of the file
 _gaps = msgspec.json.Decoder(Gaps)
 
 
@@ -68,9 +68,9 @@ class UserDatabase:
         """Return a transaction on the newest state, for the one writer."""
 
         def read(keys: list[str]) -> dict[str, bytes]:
-            body_cache = self.body_cache.find(keys, self.row_index)
-            places = self.locate_rows(key for key in keys if key not in body_cache)
-            return body_cache | segments.read_bodies(cursor, self.alias, places, self.segment_index)
+            cached = self.body_cache.find(keys, self.row_index)
+            locations = self.locate_rows(key for key in keys if key not in cached)
+            return cached | segments.read_bodies(cursor, self.alias, locations, self.segment_index)
 
         def read_jobs(ids: list[str]) -> Mapping[str, Job]:
             return job_table.read_jobs(cursor, self.alias, ids)
@@ -143,10 +143,10 @@ class UserDatabase:
 
 @dataclass
 class DatabaseFactory:
-    """How to open users' files: the collections that are served, and the migrations that make the tables.
+    """Opens users' files, with the served collections and the migrations of their tables.
 
-    While one file is opened others are detached, so no statement here may look at all attached files, as
-    `duckdb_tables()` does: a detach under its snapshot is one in name only.
+    Other files are detached while a file is opened, so no statement here may read all attached files, as
+    `duckdb_tables()` does: a file that its snapshot includes is not really detached.
     """
 
     instance: Instance
@@ -154,16 +154,18 @@ class DatabaseFactory:
     migrations: tuple[migrate.Migration, ...]
     template: Path
 
-    def open(self, path: Path, known: int = 0) -> UserDatabase:
-        """Attach, creating or migrating first if need be, and load the heads. `known`: the seq at which this process let go
-        of the file, if it has had it: then `seq` goes on without a gap."""
+    def open(self, path: Path, last_seq: int = 0) -> UserDatabase:
+        """Attach a file, creating or migrating it first if necessary, and load its row heads.
+
+        `last_seq`: the last seq when this process detached the file, or 0. Then `seq` continues without a gap.
+        """
         is_new = not path.exists()
         if is_new:
             self._create(path)
         with self.instance.sized_deadline(path):
-            return self._open(path, is_new, known)
+            return self._open(path, is_new, last_seq)
 
-    def _open(self, path: Path, is_new: bool, known: int) -> UserDatabase:
+    def _open(self, path: Path, is_new: bool, last_seq: int) -> UserDatabase:
         where = f"the file of {path.parent.name}"
         alias, notice = migrate.attach_migrated(self.instance, path, self.migrations, where)
         cursor = self.instance.cursor()
@@ -172,7 +174,7 @@ class DatabaseFactory:
             new: dict[str, str] = {}
             is_without_epoch = "epoch" not in meta  # new, or recovered after its log was cut
             if is_without_epoch or notice:
-                # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
+                # A damaged log lost commits that devices have seen. As after a restore, devices upload them again.
                 new["epoch"] = new_epoch()
             for name in {"id_key", "mac_key"} - meta.keys():
                 new[name] = new_id_key()
@@ -183,7 +185,7 @@ class DatabaseFactory:
             row_index.seq = max(row_index.seq, int(meta.get("seq_floor", "0")))
             is_cut = notice is not None or (is_without_epoch and row_index.seq > 0)
             if is_cut:
-                # What the damaged log had is newer on devices, as after a restore.
+                # The rows of the damaged log are newer on devices, as after a restore.
                 before = {"restored_seq": str(row_index.seq), "gaps": "[]"}
                 row_index.seq += SEQ_JUMP
                 set_meta(cursor, alias, {"seq_floor": str(row_index.seq), **before})
@@ -195,7 +197,7 @@ class DatabaseFactory:
                 id_key=meta["id_key"],
                 restored_seq=int(meta.get("restored_seq", "0")),
                 gaps=_gaps.decode(meta.get("gaps", "[]")),
-                next_gap=0 if is_new or known or is_cut else SEQ_JUMP * (1 + secrets.randbelow(1024)),
+                next_gap=0 if is_new or last_seq or is_cut else SEQ_JUMP * (1 + secrets.randbelow(1024)),
             )
             due = ERASURE_DUE in meta
             return UserDatabase(

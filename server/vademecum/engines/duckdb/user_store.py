@@ -56,20 +56,20 @@ T = TypeVar("T")
 GROUP_MAX = 8  # writes in one commit: more would hold the GIL and the event loop for long at a time
 COMPACT_BATCH = 32  # segments
 CHECKSUM_BATCH = 32  # segments
-READ_ATTEMPTS = 8  # then a read takes the writer's turn
-_LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
+READ_ATTEMPTS = 8  # then a read is queued as a write
+_MISSING_ROWS = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
 MOVED_LOG = ".wal.moved"
 _log = structlog.get_logger("vademecum.store")
 
 
 def _live_bodies(tx: Transaction, keys: Sequence[str]) -> dict[str, bytes]:
-    """Return the bodies of the rows that exist in the writer's turn, in which nothing moves."""
-    found = {}
+    """Return the bodies of the rows that exist. While a write runs, no row moves."""
+    bodies = {}
     for key in keys:
         if tx.head(key) is not None:
             with suppress(KeyError):  # it is missing in the file
-                found[key] = tx.body(key)
-    return found
+                bodies[key] = tx.body(key)
+    return bodies
 
 
 async def _attempts() -> AsyncIterator[None]:
@@ -156,25 +156,25 @@ class DuckDBUserStore(UserStore):
 
     async def read_bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
         """As in the interface. Raises Broken if the file lacks a row."""
-        found = self._opened.body_cache.find(keys, self.row_index)
-        if found:
+        bodies = self._opened.body_cache.find(keys, self.row_index)
+        if bodies:
             await asyncio.sleep(0)  # a caller that loops must yield to others, as when the file is read
         async for _ in _attempts():
-            missing = [k for k in keys if k not in found and k in self.row_index.rows]
+            missing = [k for k in keys if k not in bodies and k in self.row_index.rows]
             if not missing:
-                return found
-            found |= await self._read(self._opened.locate_rows(missing))
-        # A user's calls run one after the other, so each read may have come behind a commit that moved the rows.
-        missing = [k for k in keys if k not in found and k in self.row_index.rows]
-        found |= await self.write(lambda tx: _live_bodies(tx, missing))
-        if any(k not in found and k in self.row_index.rows for k in missing):
-            raise Broken(_LOST)
-        return found
+                return bodies
+            bodies |= await self._read(self._opened.locate_rows(missing))
+        # Calls of one user run one after another, so a commit may have moved the rows before each read.
+        missing = [k for k in keys if k not in bodies and k in self.row_index.rows]
+        bodies |= await self.write(lambda tx: _live_bodies(tx, missing))
+        if any(k not in bodies and k in self.row_index.rows for k in missing):
+            raise Broken(_MISSING_ROWS)
+        return bodies
 
-    async def _read(self, places: RowLocations) -> dict[str, bytes]:
+    async def _read(self, locations: RowLocations) -> dict[str, bytes]:
         """Read rows in a thread. The locations come from the event loop: memory may change meanwhile."""
         segment_index = self._opened.segment_index
-        return await self._run(lambda c: segments.read_bodies(c, self.alias, places, segment_index))
+        return await self._run(lambda c: segments.read_bodies(c, self.alias, locations, segment_index))
 
     async def list_jobs(self, limit: int) -> tuple[list[Job], dict[str, int]]:
         return await self._run(lambda c: job_table.list_jobs(c, self.alias, limit))
@@ -240,7 +240,7 @@ class DuckDBUserStore(UserStore):
         try:
             self._hooks.on_commit(self, changes)
         except Exception as error:
-            _log.error("work behind a commit was not begun", exc_info=error)
+            _log.error("subscribers could not be notified of a commit", exc_info=error)
 
     def _commit(
         self, cursor: Cursor, group: list[_Write]
@@ -251,7 +251,7 @@ class DuckDBUserStore(UserStore):
             undo = tx.savepoint()
             try:
                 results.append(write.work(tx))
-            except duckdb.Error:  # no fault of this work's: the file cannot be read
+            except duckdb.Error:  # the file cannot be read, so all works fail
                 raise
             except Exception as error:
                 undo()
@@ -262,7 +262,8 @@ class DuckDBUserStore(UserStore):
             tx.meta = replace(tx.meta, id_key=new_id_key())
         meta = {}
         if purges_tombstones(tx.changes.values()) or tx.meta.epoch != self.epoch:
-            meta["seq_floor"] = str(tx.seq)  # no row tells it any more, and none is given twice
+            # The rows no longer show the last seq, and no seq may be assigned twice.
+            meta["seq_floor"] = str(tx.seq)
         if not self._opened.erasure_due and needs_erasure(tx):
             meta[ERASURE_DUE] = "1"
         compact = {name for write in group for name in write.compact}
@@ -276,16 +277,16 @@ class DuckDBUserStore(UserStore):
                 raise
             raise VersionConflict from error
         if plans is not None:
-            self._note(tx, forgotten)
+            self._append_to_ledger(tx, forgotten)
             self._raise_mark(tx.seq if "seq_floor" in meta else tx.highest_stored_seq)
         return tx, plans, results
 
-    def _note(self, tx: Transaction, forgotten: str) -> None:
+    def _append_to_ledger(self, tx: Transaction, forgotten: str) -> None:
         """Append to the erasure ledger. If that fails, the commit stands, and the next append or opening catches up."""
         try:
             self._ledger.append(tx.changes.values(), forgotten)
         except OSError as error:
-            _log.error("the ledger is behind", exc_info=error)
+            _log.error("the erasure ledger could not be written", exc_info=error)
 
     async def sync_ledger(self) -> None:
         await self._run(lambda _: self._ledger.sync())
@@ -307,15 +308,15 @@ class DuckDBUserStore(UserStore):
             for segment in self._opened.segment_index.without_checksum()
             if segment not in self._invalid
         ]
-        some = set(remaining[:CHECKSUM_BATCH])
-        if not some:
+        batch = set(remaining[:CHECKSUM_BATCH])
+        if not batch:
             return False
-        runs = self._opened.segment_index.runs(some)
+        runs = self._opened.segment_index.runs(batch)
         new_checksums, invalid = await self._run(
-            lambda c: segments.compute_checksums(c, self.alias, some, runs, self._is_valid)
+            lambda c: segments.compute_checksums(c, self.alias, batch, runs, self._is_valid)
         )
         for name, first in invalid:
-            _log.error("a segment holds an invalid row", account=self.user_id, collection=name, segment=first)
+            _log.error("a segment has an invalid row", account=self.user_id, collection=name, segment=first)
         self._invalid.update(invalid)
         await retry_conflicts(partial(self._enqueue, lambda tx: None, (), new_checksums))
         return True
@@ -363,8 +364,10 @@ class DuckDBUserStore(UserStore):
             self.idle.set()
 
     def detach_safely(self) -> None:
-        """Detach the file, as `Instance.detach_safely` does; blocks. DETACH removes the log by its path, so the log of a file that has
-        replaced this one is moved away in the meantime."""
+        """Detach the file as `Instance.detach_safely` does. Blocks.
+
+        DETACH deletes the log by its path, so the log of a file that has replaced this one is moved away meanwhile.
+        """
         path = self.folder / RECORDS_FILE
         log, moved = (path.with_name(f"{RECORDS_FILE}{end}") for end in (".wal", MOVED_LOG))
         is_moved = file_identity(path) != self._identity and log.exists()
@@ -380,8 +383,8 @@ class DuckDBUserStore(UserStore):
     async def checkpoint(self) -> None:
         """Checkpoint the write-ahead log into the file. Pushes wait meanwhile."""
 
-        def fold(cursor: Cursor) -> None:
+        def run_checkpoint(cursor: Cursor) -> None:
             with self._instance.sized_deadline(self.folder / RECORDS_FILE):
                 cursor.execute(f"CHECKPOINT {self.alias}")
 
-        await self._run(fold)
+        await self._run(run_checkpoint)

@@ -60,7 +60,7 @@ LOGS_MAX = 8 * 2**20  # bytes of all of them
 _log = structlog.get_logger("vademecum.users")
 
 
-def _log_bytes(store: DuckDBUserStore | None) -> int:
+def _log_size(store: DuckDBUserStore | None) -> int:
     """Return the length of the write-ahead log, or 0 if it cannot be read: other accounts must not be affected."""
     if store is None:
         return 0
@@ -70,9 +70,12 @@ def _log_bytes(store: DuckDBUserStore | None) -> int:
         return 0
 
 
-async def _to_the_end(work: Awaitable[T]) -> T:
-    """The result of `work`. A caller that is cancelled meanwhile stays until it is over: what runs in a thread cannot be
-    called back, and a lock that is let go of before lets the next one in while the file is still attached."""
+async def _run_to_completion(work: Awaitable[T]) -> T:
+    """Return the result of `work`, waiting for its end even if the caller is cancelled.
+
+    Work in a thread cannot be cancelled, and releasing a lock early would let the next caller in while the file is still
+    attached.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -84,8 +87,7 @@ async def _to_the_end(work: Awaitable[T]) -> T:
 
 @dataclass(slots=True)
 class _Entry:
-    """`seq`: how far the records had come when they were last detached. `unfolded`: the disk did not take what is in the
-    log; it is tried again."""
+    """The store of a user while it is attached. `seq`: the last one when it was last detached."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     store: DuckDBUserStore | None = None
@@ -99,7 +101,7 @@ class DuckDBUserStores(UserStores):
         data: Path,
         files: DatabaseFactory,
         registry: Registry,
-        knows: Callable[[str], bool],
+        account_exists: Callable[[str], bool],
         clock: Callable[[], str],
         hooks: StoreHooks,
         fences: Fences,
@@ -114,18 +116,18 @@ class DuckDBUserStores(UserStores):
         self.fences = fences
         self.marks = HighWaterMarks(data)
         self.recovery = Recovery(fences, self.detached)
-        self._replacing: set[str] = set()  # their damage is that of the copy, not of the user's file
+        self._replacing: set[str] = set()  # damage found now is in the copy, not in the user's file
         files.instance.on_damage = self._fence
         files.instance.on_rebuilt.append(self._forget_files)
         self._attached_max = attached_max
         self._attached_rows_max = attached_rows_max
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._holders: set[tuple[asyncio.Task[object] | None, str]] = set()
-        self._knows = knows
+        self._account_exists = account_exists
 
     @asynccontextmanager
     async def open(self, user_id: str, *, touches_lru: bool = True) -> AsyncIterator[DuckDBUserStore]:
-        with self._held(user_id):
+        with self._opened_by_this_task(user_id):
             try:
                 store = await self._acquire(user_id, touches_lru=touches_lru)
             except (Busy, Broken, duckdb.Error):
@@ -142,11 +144,11 @@ class DuckDBUserStores(UserStores):
                     await self._evict()
 
     @contextmanager
-    def _held(self, user_id: str) -> Iterator[None]:
-        """This task holds the user's file, or waits for it. Raises RuntimeError if it does already."""
+    def _opened_by_this_task(self, user_id: str) -> Iterator[None]:
+        """Mark the user as opened by this task. Raises RuntimeError if it is already."""
         holder = asyncio.current_task(), user_id
         if holder in self._holders:
-            raise RuntimeError("A task opens a user whose file it holds: let go of the file first.")
+            raise RuntimeError("A task opened a user whose file it has open already: close the file first.")
         self._holders.add(holder)
         try:
             yield
@@ -155,7 +157,7 @@ class DuckDBUserStores(UserStores):
 
     async def _acquire(self, user_id: str, *, touches_lru: bool) -> DuckDBUserStore:
         while True:
-            if not self._knows(user_id):  # it has left; who holds its file by now may finish
+            if not self._account_exists(user_id):  # deleted; those who have its file open may finish
                 raise NotFound("There is no such account.")
             if self.fences.reason(user_id) is not None and not self.files.instance.is_stuck(user_id):
                 self.recovery.begin(user_id)
@@ -168,23 +170,23 @@ class DuckDBUserStores(UserStores):
             if entry.store is not None and not entry.store.is_unusable and not entry.lock.locked():
                 entry.store.pin()
                 return entry.store
-            # In a task of its own: who asked may give up meanwhile, and a file half attached would lock its owner out.
+            # In its own task, because a cancelled caller must not leave the file half attached.
             await asyncio.shield(asyncio.ensure_future(self._fill(user_id, entry)))
 
     async def _fill(self, user_id: str, entry: _Entry) -> None:
         async with entry.lock:
-            if self._entries.get(user_id) is not entry or not self._knows(user_id):
-                return  # evicted, or left, while we waited
+            if self._entries.get(user_id) is not entry or not self._account_exists(user_id):
+                return  # evicted or deleted while we waited
             if entry.store is not None and entry.store.is_unusable:
                 await self._detach(entry)
             if entry.store is None and self.fences.reason(user_id) is None:
                 entry.store = await self._attach(user_id, entry.seq)
 
-    async def _attach(self, user_id: str, known: int) -> DuckDBUserStore:
+    async def _attach(self, user_id: str, last_seq: int) -> DuckDBUserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
         with translate_disk_errors(user_id, "opened", folder):
-            opened, rollback = await self._opened(folder / RECORDS_FILE, ledger, known)
+            opened, rollback = await self._open_database(folder / RECORDS_FILE, ledger, last_seq)
         if opened.notice:
             self._hooks.on_notice(opened.notice)
         if opened.erasure_due:
@@ -201,12 +203,14 @@ class DuckDBUserStores(UserStores):
             partial(self.marks.raise_to, user_id),
         )
         if rollback is not None:
-            await self._begin_again(store, ledger, rollback)
+            await self._start_new_epoch(store, ledger, rollback)
         await self._hooks.on_attach(store)
         return store
 
-    async def _begin_again(self, store: DuckDBUserStore, ledger: ErasureLedger, rollback: Rollback) -> None:
-        """Begin a new epoch of records that lack acknowledged commits, before anybody sees them."""
+    async def _start_new_epoch(
+        self, store: DuckDBUserStore, ledger: ErasureLedger, rollback: Rollback
+    ) -> None:
+        """Start a new epoch of records that lack acknowledged commits, before anyone else uses them."""
         self._hooks.on_new_epoch(store.user_id)
         try:
             erased = await store.write(lambda tx: start_epoch_after_rollback(tx, rollback))
@@ -215,24 +219,24 @@ class DuckDBUserStores(UserStores):
                 lambda _: self.files.instance.detach_safely(store.alias), store.user_id
             )
             raise
-        self._hooks.on_new_epoch(store.user_id)  # streams that began meanwhile
-        found = {"seq": rollback.seq, "acknowledged_seq": rollback.mark, "erased_again": erased}
-        _log.warning("records lack acknowledged changes", account=store.user_id, **found)
+        self._hooks.on_new_epoch(store.user_id)  # again, for streams that were opened meanwhile
+        evidence = {"seq": rollback.seq, "acknowledged_seq": rollback.mark, "erased_again": erased}
+        _log.warning("records lack acknowledged changes", account=store.user_id, **evidence)
         await asyncio.to_thread(ledger.record_rollback, self._clock())
 
-    async def _opened(
-        self, path: Path, ledger: ErasureLedger, known: int
+    async def _open_database(
+        self, path: Path, ledger: ErasureLedger, last_seq: int
     ) -> tuple[UserDatabase, Rollback | None]:
-        """Open a file. Return with it the evidence that it lacks acknowledged commits, if there is any."""
+        """Open a file. Return it with the evidence that it lacks acknowledged commits, if there is any."""
         if not path.exists() and ledger.path.exists():
             raise Broken(
-                f"The file {path.name} of folder {path.parent.name} is gone. Nothing was changed: an empty one would let "
-                f"come back what was erased, and the next backup would have nothing of it. Put the file back (is a disk "
-                f"missing?), restore a backup with `vademecum restore`, or, to begin with what devices bring, remove "
-                f"{ledger.path}."
+                f"The file {path.name} of folder {path.parent.name} is gone. Nothing was changed, because with an empty "
+                f"file devices would bring back erased rows, and the next backup would be empty. Put the file back (is a "
+                f"disk missing?), restore a backup with `vademecum restore`, or delete {ledger.path} to start with what "
+                f"the devices have."
             )
         user_id = path.parent.name
-        opened = await self.files.instance.run(lambda _: self.files.open(path, known), user_id)
+        opened = await self.files.instance.run(lambda _: self.files.open(path, last_seq), user_id)
         try:
             lines, mark = await asyncio.to_thread(ledger.read), self.marks.of(user_id)
             rollback = await asyncio.to_thread(detect_rollback, opened.row_index, lines, mark, self._registry)
@@ -245,8 +249,10 @@ class DuckDBUserStores(UserStores):
         return opened, rollback
 
     def _is_full(self) -> bool:
-        """The heads of all rows of an attached file are in memory. One file may have more than the bound: it stays, or
-        it would be loaded again for every request."""
+        """Return whether too many files or row heads are in memory.
+
+        A single file may exceed the bound: otherwise it would be loaded again for every request.
+        """
         if len(self._entries) > self._attached_max:
             return True
         rows = sum(len(store.row_index.rows) for store in self.attached_stores())
@@ -269,11 +275,13 @@ class DuckDBUserStores(UserStores):
                         del self._entries[user_id]
 
     def _fence(self, user_id: str, reason: str) -> bool:
-        """Refuse an account whose file met damage, and begin to recover it. Return False if the file is not
-        an account's: everybody needs it."""
+        """Fence an account whose file is damaged, and start to recover it.
+
+        Return False if the damaged file does not belong to one account: then all accounts need it.
+        """
         if is_unowned(user_id) or user_id == ACCOUNTS:
             return False
-        if not self._knows(user_id):  # it has just left
+        if not self._account_exists(user_id):  # just deleted
             return True
         if user_id in self._replacing and not self.files.instance.is_stuck(user_id):
             return True
@@ -300,22 +308,22 @@ class DuckDBUserStores(UserStores):
             while store.pins:
                 await store.idle.wait()
             entry.store, entry.seq = None, store.seq
-            await _to_the_end(self.files.instance.run(lambda _: store.detach_safely(), store.user_id))
+            await _run_to_completion(self.files.instance.run(lambda _: store.detach_safely(), store.user_id))
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
-        with self._held(user_id):
+        with self._opened_by_this_task(user_id):
             while True:
                 entry = self._entries.setdefault(user_id, _Entry())
-                await self._quiet(entry)
+                await self._wait_until_idle(entry)
                 async with entry.lock:
                     if self._entries.get(user_id) is not entry:
-                        continue  # evicted while we waited: somebody else may be attaching the file
+                        continue  # evicted while we waited: another task may be attaching the file
                     await self._detach(entry)
                     yield user_folder(self._data, user_id)
                     return
 
-    async def _quiet(self, entry: _Entry) -> None:
+    async def _wait_until_idle(self, entry: _Entry) -> None:
         """Wait up to `IDLE_WAIT_S` until the file is not pinned. Others may pin it meanwhile."""
         try:
             async with asyncio.timeout(IDLE_WAIT_S):
@@ -329,7 +337,7 @@ class DuckDBUserStores(UserStores):
             await store.compact()
         async with self.detached(user_id) as folder:
             with translate_disk_errors(user_id, "rewritten", folder):
-                await _to_the_end(
+                await _run_to_completion(
                     self.files.instance.run(
                         lambda _: rewrite_records(self.files.instance, folder / RECORDS_FILE), user_id
                     )
@@ -347,7 +355,7 @@ class DuckDBUserStores(UserStores):
             above = max(floor, self._entries[user_id].seq, self.marks.of(user_id))
             self._replacing.add(user_id)
             try:
-                result = await _to_the_end(
+                result = await _run_to_completion(
                     self.files.instance.run(lambda c: self._replace(c, folder, source, above, work), user_id)
                 )
                 self.fences.lift(user_id)
@@ -364,15 +372,17 @@ class DuckDBUserStores(UserStores):
             for end in ("", ".wal"):
                 if source.with_name(source.name + end).exists():
                     shutil.copyfile(source.with_name(source.name + end), new.with_name(new.name + end))
-            result = self._renew(cursor, new, floor, work)
-            rewrite_file(self.files.instance, new)  # what `work` took out has left its bytes
+            result = self._prepare_replacement(cursor, new, floor, work)
+            rewrite_file(self.files.instance, new)  # erases the bytes of what `work` deleted
             (folder / f"{RECORDS_FILE}.wal").unlink(
                 missing_ok=True
             )  # only a file that could not be opened has one
             publish_file(new, folder / RECORDS_FILE)
         return result
 
-    def _renew(self, cursor: Cursor, path: Path, floor: int, work: Callable[[Transaction], T]) -> T:
+    def _prepare_replacement(
+        self, cursor: Cursor, path: Path, floor: int, work: Callable[[Transaction], T]
+    ) -> T:
         """Bring a file up to date, let `work` change it, and give it a new epoch."""
         opened = self.files.open(path)
         try:
@@ -394,23 +404,26 @@ class DuckDBUserStores(UserStores):
 
     async def remove(self, user_id: str) -> None:
         async with self.detached(user_id) as folder:
-            await _to_the_end(asyncio.to_thread(remove_tree, folder))
+            await _run_to_completion(asyncio.to_thread(remove_tree, folder))
             await asyncio.to_thread(user_ledger(self._data, user_id).delete)
             await asyncio.to_thread(self.marks.drop, user_id)
             self.fences.lift(user_id)
         self._entries.pop(user_id, None)
 
     async def checkpoint_idle(self) -> None:
-        """Fold the logs of files that nobody uses now: a long one makes the start after a crash slow, and until it is folded
-        its rows are in memory. Short ones, too, when there are many, those of who came last before longest ago first."""
-        logs = {user_id: _log_bytes(entry.store) for user_id, entry in self._entries.items()}
+        """Checkpoint the logs of idle files, least recently used first.
+
+        A long log makes the start after a crash slow, and its rows stay in memory until the checkpoint. Short logs are
+        checkpointed too if there are many.
+        """
+        logs = {user_id: _log_size(entry.store) for user_id, entry in self._entries.items()}
         total = sum(logs.values())
         for user_id, log in logs.items():
             entry = self._entries.get(user_id)
             if entry is None or entry.lock.locked() or (entry.store is not None and entry.store.pins):
                 continue
             if entry.failed_checkpoints or log > LOG_MAX or (log and total > LOGS_MAX):
-                await self._fold(user_id, entry)
+                await self._checkpoint(user_id, entry)
                 total -= log
 
     async def add_checksums_to_idle(self) -> None:
@@ -422,9 +435,11 @@ class DuckDBUserStores(UserStores):
                 async with self.open(user_id, touches_lru=False) as store:
                     await store.add_checksums()
             except Exception as error:
-                _log.error("an account's segments get no checksums", account=user_id, exc_info=error)
+                _log.error(
+                    "checksums could not be added to an account's segments", account=user_id, exc_info=error
+                )
 
-    async def _fold(self, user_id: str, entry: _Entry) -> None:
+    async def _checkpoint(self, user_id: str, entry: _Entry) -> None:
         """Checkpoint one file. If that fails, the file is attached again on its next use."""
         try:
             async with self.open(user_id, touches_lru=False) as store:
@@ -433,7 +448,7 @@ class DuckDBUserStores(UserStores):
                 finally:
                     entry.failed_checkpoints = store.is_unusable
         except Exception as error:
-            _log.error("an account's log is not folded into its file", exc_info=error)
+            _log.error("an account's log could not be checkpointed", exc_info=error)
 
     def count_failed_checkpoints(self) -> int:
         return sum(entry.failed_checkpoints for entry in self._entries.values())
@@ -486,5 +501,7 @@ class DuckDBUserStores(UserStores):
             for stale in (self._data / "users").glob(f"*/*/{pattern}"):
                 try:
                     stale.unlink(missing_ok=True)
-                except OSError as error:  # one user's trouble; opening the account says it, if it matters
-                    _log.error("what a crash left stays", path=str(stale), exc_info=error)
+                except OSError as error:  # affects one user; opening the account reports it if it matters
+                    _log.error(
+                        "a partial file of a crash could not be deleted", path=str(stale), exc_info=error
+                    )
