@@ -8,6 +8,7 @@ with any, because jobs may be deleted and restarted, and the seq up to which tur
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import astuple
@@ -22,20 +23,20 @@ FIELDS = Job.__struct_fields__
 COLUMNS = ", ".join(FIELDS)
 _ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
 _VALUES = ", ".join(["?"] * len(FIELDS))
-ASKED = "asked"  # in `meta`: the day and the number
-FOLLOWED = "followed"  # in `meta`: the seq; empty for None
+LLM_REQUESTS = "asked"  # in `meta`: the last day with requests, and their number
+EXTRACTED_UP_TO = "followed"  # in `meta`: the seq; empty for None
 # Other jobs were done elsewhere: the import contains what was extracted.
-WORKED = "WHERE state <> 'done' OR attempts > 0"
-FEW = 4  # jobs that are changed one by one
+ATTEMPTED = "WHERE state <> 'done' OR attempts > 0"
+UPDATES_MAX = 4  # jobs that are changed one by one
 
 
 def load_jobs(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
     """Read the part of the jobs that memory holds."""
-    last_day, _, count = meta.get(ASKED, " 0").partition(" ")
-    followed = meta.get(FOLLOWED)
+    last_day, _, count = meta.get(LLM_REQUESTS, " 0").partition(" ")
+    extracted = meta.get(EXTRACTED_UP_TO)
     return StoredJobs(
         open={job.id: job for job in _select(cursor, alias, "WHERE state <> 'done'")},
-        extracted_up_to_seq=int(followed) if followed else None,
+        extracted_up_to_seq=int(extracted) if extracted else None,
         last_llm_requests=(last_day, int(count)),
     )
 
@@ -48,8 +49,8 @@ def list_jobs(cursor: Cursor, alias: str, limit: int) -> tuple[list[Job], dict[s
     """Return the newest jobs and the number of jobs in each state, from one snapshot."""
     cursor.execute("BEGIN")
     try:
-        newest = _select(cursor, alias, f"{WORKED} ORDER BY seq DESC, id LIMIT ?", limit)
-        count = f"SELECT state, count(*) FROM {alias}.main.jobs {WORKED} GROUP BY state"
+        newest = _select(cursor, alias, f"{ATTEMPTED} ORDER BY seq DESC, id LIMIT ?", limit)
+        count = f"SELECT state, count(*) FROM {alias}.main.jobs {ATTEMPTED} GROUP BY state"
         counts = cursor.execute(count).fetchall()
     finally:
         cursor.execute("COMMIT")
@@ -60,13 +61,15 @@ def meta_changes(tx: Transaction, before: StoredJobs) -> dict[str, str]:
     """Return the entries of `meta` that the transaction changes."""
     changed: dict[str, str] = {}
     if tx.jobs.extracted_up_to_seq != before.extracted_up_to_seq:
-        changed[FOLLOWED] = "" if tx.jobs.extracted_up_to_seq is None else str(tx.jobs.extracted_up_to_seq)
+        changed[EXTRACTED_UP_TO] = (
+            "" if tx.jobs.extracted_up_to_seq is None else str(tx.jobs.extracted_up_to_seq)
+        )
     if tx.jobs.llm_request_count:
-        changed[ASKED] = " ".join(map(str, _asked(tx)))
+        changed[LLM_REQUESTS] = " ".join(map(str, _llm_requests(tx)))
     return changed
 
 
-def _asked(tx: Transaction) -> tuple[str, int]:
+def _llm_requests(tx: Transaction) -> tuple[str, int]:
     today = day(tx.now)
     return today, max(0, tx.jobs.llm_requests_on(today))
 
@@ -74,25 +77,25 @@ def _asked(tx: Transaction) -> tuple[str, int]:
 def apply_commit(tx: Transaction, stored: StoredJobs) -> None:
     """Apply a committed transaction to memory."""
     stored.apply(tx.jobs.changed)
-    stored.last_llm_requests = _asked(tx) if tx.jobs.llm_request_count else stored.last_llm_requests
+    stored.last_llm_requests = _llm_requests(tx) if tx.jobs.llm_request_count else stored.last_llm_requests
     stored.extracted_up_to_seq = tx.jobs.extracted_up_to_seq
 
 
 def statements(
-    alias: str, jobs: Mapping[str, Job | None], known: Mapping[str, Job], absent: Set[str] = frozenset()
+    alias: str, jobs: Mapping[str, Job | None], known: Mapping[str, Job], missing: Set[str] = frozenset()
 ) -> list[Statement]:
     """Return the statements that store the jobs, by id; None deletes a job.
 
-    `known`: jobs as the table has them. `absent`: ids that the table does not have.
+    `known`: jobs as the table has them. `missing`: ids that the table does not have.
     """
     table = f"{alias}.main.jobs"
     changed = {i: job for i, job in jobs.items() if job is not None and i in known}
-    if len(changed) > FEW:
+    if len(changed) > UPDATES_MAX:
         changed = {}
-    gone = [i for i in jobs if i not in absent and i not in changed]
-    made = [astuple(job) for i, job in jobs.items() if job is not None and i not in changed]
+    deleted = [i for i in jobs if i not in missing and i not in changed]
+    new = [astuple(job) for i, job in jobs.items() if job is not None and i not in changed]
     updated = (_update(table, known[i], job) for i, job in changed.items())
-    return [*_delete(table, gone), *_insert(table, made), *(one for some in updated for one in some)]
+    return [*_delete(table, deleted), *_insert(table, new), *chain.from_iterable(updated)]
 
 
 def _update(table: str, before: Job, job: Job) -> Iterator[Statement]:
@@ -112,12 +115,12 @@ def _where_ids(ids: Sequence[str]) -> tuple[str, Any]:
     return ("WHERE id = ?", ids[0]) if len(ids) == 1 else ("WHERE id IN (SELECT unnest(?))", list(ids))
 
 
-def _insert(table: str, made: list[tuple[Any, ...]]) -> list[Statement]:
-    """As `_among`."""
-    if len(made) == 1:
-        return [(f"INSERT INTO {table} ({COLUMNS}) VALUES ({_VALUES})", [*made[0]])]
-    columns = [list(column) for column in zip(*made, strict=True)]
-    return [(f"INSERT INTO {table} ({COLUMNS}) SELECT {_ARRAYS}", columns)] if made else []
+def _insert(table: str, new: list[tuple[Any, ...]]) -> list[Statement]:
+    """Return the INSERT. A single row needs no arrays, as in `_where_ids`."""
+    if len(new) == 1:
+        return [(f"INSERT INTO {table} ({COLUMNS}) VALUES ({_VALUES})", [*new[0]])]
+    columns = [list(column) for column in zip(*new, strict=True)]
+    return [(f"INSERT INTO {table} ({COLUMNS}) SELECT {_ARRAYS}", columns)] if new else []
 
 
 def _select(cursor: Cursor, alias: str, clause: str, *values: Any) -> list[Job]:

@@ -34,8 +34,8 @@ COMPACT_FROM = 1000  # stale entries in memory before compaction is considered
 Entry = tuple[int, str]  # seq and key of a row
 SegmentName = tuple[str, int]  # collection, and first seq
 Statement = tuple[str, list[Any]]
-NewChecksum = tuple[SegmentName, int, str]  # how many rows the pack has, and its checksum
-Run = tuple[str, int, int]  # collection, and names of the first and last pack of a range
+NewChecksum = tuple[SegmentName, int, str]  # the number of rows of the segment, and its checksum
+Run = tuple[str, int, int]  # collection, and first seqs of the first and last segment of a range
 _Row = tuple[int, msgspec.Raw, msgspec.Raw]  # seq, head, body
 COLUMNS = "first, collection, seqs, heads, bodies, checksum"
 
@@ -44,8 +44,7 @@ _seqs = msgspec.json.Decoder(list[int])
 
 
 class StoredRowHead(msgspec.Struct, array_like=True, gc=False):
-    """A `Head` as it lies in the file: the same fields, but for the first, which is the row's id (of a waiting row its
-    whole key)."""
+    """A `RowHead` as it is stored, with the row's id in place of its seq. A waiting row has its whole key there."""
 
     id: str
     deleted: bool
@@ -71,10 +70,10 @@ class CollectionSegments:
     seqs: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)  # ascending
-    totals: dict[int, int] = field(default_factory=dict)  # first -> rows in the pack
+    totals: dict[int, int] = field(default_factory=dict)  # first -> rows in the segment
     live: dict[int, int] = field(default_factory=dict)  # first -> of these, not stale
-    without_checksum: set[int] = field(default_factory=set)  # firsts of packs without a checksum
-    verified: set[int] = field(default_factory=set)  # firsts of packs whose bodies need no verification again
+    without_checksum: set[int] = field(default_factory=set)  # firsts of segments without a checksum
+    verified: set[int] = field(default_factory=set)  # firsts of segments whose bodies were verified
 
     def segment_of(self, seq: int) -> int:
         return self.firsts[bisect_right(self.firsts, seq) - 1]
@@ -115,15 +114,13 @@ class SegmentPlan:
     """The changes of one commit to the segments of one collection; memory applies them after the commit."""
 
     added: list[list[Entry]] = field(default_factory=list)
-    stale: defaultdict[int, int] = field(
-        default_factory=lambda: defaultdict(int)
-    )  # first -> rows that become so
-    rewritten: dict[int, int] = field(default_factory=dict)  # first -> rows that stay; 0: the pack goes
-    sealed: set[int] = field(default_factory=set)  # firsts of packs that get their checksum
+    stale: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))  # first -> new stale rows
+    rewritten: dict[int, int] = field(default_factory=dict)  # first -> remaining rows; 0: it is deleted
+    with_new_checksum: set[int] = field(default_factory=set)  # firsts of segments that get their checksum
 
 
 class SegmentIndex:
-    """Where the rows of one user lie. Read by many; changed by `follow` alone, after the commit."""
+    """The segments of one user's rows. Only `apply_commit` changes it."""
 
     def __init__(self) -> None:
         self._of: defaultdict[str, CollectionSegments] = defaultdict(CollectionSegments)
@@ -138,8 +135,8 @@ class SegmentIndex:
         at = bisect_right(seqs, seq)
         while len(found) < limit and at < len(seqs):
             end = at + limit
-            some = zip(seqs[at:end], keys[at:end], strict=True)
-            found += [(s, key) for s, key in some if (head := rows.get(key)) and head.seq == s]
+            batch = zip(seqs[at:end], keys[at:end], strict=True)
+            found += [(s, key) for s, key in batch if (head := rows.get(key)) and head.seq == s]
             at = end
         return found[:limit]
 
@@ -168,7 +165,7 @@ class SegmentIndex:
         return [run for name, firsts in by_name.items() for run in self._of[name].runs(name, firsts)]
 
     def apply_commit(self, plans: Mapping[str, SegmentPlan], heads: RowIndex) -> None:
-        """Take over what was committed; `heads` have taken it over already."""
+        """Apply a commit, which `heads` have applied already."""
         for name, plan in plans.items():
             segments = self._of[name]
             for first, count in plan.stale.items():
@@ -179,7 +176,7 @@ class SegmentIndex:
                     segments.totals[first] = segments.live[first] = count
                 else:
                     segments.remove(first)
-            segments.without_checksum -= plan.sealed
+            segments.without_checksum -= plan.with_new_checksum
             for entries in plan.added:
                 segments.add(entries[0][0], entries)
             segments.compact(heads)
@@ -202,7 +199,9 @@ def load_index(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[
     """Read the row index and the segment index of an attached file. Raises DamagedSegment."""
     statement = f"SELECT collection, first, seqs, heads, checksum FROM {alias}.main.packs ORDER BY first"
     latest: dict[str, RowHead] = {}
-    same: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal parents are shared: a third of the memory
+    shared: dict[
+        tuple[str, ...], tuple[str, ...]
+    ] = {}  # storing equal parents once saves a third of the memory
     index = SegmentIndex()
     for name, first, seqs, heads, stored_sum in cursor.execute(statement).fetchall():
         verify(name, first, seqs, stored_sum, heads=heads)
@@ -210,7 +209,7 @@ def load_index(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[
             continue
         entries: list[Entry] = []
         for seq, stored in decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads)):
-            stored.parents = same.setdefault(stored.parents, stored.parents)
+            stored.parents = shared.setdefault(stored.parents, stored.parents)
             key = f"{name}/{stored.id}"
             latest[key] = stored.at(seq)
             entries.append((seq, key))
@@ -236,7 +235,7 @@ def _count_live(segments: CollectionSegments, heads: RowIndex) -> None:
 
 @dataclass(slots=True)
 class RowLocations:
-    """Where to read: the keys wanted by their seqs, the packs these lie in, and waiting rows."""
+    """Where to read: the wanted keys by seq, the ranges of their segments, and the keys of waiting rows."""
 
     keys: dict[int, str] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
@@ -337,105 +336,106 @@ def write_commit(
     more: Iterable[Statement] = (),
     new_checksums: Iterable[NewChecksum] = (),
 ) -> dict[str, SegmentPlan]:
-    """Write the changes of a transaction, and `more`, in one transaction. On any error nothing of it is stored.
+    """Write the changes of a transaction, and `more`, in one transaction of DuckDB. On any error nothing is stored.
 
-    `untidy`: packs that are to be written again without their stale rows. `seals`: checksums of packs that have none.
+    `segments_to_compact` are rewritten without stale rows. `new_checksums`: checksums of segments that have none.
     """
 
-    def stays(name: str, seq: int, head: msgspec.Raw) -> bool:
+    def is_current(name: str, seq: int, head: msgspec.Raw) -> bool:
         key = f"{name}/{_head.decode(head).id}"
         change = changes.get(key)
         now = change.head if change is not None else heads.rows.get(key)
         return now is not None and now.seq == seq
 
-    plans, fresh, touched = _plan(changes.values(), index)
-    touched.update(segments_to_compact)
+    plans, new_changes, rewritten = _plan(changes.values(), index)
+    rewritten.update(segments_to_compact)
     packs: list[list[Any]] = []
-    left = {(name, first) for name, first in touched if index[name].live[first] > plans[name].stale[first]}
-    for name, first in touched:
+    kept_segments = {(n, first) for n, first in rewritten if index[n].live[first] > plans[n].stale[first]}
+    for name, first in rewritten:
         plans[name].rewritten[first] = 0
-    for pack, rows, stored_sum in _read_segments(cursor, alias, index.runs(left)):
-        if pack not in left:
+    for segment_name, rows, stored_sum in _read_segments(cursor, alias, index.runs(kept_segments)):
+        if segment_name not in kept_segments:
             continue
-        name, first = pack
-        kept = [row for row in rows if stays(name, row[0], row[1])]
+        name, first = segment_name
+        kept = [row for row in rows if is_current(name, row[0], row[1])]
         plans[name].rewritten[first] = len(kept)
-        packs.append(_rewritten_segment(pack, kept, is_sealed=stored_sum is not None))
-    for name, changed in fresh.items():
-        for some in _cut(changed):
-            plans[name].added.append([(_seq(change), change.key) for change in some])
-            packs.append(_new_segment(name, some))
-    replaced = sorted(first for _, first in touched)
-    sealing = list(_sealing(alias, new_checksums, plans, index))
-    commit(cursor, [*_waiting(alias, changes.values()), *_replacing(alias, replaced, packs), *sealing, *more])
+        packs.append(_rewrite_segment(segment_name, kept, has_checksum=stored_sum is not None))
+    for name, changed in new_changes.items():
+        for batch in _cut(changed):
+            plans[name].added.append([(_seq(change), change.key) for change in batch])
+            packs.append(_new_segment(name, batch))
+    replaced = sorted(first for _, first in rewritten)
+    checksums = list(_checksum_updates(alias, new_checksums, plans, index))
+    statements = [*_waiting_statements(alias, changes.values()), *_segment_statements(alias, replaced, packs)]
+    commit(cursor, [*statements, *checksums, *more])
     return plans
 
 
 def _plan(
     changes: Iterable[Change], index: SegmentIndex
 ) -> tuple[defaultdict[str, SegmentPlan], defaultdict[str, list[Change]], set[SegmentName]]:
-    """By collection which packs get stale rows and the changes that come into new packs; and the packs to write again."""
+    """Return the plans and the changes for new segments by collection, and the segments to rewrite."""
     plans: defaultdict[str, SegmentPlan] = defaultdict(SegmentPlan)
-    fresh: defaultdict[str, list[Change]] = defaultdict(list)
-    touched: set[SegmentName] = set()
+    new_changes: defaultdict[str, list[Change]] = defaultdict(list)
+    rewritten: set[SegmentName] = set()
     for change in changes:
         name = change.key.partition("/")[0]
         if change.head is not None and change.head.seq != WAITING:
-            fresh[name].append(change)
+            new_changes[name].append(change)
         if change.before is not None and change.before.seq != WAITING:
             segments = index[name]
             first = segments.segment_of(change.before.seq)
             plans[name].stale[first] += 1
-            left = segments.live[first] - plans[name].stale[first]
-            if change.head is None or change.head.deleted or 2 * left < segments.totals[first]:
-                touched.add((name, first))
-    return plans, fresh, touched
+            remaining = segments.live[first] - plans[name].stale[first]
+            if change.removes_row or 2 * remaining < segments.totals[first]:
+                rewritten.add((name, first))
+    return plans, new_changes, rewritten
 
 
 def _cut(changes: list[Change]) -> Iterator[list[Change]]:
     """Split the rows of a commit into lists that fit a segment."""
-    some: list[Change] = []
+    batch: list[Change] = []
     size = 0
     for change in changes:
-        if some and size + len(change.body) > SEGMENT_BYTES:
-            yield some
-            some, size = [], 0
-        some.append(change)
+        if batch and size + len(change.body) > SEGMENT_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(change)
         size += len(change.body)
-    if some:
-        yield some
+    if batch:
+        yield batch
 
 
 def _new_segment(name: str, changes: list[Change]) -> list[Any]:
     seqs = [_seq(change) for change in changes]
-    heads = [_fields(change.key.partition("/")[2], change.head) for change in changes]
+    heads = [_head_fields(change.key.partition("/")[2], change.head) for change in changes]
     bodies = b",".join([change.body for change in changes]).decode()
     columns = seqs[0], name, _json(seqs), _json(heads), f"[{bodies}]"
     return [*columns, checksum(*columns)]
 
 
-def _rewritten_segment(pack: SegmentName, rows: list[_Row], *, is_sealed: bool) -> list[Any]:
+def _rewrite_segment(segment_name: SegmentName, rows: list[_Row], *, has_checksum: bool) -> list[Any]:
     """Return a rewritten segment. One without a checksum gets none here: its rows have not been checked."""
-    name, first = pack
+    name, first = segment_name
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
     columns = first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"
-    return [*columns, checksum(*columns) if is_sealed else None]
+    return [*columns, checksum(*columns) if has_checksum else None]
 
 
-def _fields(row_id: str, h: RowHead | None) -> tuple[Any, ...]:
-    """Those of a `StoredHead`."""
-    assert h is not None
-    return row_id, h.deleted, h.parents, h.references, h.size, h.unique_value, h.model, h.chunks
+def _head_fields(row_id: str, head: RowHead | None) -> tuple[Any, ...]:
+    """Return the fields of a `StoredRowHead`."""
+    assert head is not None
+    return row_id, *msgspec.structs.astuple(head)[1:]
 
 
 def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _replacing(alias: str, gone: list[int], packs: list[list[Any]]) -> Iterator[Statement]:
+def _segment_statements(alias: str, removed: list[int], packs: list[list[Any]]) -> Iterator[Statement]:
     table = f"{alias}.main.packs"
-    if gone:
-        yield f"DELETE FROM {table} WHERE first IN ({', '.join('?' * len(gone))})", list(gone)
+    if removed:
+        yield f"DELETE FROM {table} WHERE first IN ({', '.join('?' * len(removed))})", list(removed)
     if packs:
         marks = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(packs))
         yield (
@@ -444,7 +444,7 @@ def _replacing(alias: str, gone: list[int], packs: list[list[Any]]) -> Iterator[
         )
 
 
-def _sealing(
+def _checksum_updates(
     alias: str,
     new_checksums: Iterable[NewChecksum],
     plans: defaultdict[str, SegmentPlan],
@@ -458,23 +458,23 @@ def _sealing(
             and segments.totals[first] == count
             and first not in plan.rewritten
         ):
-            plan.sealed.add(first)
+            plan.with_new_checksum.add(first)
             yield f"UPDATE {alias}.main.packs SET checksum = ? WHERE first = ?", [value, first]
 
 
-def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:
+def _waiting_statements(alias: str, changes: Iterable[Change]) -> list[Statement]:
     """Return statements for waiting rows, stored one by one: there are few, and they do not stay."""
     table = f"{alias}.main.waiting"
-    left = [c.key for c in changes if c.before is not None and c.before.seq == WAITING]
-    come = [c for c in changes if c.head is not None and c.head.seq == WAITING]
+    leaving = [c.key for c in changes if c.before is not None and c.before.seq == WAITING]
+    arriving = [c for c in changes if c.head is not None and c.head.seq == WAITING]
     statements: list[Statement] = []
-    if left:
-        statements.append((f"DELETE FROM {table} WHERE id IN (SELECT unnest(?))", [left]))
-    if come:
+    if leaving:
+        statements.append((f"DELETE FROM {table} WHERE id IN (SELECT unnest(?))", [leaving]))
+    if arriving:
         values = [
-            [c.key for c in come],
-            [_json(_fields(c.key, c.head)) for c in come],
-            [c.body.decode() for c in come],
+            [c.key for c in arriving],
+            [_json(_head_fields(c.key, c.head)) for c in arriving],
+            [c.body.decode() for c in arriving],
         ]
         statements.append((f"INSERT INTO {table} SELECT unnest(?), unnest(?), unnest(?)", values))
     return statements
