@@ -14,6 +14,7 @@ from server.data.test_damaged_accounts import file_of
 from server.in_process_server import House, Person, house, run
 from vademecum.engines.duckdb import recovery
 from vademecum.engines.duckdb.user_database import publish_file
+from vademecum.engines.duckdb.user_store import remove_leftovers
 from wait_until import soon
 
 LOG = "records.duckdb.wal"
@@ -107,7 +108,7 @@ def test_start_puts_moved_log_back(tmp_path: Path) -> None:
             await put_back(h, ada, tmp_path / "copy")
             folder = file_of(tmp_path, ada).parent
             (folder / LOG).replace(folder / f"{LOG}.moved")
-            h.services.users.remove_leftovers()
+            remove_leftovers(h.services.settings.data)
             assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
 
     run(scenario)

@@ -388,3 +388,19 @@ class DuckDBUserStore(UserStore):
                 cursor.execute(f"CHECKPOINT {self.alias}")
 
         await self._run(run_checkpoint)
+
+
+def remove_leftovers(data: Path) -> None:
+    """Delete partial files of a crash, and put logs back that were moved aside. Call it once, at the start."""
+    users = data / "users"
+    for moved in users.glob(f"*/*/{RECORDS_FILE}{MOVED_LOG}"):
+        log = moved.with_name(f"{RECORDS_FILE}.wal")
+        if not log.exists():
+            moved.replace(log)
+    for pattern in ("*.new", "*.new.wal", "*.tmp"):
+        for partial_file in users.glob(f"*/*/{pattern}"):
+            try:
+                partial_file.unlink(missing_ok=True)
+            except OSError as error:  # affects one user; opening the account reports it if it matters
+                path = str(partial_file)
+                _log.error("a partial file of a crash could not be deleted", path=path, exc_info=error)

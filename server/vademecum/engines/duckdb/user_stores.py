@@ -46,7 +46,7 @@ from vademecum.engines.duckdb.user_database import (
     rewrite_records,
     staged,
 )
-from vademecum.engines.duckdb.user_store import MOVED_LOG, DuckDBUserStore
+from vademecum.engines.duckdb.user_store import DuckDBUserStore
 from vademecum.errors import Broken, Busy, Fenced, NotFound
 from vademecum.model.records.paths import user_folder
 from vademecum.model.records.store_interface import StoreHooks, UserStores
@@ -490,18 +490,3 @@ class DuckDBUserStores(UserStores):
                     await self._detach(entry)
         self._entries.clear()
         await asyncio.to_thread(self.marks.close)
-
-    def remove_leftovers(self) -> None:
-        """Delete partial files of a crash and restore logs that were moved aside. Called at the start."""
-        for moved in (self._data / "users").glob(f"*/*/{RECORDS_FILE}{MOVED_LOG}"):
-            log = moved.with_name(f"{RECORDS_FILE}.wal")
-            if not log.exists():
-                moved.replace(log)
-        for pattern in ("*.new", "*.new.wal", "*.tmp"):
-            for stale in (self._data / "users").glob(f"*/*/{pattern}"):
-                try:
-                    stale.unlink(missing_ok=True)
-                except OSError as error:  # affects one user; opening the account reports it if it matters
-                    _log.error(
-                        "a partial file of a crash could not be deleted", path=str(stale), exc_info=error
-                    )

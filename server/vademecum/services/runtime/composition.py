@@ -18,6 +18,7 @@ from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.maintenance import maintain
 from vademecum.engines.duckdb.paths import RECORDS_FILE, missing_accounts_message
 from vademecum.engines.duckdb.user_database import DatabaseFactory
+from vademecum.engines.duckdb.user_store import remove_leftovers
 from vademecum.engines.duckdb.user_stores import DuckDBUserStores
 from vademecum.engines.lance import MatrixCache
 from vademecum.errors import Broken
@@ -110,7 +111,7 @@ def open_users(
         fences,
         *bounds,
     )
-    users.remove_leftovers()
+    remove_leftovers(settings.data)
     return users
 
 
