@@ -352,7 +352,7 @@ def test_the_nearest_memory_is_told_with_its_cosine_as_soon_as_it_was_written(tm
 def test_nearer_memories_of_another_scope_take_no_place_of_those_within(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vademecum.services.memory.recall.DEPTH", 3)
+    monkeypatch.setattr("vademecum.services.memory.recall.FUSION_DEPTH", 3)
 
     async def scenario() -> None:
         async with house(tmp_path, model=True) as h:
