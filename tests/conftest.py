@@ -1,6 +1,8 @@
 """Tests marked `soak` run only when the environment has SOAK. A failed assertion of a helper says what it saw."""
 
+import asyncio
 import gc
+import inspect
 import os
 from functools import cache
 
@@ -28,6 +30,16 @@ settings.load_profile("beside others")
 # What a test does not set up is logged for people. Drawn with colours and variables, an error takes a tenth of a second.
 plain = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
 structlog.configure(processors=[*structlog.get_config()["processors"][:-1], plain])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -14,7 +14,7 @@ from server.chat.assistant_server import (
     scenario_of,
     text_of,
 )
-from server.in_process_server import house, refused, run
+from server.in_process_server import house, refused
 from server.listening_server import listening
 from server.scripted_llm import MODEL, Rule
 from vademecum.model.chat.prompt import NOT_FOUND
@@ -193,15 +193,12 @@ def test_an_endpoint_that_is_not_there_is_said(tmp_path):
     scenario_of(tmp_path, scenario, assistant_url="http://127.0.0.1:9")
 
 
-def test_without_an_assistant_a_question_is_refused_in_words(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            refused(await ask(ada), 503, "NO_ASSISTANT")
-            known = await ada.call("GET", "/v1/assistant")
-            assert known.json() == {"available": False, "model": None}
-
-    run(scenario)
+async def test_without_an_assistant_a_question_is_refused_in_words(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        refused(await ask(ada), 503, "NO_ASSISTANT")
+        known = await ada.call("GET", "/v1/assistant")
+        assert known.json() == {"available": False, "model": None}
 
 
 def test_the_app_learns_the_model_and_neither_address_nor_key(tmp_path):

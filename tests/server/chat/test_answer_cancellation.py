@@ -16,7 +16,7 @@ from server.chat.assistant_server import (
     scenario_of,
     text_of,
 )
-from server.in_process_server import refused, run
+from server.in_process_server import refused
 from server.listening_server import listening
 from server.scripted_llm import Rule, speaking
 from vademecum.engines.llm.client import AnswerBounds, Endpoint
@@ -142,21 +142,18 @@ def test_answers_have_a_rate_of_their_own(tmp_path):
     scenario_of(tmp_path, scenario, rates=Rates(answer=2))
 
 
-def test_a_proxy_of_the_environment_is_asked_only_if_the_settings_say_so(tmp_path, monkeypatch):
-    async def scenario():
-        async with speaking(Rule(say=["by proxy"])) as proxy:
-            for name in ("HTTP_PROXY", "http_proxy"):
-                monkeypatch.setenv(name, proxy.url)
-            for name in ("NO_PROXY", "no_proxy"):
-                monkeypatch.delenv(name, raising=False)
-            said = []
-            for wanted in (False, True):
-                folder = tmp_path / str(wanted)
-                async with answering(folder, Rule(say=["directly"]), assistant_environment=wanted) as (h, _):
-                    said.append(text_of(await heard(await h.person())))
-            assert said == ["directly", "by proxy"]
-
-    run(scenario)
+async def test_a_proxy_of_the_environment_is_asked_only_if_the_settings_say_so(tmp_path, monkeypatch):
+    async with speaking(Rule(say=["by proxy"])) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        said = []
+        for wanted in (False, True):
+            folder = tmp_path / str(wanted)
+            async with answering(folder, Rule(say=["directly"]), assistant_environment=wanted) as (h, _):
+                said.append(text_of(await heard(await h.person())))
+        assert said == ["directly", "by proxy"]
 
 
 def test_the_context_of_what_cannot_be_asked_is_refused_before_the_model_is_asked(tmp_path):
@@ -178,14 +175,11 @@ async def drip(reader, writer):
             await asyncio.sleep(0.05)
 
 
-def test_a_list_of_models_that_only_drips_is_given_up():
-    async def scenario():
-        async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", AnswerBounds(5, 0.5, 100))
-            async with asyncio.timeout(60):
-                with pytest.raises(AssistantUnreachable):
-                    await endpoint.check()
-            await endpoint.close()
-
-    run(scenario)
+async def test_a_list_of_models_that_only_drips_is_given_up():
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", AnswerBounds(5, 0.5, 100))
+        async with asyncio.timeout(60):
+            with pytest.raises(AssistantUnreachable):
+                await endpoint.check()
+        await endpoint.close()

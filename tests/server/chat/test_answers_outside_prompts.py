@@ -8,7 +8,7 @@ import pytest
 from property.rows import episode, project, session
 from server.chat.assistant_server import heard
 from server.chat.prompt_canaries import told
-from server.in_process_server import Person, house, run
+from server.in_process_server import Person, house
 from server.memory.extracting_server import finished, reply, scenario_of
 from server.scripted_llm import Rule
 from vademecum.model.chat.answers import NOT_FOUND
@@ -44,23 +44,22 @@ async def called(ada: Person, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("model", [False, True])
-def test_untold_answers_enter_no_prompt_and_are_found_by_their_user(tmp_path: Path, model: bool) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=model) as h:
-            ada = await h.person()
-            await furnished(ada)
-            await h.settle(ada)
-            made = await told(ada, "s1", QUESTION)
-            assert "quokka" not in made["prompt"] and ORDINARY in made["prompt"]
-            assert f"User: {QUESTION} (quoted1)\n" in made["prompt"], "the user's own words stay in the chat"
-            assert [one["id"] for one in made["scope"]["recalled"]] == ["plain"]
-            for tool, arguments in (("search", {"query": QUESTION}), ("recent_context", {})):
-                assert "quokka" not in await called(ada, tool, project="Birds", **arguments)
-            found = await ada.call("GET", "/v1/episodes/search", params={"q": "quokka", "sessionId": "s1"})
-            ids = {one["id"] for one in found.json()["results"]}
-            assert {"quoted1", "quoted2", "missed1", "missed2"} <= ids
-
-    run(scenario)
+async def test_untold_answers_enter_no_prompt_and_are_found_by_their_user(
+    tmp_path: Path, model: bool
+) -> None:
+    async with house(tmp_path, model=model) as h:
+        ada = await h.person()
+        await furnished(ada)
+        await h.settle(ada)
+        made = await told(ada, "s1", QUESTION)
+        assert "quokka" not in made["prompt"] and ORDINARY in made["prompt"]
+        assert f"User: {QUESTION} (quoted1)\n" in made["prompt"], "the user's own words stay in the chat"
+        assert [one["id"] for one in made["scope"]["recalled"]] == ["plain"]
+        for tool, arguments in (("search", {"query": QUESTION}), ("recent_context", {})):
+            assert "quokka" not in await called(ada, tool, project="Birds", **arguments)
+        found = await ada.call("GET", "/v1/episodes/search", params={"q": "quokka", "sessionId": "s1"})
+        ids = {one["id"] for one in found.json()["results"]}
+        assert {"quoted1", "quoted2", "missed1", "missed2"} <= ids
 
 
 def test_untold_answers_are_neither_extracted_nor_summarised(tmp_path: Path) -> None:
@@ -90,16 +89,13 @@ def test_answer_that_becomes_a_models_is_extracted(tmp_path: Path) -> None:
     scenario_of(tmp_path, scenario, Rule(say=reply(memories=[])))
 
 
-def test_many_quotations_do_not_crowd_out_an_answer(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnished(ada, ordinary=False)
-            long = "It was said at length that the birds of the house are quiet in winter. " * 3
-            await ada.add("episodes", asked("plain", "s2", aiResponse=f"{long}{ORDINARY}"))
-            quotes = (asked(f"q{n}", "s2", model="quotes", aiResponse="> canary, sing!") for n in range(150))
-            await ada.add("episodes", *quotes)
-            made = await told(ada, "s1", QUESTION)
-            assert ORDINARY in made["prompt"] and "sing!" not in made["prompt"]
-
-    run(scenario)
+async def test_many_quotations_do_not_crowd_out_an_answer(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnished(ada, ordinary=False)
+        long = "It was said at length that the birds of the house are quiet in winter. " * 3
+        await ada.add("episodes", asked("plain", "s2", aiResponse=f"{long}{ORDINARY}"))
+        quotes = (asked(f"q{n}", "s2", model="quotes", aiResponse="> canary, sing!") for n in range(150))
+        await ada.add("episodes", *quotes)
+        made = await told(ada, "s1", QUESTION)
+        assert ORDINARY in made["prompt"] and "sing!" not in made["prompt"]

@@ -10,30 +10,27 @@ import pytest
 from property.rows import dead, memory, session
 from server.accounts.account_clients import owner
 from server.chat.prompt_canaries import furnished, heard_of, recalled, song, told
-from server.in_process_server import House, house, run, stop_index
+from server.in_process_server import House, house, stop_index
 from vademecum.services.chat.prompt_context import FALLBACK
 from vademecum.services.chat.prompt_memory import NOTICE
 
 
-def test_a_superseded_memory_and_a_deleted_one_are_not_recalled_though_the_index_is_late(
+async def test_a_superseded_memory_and_a_deleted_one_are_not_recalled_though_the_index_is_late(
     tmp_path: Path,
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada = await h.person()
-            await ada.add("sessions", session("s1"))
-            rows = {i: memory(i, text=song(i)) for i in ("old", "dead", "here")}
-            await ada.add("memories", *rows.values())
-            await h.settle(ada)
-            assert set(recalled(await told(ada))) == {"old", "dead", "here"}
-            stop_index(h.services.recall.indexer)
-            superseded = {**rows["old"], "supersededBy": "here"}
-            assert await ada.push("memories", superseded, assumed=rows["old"]) == []
-            await ada.add("memories", dead(rows["dead"]))
-            made = await told(ada)
-            assert recalled(made) == ["here"] and heard_of(made) == {"here"}
-
-    run(scenario)
+    async with house(tmp_path, search_wait_s=0.05) as h:
+        ada = await h.person()
+        await ada.add("sessions", session("s1"))
+        rows = {i: memory(i, text=song(i)) for i in ("old", "dead", "here")}
+        await ada.add("memories", *rows.values())
+        await h.settle(ada)
+        assert set(recalled(await told(ada))) == {"old", "dead", "here"}
+        stop_index(h.services.recall.indexer)
+        superseded = {**rows["old"], "supersededBy": "here"}
+        assert await ada.push("memories", superseded, assumed=rows["old"]) == []
+        await ada.add("memories", dead(rows["dead"]))
+        made = await told(ada)
+        assert recalled(made) == ["here"] and heard_of(made) == {"here"}
 
 
 def break_index(h: House, fault: str) -> None:
@@ -46,38 +43,32 @@ def break_index(h: House, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["stuck", "broken"])
-def test_an_index_that_does_not_answer_is_not_waited_for_and_the_person_is_told(
+async def test_an_index_that_does_not_answer_is_not_waited_for_and_the_person_is_told(
     tmp_path: Path, fault: str
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada = await h.person()
-            await furnished(ada)
-            await ada.upload("song.txt", "The canary sings in the garden.", "loose")
-            await h.settle(ada)
+    async with house(tmp_path, search_wait_s=0.05) as h:
+        ada = await h.person()
+        await furnished(ada)
+        await ada.upload("song.txt", "The canary sings in the garden.", "loose")
+        await h.settle(ada)
 
-            break_index(h, fault)
-            begun = time.monotonic()
-            made = await told(ada, "loose")
-            assert time.monotonic() - begun < 20
-            assert (recalled(made), made["scope"]["notice"]) == ([], NOTICE)
-            assert made["scope"]["memory"] == {"kind": "pool"}
-            assert "song.txt" in made["prompt"] and heard_of(made) == {"ofloose"}, "all else is there"
-
-    run(scenario)
+        break_index(h, fault)
+        begun = time.monotonic()
+        made = await told(ada, "loose")
+        assert time.monotonic() - begun < 20
+        assert (recalled(made), made["scope"]["notice"]) == ([], NOTICE)
+        assert made["scope"]["memory"] == {"kind": "pool"}
+        assert "song.txt" in made["prompt"] and heard_of(made) == {"ofloose"}, "all else is there"
 
 
-def test_a_person_is_told_of_missing_memory_and_of_a_mode_that_was_not_used(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            boss, ada = await owner(h), await h.person()
-            await furnished(ada)
-            await ada.add("sessions", session("strict", mode="authoritative"))
-            await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
-            assert NOTICE not in (await told(ada, "strict"))["scope"]["notice"]
-            break_index(h, "broken")
-            made = await told(ada, "strict")
-            assert recalled(made) == [] and heard_of(made) == set()
-            assert made["scope"]["notice"] == f"{FALLBACK} {NOTICE}"
-
-    run(scenario)
+async def test_a_person_is_told_of_missing_memory_and_of_a_mode_that_was_not_used(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        boss, ada = await owner(h), await h.person()
+        await furnished(ada)
+        await ada.add("sessions", session("strict", mode="authoritative"))
+        await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
+        assert NOTICE not in (await told(ada, "strict"))["scope"]["notice"]
+        break_index(h, "broken")
+        made = await told(ada, "strict")
+        assert recalled(made) == [] and heard_of(made) == set()
+        assert made["scope"]["notice"] == f"{FALLBACK} {NOTICE}"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from property.rows import day, episode, fact, memory, session
-from server.in_process_server import House, Person, house, run
+from server.in_process_server import House, Person, house
 
 LEASE = "The pet deposit is R2,500, due with the rent of the flat."
 FACT = {"key": "pet deposit", "value": "R2,500"}
@@ -48,168 +48,146 @@ async def begun(person: Person) -> None:
     assert (await person.upload("lease.txt", LEASE, "s1")).status_code == 201
 
 
-def test_after_a_restart_the_session_its_documents_and_its_window_are_as_they_were(
+async def test_after_a_restart_the_session_its_documents_and_its_window_are_as_they_were(
     tmp_path: Path,
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await begun(ada)
-            before = await told(ada)
-            rows = {name: await ada.live(name) for name in ("sessions", "episodes", "documents")}
-        async with restarted(tmp_path, ada):
-            assert {name: await ada.live(name) for name in rows} == rows
-            assert len(rows["documents"]) == 1 and "User: Is a dog allowed?" in before["prompt"]
-            after = await told(ada)
-            assert (after["prompt"], after["scope"]["search"]) == (
-                before["prompt"],
-                before["scope"]["search"],
-            )
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await begun(ada)
+        before = await told(ada)
+        rows = {name: await ada.live(name) for name in ("sessions", "episodes", "documents")}
+    async with restarted(tmp_path, ada):
+        assert {name: await ada.live(name) for name in rows} == rows
+        assert len(rows["documents"]) == 1 and "User: Is a dog allowed?" in before["prompt"]
+        after = await told(ada)
+        assert (after["prompt"], after["scope"]["search"]) == (
+            before["prompt"],
+            before["scope"]["search"],
+        )
 
 
-def test_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            await begun(ada)
-            await h.settle(ada)
-            blocks = await ada.pull("vectorEmbeddings")
-            assert all(block["embedding"] for block in blocks) and blocks
-        async with restarted(tmp_path, ada, model=True) as h:
-            embedder = await h.services.inference.get(30)
-            assert embedder is not None
-            embedded: list[list[str]] = []
-            passages = embedder.embed_passages
+async def test_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_again(tmp_path: Path) -> None:
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        await begun(ada)
+        await h.settle(ada)
+        blocks = await ada.pull("vectorEmbeddings")
+        assert all(block["embedding"] for block in blocks) and blocks
+    async with restarted(tmp_path, ada, model=True) as h:
+        embedder = await h.services.inference.get(30)
+        assert embedder is not None
+        embedded: list[list[str]] = []
+        passages = embedder.embed_passages
 
-            async def counted(texts: list[str]) -> Any:
-                embedded.append(texts)
-                return await passages(texts)
+        async def counted(texts: list[str]) -> Any:
+            embedded.append(texts)
+            return await passages(texts)
 
-            embedder.embed_passages = counted  # type: ignore[method-assign]
-            await h.settle(ada)
-            found = await ada.search("What does an animal cost?", mode="meaning")
-            assert found["results"][0]["filename"] == "lease.txt"
-            assert await ada.pull("vectorEmbeddings") == blocks and embedded == []
-            await ada.upload("more.txt", "Something new.", "s1")
-            await h.settle(ada)
-            assert {text for texts in embedded for text in texts} == {"Something new."}, "what is new is"
-            assert blocks == [row for row in await ada.pull("vectorEmbeddings") if row in blocks]
-
-    run(scenario)
+        embedder.embed_passages = counted  # type: ignore[method-assign]
+        await h.settle(ada)
+        found = await ada.search("What does an animal cost?", mode="meaning")
+        assert found["results"][0]["filename"] == "lease.txt"
+        assert await ada.pull("vectorEmbeddings") == blocks and embedded == []
+        await ada.upload("more.txt", "Something new.", "s1")
+        await h.settle(ada)
+        assert {text for texts in embedded for text in texts} == {"Something new."}, "what is new is"
+        assert blocks == [row for row in await ada.pull("vectorEmbeddings") if row in blocks]
 
 
-def test_a_new_conversation_has_an_empty_window_and_is_told_facts_documents_and_memory(
+async def test_a_new_conversation_has_an_empty_window_and_is_told_facts_documents_and_memory(
     tmp_path: Path,
 ) -> None:
     """Of the talk before it is told what memory recalls, marked as such, and nothing as if it were its own."""
-
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await begun(ada)
-        async with restarted(tmp_path, ada):
-            assert await ada.push("sessions", session("s2")) == []
-            document = next(iter(await ada.live("documents")))
-            assert (await ada.call("PUT", f"/v1/documents/{document}/sessions/s2")).status_code == 200
-            made = await told(ada, "s2")
-            assert CONVERSATION not in made["prompt"] and "User: Is a dog allowed?" not in made["prompt"]
-            assert "- pet deposit: R2,500" in made["prompt"], "E12b: facts are at hand"
-            assert "Source: lease.txt" in made["prompt"]
-            assert {one["id"] for one in made["scope"]["recalled"]} == {"e1", "m1"}
-            first = await told(ada, "s1")
-            assert CONVERSATION in first["prompt"], "the other conversation still has its own"
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await begun(ada)
+    async with restarted(tmp_path, ada):
+        assert await ada.push("sessions", session("s2")) == []
+        document = next(iter(await ada.live("documents")))
+        assert (await ada.call("PUT", f"/v1/documents/{document}/sessions/s2")).status_code == 200
+        made = await told(ada, "s2")
+        assert CONVERSATION not in made["prompt"] and "User: Is a dog allowed?" not in made["prompt"]
+        assert "- pet deposit: R2,500" in made["prompt"], "E12b: facts are at hand"
+        assert "Source: lease.txt" in made["prompt"]
+        assert {one["id"] for one in made["scope"]["recalled"]} == {"e1", "m1"}
+        first = await told(ada, "s1")
+        assert CONVERSATION in first["prompt"], "the other conversation still has its own"
 
 
-def test_a_new_session_of_the_same_person_has_no_documents_and_the_pool_shows_all_six(
+async def test_a_new_session_of_the_same_person_has_no_documents_and_the_pool_shows_all_six(
     tmp_path: Path,
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            for number in range(6):
-                assert (
-                    await ada.upload(f"{number}.txt", f"{LEASE} {number}", f"s{number % 2}")
-                ).status_code == 201
-            made = await told(ada, "new")
-            assert made["scope"]["search"]["documentIds"] == [] and made["tokens"]["rag"] == 0
-            assert len(await ada.live("documents")) == 6
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        for number in range(6):
+            assert (
+                await ada.upload(f"{number}.txt", f"{LEASE} {number}", f"s{number % 2}")
+            ).status_code == 201
+        made = await told(ada, "new")
+        assert made["scope"]["search"]["documentIds"] == [] and made["tokens"]["rag"] == 0
+        assert len(await ada.live("documents")) == 6
 
 
-def test_two_sessions_that_share_a_document_share_no_window(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            assert await ada.push("sessions", session("s1"), session("s2")) == []
-            for number in (1, 2):
-                words = {"userMessage": f"question {number}", "aiResponse": f"answer {number}"}
-                assert await ada.push("episodes", episode(f"e{number}", f"s{number}", **words)) == []
-                assert (await ada.upload("lease.txt", LEASE, f"s{number}")).status_code in (200, 201)
-            assert len(await ada.live("documents")) == 1
-            for own, other in ((1, 2), (2, 1)):
-                prompt = (await told(ada, f"s{own}"))["prompt"]
-                window = prompt.partition(CONVERSATION)[2].partition("[END CONVERSATION CONTEXT]")[0]
-                assert f"User: question {own}\n" in window and f"question {other}" not in window
-                assert "Source: lease.txt" in prompt
-
-    run(scenario)
+async def test_two_sessions_that_share_a_document_share_no_window(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        assert await ada.push("sessions", session("s1"), session("s2")) == []
+        for number in (1, 2):
+            words = {"userMessage": f"question {number}", "aiResponse": f"answer {number}"}
+            assert await ada.push("episodes", episode(f"e{number}", f"s{number}", **words)) == []
+            assert (await ada.upload("lease.txt", LEASE, f"s{number}")).status_code in (200, 201)
+        assert len(await ada.live("documents")) == 1
+        for own, other in ((1, 2), (2, 1)):
+            prompt = (await told(ada, f"s{own}"))["prompt"]
+            window = prompt.partition(CONVERSATION)[2].partition("[END CONVERSATION CONTEXT]")[0]
+            assert f"User: question {own}\n" in window and f"question {other}" not in window
+            assert "Source: lease.txt" in prompt
 
 
-def test_what_was_said_is_told_from_what_was_said_with_its_session_and_its_source(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await begun(ada)
-            assert await ada.push("sessions", session("s2")) == []
-            made = await told(ada, "s2", "What did we say about the dog?")
-            assert 'session "Flat": Is a dog allowed? With a pet deposit.' in made["prompt"]
-            nothing = await told(ada, "s2", "What did we say about submarines?")
-            assert nothing["scope"]["recalled"] == [] and "MEMORY CONTEXT]" not in nothing["prompt"]
-            own = await told(ada, "s1")
-            assert f'Source: lease.txt\n"{LEASE}"' in own["prompt"], "E13b"
-
-    run(scenario)
-
-
-def test_a_document_is_not_told_in_the_session_it_came_from_once_that_has_returned_it(
+async def test_what_was_said_is_told_from_what_was_said_with_its_session_and_its_source(
     tmp_path: Path,
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            uploaded = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]
-            path = f"/v1/documents/{uploaded['id']}/sessions"
-            assert (await ada.call("PUT", f"{path}/s2")).status_code == 200
-            assert (await ada.call("DELETE", f"{path}/s1")).status_code == 200
-            stored = (await ada.live("documents"))[uploaded["id"]]
-            assert (stored["originSessionId"], stored["activeSessions"]) == ("s1", ["s2"])
-            assert "lease.txt" not in (await told(ada, "s1"))["prompt"]
-            assert "lease.txt" in (await told(ada, "s2"))["prompt"]
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await begun(ada)
+        assert await ada.push("sessions", session("s2")) == []
+        made = await told(ada, "s2", "What did we say about the dog?")
+        assert 'session "Flat": Is a dog allowed? With a pet deposit.' in made["prompt"]
+        nothing = await told(ada, "s2", "What did we say about submarines?")
+        assert nothing["scope"]["recalled"] == [] and "MEMORY CONTEXT]" not in nothing["prompt"]
+        own = await told(ada, "s1")
+        assert f'Source: lease.txt\n"{LEASE}"' in own["prompt"], "E13b"
 
-    run(scenario)
+
+async def test_a_document_is_not_told_in_the_session_it_came_from_once_that_has_returned_it(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        uploaded = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]
+        path = f"/v1/documents/{uploaded['id']}/sessions"
+        assert (await ada.call("PUT", f"{path}/s2")).status_code == 200
+        assert (await ada.call("DELETE", f"{path}/s1")).status_code == 200
+        stored = (await ada.live("documents"))[uploaded["id"]]
+        assert (stored["originSessionId"], stored["activeSessions"]) == ("s1", ["s2"])
+        assert "lease.txt" not in (await told(ada, "s1"))["prompt"]
+        assert "lease.txt" in (await told(ada, "s2"))["prompt"]
 
 
 @pytest.mark.parametrize("path", ["/v1/documents/{}/sessions/s1", "/v1/documents/{}"])
-def test_a_document_returned_or_deleted_during_the_question_is_left_out(tmp_path: Path, path: str) -> None:
+async def test_a_document_returned_or_deleted_during_the_question_is_left_out(
+    tmp_path: Path, path: str
+) -> None:
     """Between what the index found and what the records still have."""
-
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            gone = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]
-            await ada.upload("stays.txt", f"{LEASE} And more.", "s1")
-            meanwhile = path.format(gone)
-            _after_seeking(h, lambda: ada.call("DELETE", meanwhile))
-            made = await told(ada)
-            assert "lease.txt" not in made["prompt"] and "Source: stays.txt" in made["prompt"]
-            assert gone not in made["scope"]["search"]["documentIds"]
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        gone = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]
+        await ada.upload("stays.txt", f"{LEASE} And more.", "s1")
+        meanwhile = path.format(gone)
+        _after_seeking(h, lambda: ada.call("DELETE", meanwhile))
+        made = await told(ada)
+        assert "lease.txt" not in made["prompt"] and "Source: stays.txt" in made["prompt"]
+        assert gone not in made["scope"]["search"]["documentIds"]
 
 
 def _after_seeking(h: House, act: Callable[[], Awaitable[Any]]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 from property.rows import episode, fact, project, session
-from server.in_process_server import MODELS, house, run
+from server.in_process_server import MODELS, house
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
@@ -170,42 +170,34 @@ def test_full_session_compares_no_memories(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, first, Rule(say=reply(memories=["It rained in Thun."])))
 
 
-def test_a_memory_goes_to_the_project_that_its_session_is_in_when_it_is_stored(tmp_path, monkeypatch):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await ada.push("projects", project("p1"), project("p2"))
-            await ada.push("sessions", session("s1", projectId="p1"))
-            meanwhile(monkeypatch, lambda: move(ada))
-            kept = (await ada.call("POST", "/v1/memories", json={"text": LOST, "sessionId": "s1"})).json()
-            assert kept["scope"] == {"kind": "project", "projectId": "p2"}
-            assert kept["memory"]["projectId"] == "p2" and len(await ada.live("memories")) == 1
-
-    run(scenario)
+async def test_a_memory_goes_to_the_project_that_its_session_is_in_when_it_is_stored(tmp_path, monkeypatch):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await ada.push("projects", project("p1"), project("p2"))
+        await ada.push("sessions", session("s1", projectId="p1"))
+        meanwhile(monkeypatch, lambda: move(ada))
+        kept = (await ada.call("POST", "/v1/memories", json={"text": LOST, "sessionId": "s1"})).json()
+        assert kept["scope"] == {"kind": "project", "projectId": "p2"}
+        assert kept["memory"]["projectId"] == "p2" and len(await ada.live("memories")) == 1
 
 
-def test_a_memory_takes_no_place_of_one_that_was_edited_since_it_was_compared(tmp_path, monkeypatch):
-    async def scenario():
-        async with house(tmp_path, model=MODELS) as h:
-            ada = await h.person()
-            await ada.push("sessions", session("s1"))
-            body = {"text": LOST, "sessionId": "s1"}
-            old = (await ada.call("POST", "/v1/memories", json=body)).json()["memory"]
-            await h.settle(ada)
+async def test_a_memory_takes_no_place_of_one_that_was_edited_since_it_was_compared(tmp_path, monkeypatch):
+    async with house(tmp_path, model=MODELS) as h:
+        ada = await h.person()
+        await ada.push("sessions", session("s1"))
+        body = {"text": LOST, "sessionId": "s1"}
+        old = (await ada.call("POST", "/v1/memories", json=body)).json()["memory"]
+        await h.settle(ada)
 
-            async def edit():
-                assert await ada.push("memories", {**old, "text": "Gina found a job."}, assumed=old) == []
+        async def edit():
+            assert await ada.push("memories", {**old, "text": "Gina found a job."}, assumed=old) == []
 
-            first = await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})
-            assert first.json()["supersedes"] == old["id"], "unless it was edited"
-            await ada.call(
-                "POST", f"/v1/memories/{first.json()['memory']['id']}/undo", params={"project": "*"}
-            )
-            await ada.call("DELETE", f"/v1/memories/{first.json()['memory']['id']}", params={"project": "*"})
-            old = (await ada.live("memories"))[old["id"]]
-            await h.settle(ada)
-            meanwhile(monkeypatch, edit)
-            kept = (await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})).json()
-            assert kept["supersedes"] is None and len(await ada.live("memories")) == 2
-
-    run(scenario)
+        first = await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})
+        assert first.json()["supersedes"] == old["id"], "unless it was edited"
+        await ada.call("POST", f"/v1/memories/{first.json()['memory']['id']}/undo", params={"project": "*"})
+        await ada.call("DELETE", f"/v1/memories/{first.json()['memory']['id']}", params={"project": "*"})
+        old = (await ada.live("memories"))[old["id"]]
+        await h.settle(ada)
+        meanwhile(monkeypatch, edit)
+        kept = (await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})).json()
+        assert kept["supersedes"] is None and len(await ada.live("memories")) == 2

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from property.rows import day, episode, fact, project, session
-from server.in_process_server import house, refused, run
+from server.in_process_server import house, refused
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
@@ -372,16 +372,13 @@ def test_no_more_than_the_day_allows_and_the_rest_waits(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_daily=2)
 
 
-def test_without_a_model_nothing_is_extracted_no_jobs_pile_up_and_the_list_says_so(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await talk(ada)
-            found = await listed(ada)
-            assert found["jobs"] == [] and found["extraction"]["available"] is False
-            assert "VADEMECUM_ASSISTANT_URL" in found["extraction"]["note"]
-
-    run(scenario)
+async def test_without_a_model_nothing_is_extracted_no_jobs_pile_up_and_the_list_says_so(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await talk(ada)
+        found = await listed(ada)
+        assert found["jobs"] == [] and found["extraction"]["available"] is False
+        assert "VADEMECUM_ASSISTANT_URL" in found["extraction"]["note"]
 
 
 def test_jobs_that_a_stop_left_are_taken_up_at_the_next_start(tmp_path):

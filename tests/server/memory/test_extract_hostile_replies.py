@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from property.rows import entity, episode, fact, memory, project, session
-from server.in_process_server import house, run
+from server.in_process_server import house
 from server.memory.extracting_server import FOUND, REPLY, finished, made, put_off, reply, scenario_of, talk
 from server.scripted_llm import Rule
 from vademecum.errors import BadRequest
@@ -97,24 +97,21 @@ def test_a_reply_that_no_one_can_read_leaves_the_turn_and_is_asked_again(tmp_pat
     scenario_of(tmp_path, scenario, Rule(say=reply(entities=[{"name": 2 * MEGABYTE, "type": "person"}])))
 
 
-def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            keep = _Keep(Limits(), "s1", "", Pool(), [], {}, [])
-            said = {
-                "key": "user.city",
-                "value": "Bern",
-                "confidence": 7,
-                "confirmed": False,
-                "sourceRemoved": False,
-            }
-            async with h.services.users.open(ada.id) as store:
-                with pytest.raises(BadRequest, match="confidence"):
-                    await store.write(lambda tx: keep._put(tx, "facts", "f1", said))
-            assert await ada.live("facts") == {}
-
-    run(scenario)
+async def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        keep = _Keep(Limits(), "s1", "", Pool(), [], {}, [])
+        said = {
+            "key": "user.city",
+            "value": "Bern",
+            "confidence": 7,
+            "confirmed": False,
+            "sourceRemoved": False,
+        }
+        async with h.services.users.open(ada.id) as store:
+            with pytest.raises(BadRequest, match="confidence"):
+                await store.write(lambda tx: keep._put(tx, "facts", "f1", said))
+        assert await ada.live("facts") == {}
 
 
 def test_a_reply_chooses_neither_ids_nor_places_nor_what_is_confirmed(tmp_path):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from property.rows import entity, episode, project, relationship, session, summary
-from server.in_process_server import House, house, refused, run, run_for_one
+from server.in_process_server import House, house, refused, run_for_one
 from server.listening_server import listen, on_the_wire
 from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, furnish, got, ids, made
 from server.sync.test_quotas import small
@@ -44,270 +44,217 @@ def test_what_is_written_by_http_is_what_devices_pull_and_hear(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_what_a_device_pushed_is_listed_as_it_was_sent(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnish(ada)
-            edge, overview = relationship("r1", "n1", "n2"), summary("u2", projectId="p1")
-            assert await ada.push("relationships", edge) == [] and await ada.push("summaries", overview) == []
-            lists = {
-                "projects": ("projects", [project("p2"), project("p1")]),
-                "sessions": ("sessions", [session("s2", projectId="p1"), session("s1", externalId="chat")]),
-                "projects/p1/sessions": ("sessions", [session("s2", projectId="p1")]),
-                "sessions/s1/episodes": ("episodes", [episode("e1", "s1")]),
-                "sessions/s1/summaries": ("summaries", [summary("u1", sessionId="s1")]),
-                "projects/p1/summaries": ("summaries", [overview]),
-                "entities/by-type/person": ("entities", [entity("n2", "p1"), entity("n1", "p1")]),
-                "entities/n1/relationships": ("relationships", [edge]),
-                "entities/n2/relationships": ("relationships", []),
-            }
-            for path, (name, expected) in lists.items():
-                assert (await got(ada, path, project="p1"))[name] == expected, path
-            assert await got(ada, "projects/p1/overview") == overview
-            assert await got(ada, "sessions/by-external/chat") == session("s1", externalId="chat")
-            # the edge that a device made under an id of its own is the one that is known, and can be taken back
-            assert (await made(ada, "relationships?project=p1", **EDGE))["id"] == "r1"
-            assert (await ada.call("DELETE", "/v1/relationships", json=EDGE, **SCOPE)).status_code == 200
-            assert await ada.live("relationships") == {}
-
-    run(scenario)
+async def test_what_a_device_pushed_is_listed_as_it_was_sent(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnish(ada)
+        edge, overview = relationship("r1", "n1", "n2"), summary("u2", projectId="p1")
+        assert await ada.push("relationships", edge) == [] and await ada.push("summaries", overview) == []
+        lists = {
+            "projects": ("projects", [project("p2"), project("p1")]),
+            "sessions": ("sessions", [session("s2", projectId="p1"), session("s1", externalId="chat")]),
+            "projects/p1/sessions": ("sessions", [session("s2", projectId="p1")]),
+            "sessions/s1/episodes": ("episodes", [episode("e1", "s1")]),
+            "sessions/s1/summaries": ("summaries", [summary("u1", sessionId="s1")]),
+            "projects/p1/summaries": ("summaries", [overview]),
+            "entities/by-type/person": ("entities", [entity("n2", "p1"), entity("n1", "p1")]),
+            "entities/n1/relationships": ("relationships", [edge]),
+            "entities/n2/relationships": ("relationships", []),
+        }
+        for path, (name, expected) in lists.items():
+            assert (await got(ada, path, project="p1"))[name] == expected, path
+        assert await got(ada, "projects/p1/overview") == overview
+        assert await got(ada, "sessions/by-external/chat") == session("s1", externalId="chat")
+        # the edge that a device made under an id of its own is the one that is known, and can be taken back
+        assert (await made(ada, "relationships?project=p1", **EDGE))["id"] == "r1"
+        assert (await ada.call("DELETE", "/v1/relationships", json=EDGE, **SCOPE)).status_code == 200
+        assert await ada.live("relationships") == {}
 
 
-def test_a_row_that_waits_for_its_parent_is_not_there_yet(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            assert await ada.push("episodes", episode("early", "later")) == []
-            assert (
-                await ada.call("DELETE", "/v1/episodes/early", params={"project": "*"})
-            ).status_code == 404
-            assert (await got(ada, "episodes", project="*"))["episodes"] == []
-            assert await ada.push("sessions", session("later")) == []
-            assert ids((await got(ada, "sessions/later/episodes"))["episodes"]) == ["early"]
-
-    run(scenario)
+async def test_a_row_that_waits_for_its_parent_is_not_there_yet(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        assert await ada.push("episodes", episode("early", "later")) == []
+        assert (await ada.call("DELETE", "/v1/episodes/early", params={"project": "*"})).status_code == 404
+        assert (await got(ada, "episodes", project="*"))["episodes"] == []
+        assert await ada.push("sessions", session("later")) == []
+        assert ids((await got(ada, "sessions/later/episodes"))["episodes"]) == ["early"]
 
 
-def test_an_entity_of_a_project_that_has_not_come_is_refused_though_a_device_has_pushed_it(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            row_id = entity_id("later", "place", "Mill")
-            assert await ada.push("entities", entity(row_id, "later", name="Mill", type="place")) == []
-            body = {**MILL, "projectId": "later"}
-            refused(await ada.call("POST", "/v1/entities", json=body), 404, "NOT_FOUND")
-            assert await ada.push("projects", project("later")) == []
-            assert (await made(ada, "entities", **body))["id"] == row_id
-
-    run(scenario)
+async def test_an_entity_of_a_project_that_has_not_come_is_refused_though_a_device_has_pushed_it(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        row_id = entity_id("later", "place", "Mill")
+        assert await ada.push("entities", entity(row_id, "later", name="Mill", type="place")) == []
+        body = {**MILL, "projectId": "later"}
+        refused(await ada.call("POST", "/v1/entities", json=body), 404, "NOT_FOUND")
+        assert await ada.push("projects", project("later")) == []
+        assert (await made(ada, "entities", **body))["id"] == row_id
 
 
-def test_a_clock_that_was_set_back_after_everything_was_forgotten_stops_nobody_from_writing(tmp_path):
+async def test_a_clock_that_was_set_back_after_everything_was_forgotten_stops_nobody_from_writing(tmp_path):
     times = ["2026-01-02T00:00:00.000Z"]
-
-    async def scenario():
-        app = create_app(Settings(data=tmp_path, models=tmp_path / "none"), clock=lambda: times[0])
-        async with app.lifespan():
-            ada = await House(app.state.services, app).person()
-            await made(ada, "projects", name="Mill")
-            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
-            times[0] = "2026-01-01T00:00:00.000Z"
-            assert (await made(ada, "projects", name="Mill"))["createdAt"] == "2026-01-02T00:00:00.000Z"
-
-    run(scenario)
+    app = create_app(Settings(data=tmp_path, models=tmp_path / "none"), clock=lambda: times[0])
+    async with app.lifespan():
+        ada = await House(app.state.services, app).person()
+        await made(ada, "projects", name="Mill")
+        await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+        times[0] = "2026-01-01T00:00:00.000Z"
+        assert (await made(ada, "projects", name="Mill"))["createdAt"] == "2026-01-02T00:00:00.000Z"
 
 
-def test_a_session_can_be_renamed_before_its_project_has_come(tmp_path):
+async def test_a_session_can_be_renamed_before_its_project_has_come(tmp_path):
     """A device pushes its collections side by side, so what a row names already need not be here."""
-
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            assert await ada.push("sessions", session("s1", externalId="chat", projectId="later")) == []
-            answer = await ada.call("PATCH", f"{EXTERNAL}/chat", json={"title": "Lease"})
-            assert (answer.json()["title"], answer.json()["projectId"]) == ("Lease", "later")
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        assert await ada.push("sessions", session("s1", externalId="chat", projectId="later")) == []
+        answer = await ada.call("PATCH", f"{EXTERNAL}/chat", json={"title": "Lease"})
+        assert (answer.json()["title"], answer.json()["projectId"]) == ("Lease", "later")
 
 
-def test_an_external_id_leads_to_one_session_whoever_made_it_and_whatever_is_in_it(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            weird = "https://chat.example//room/ä b?c=d#e%2F/"
-            row = await made(ada, "sessions", externalId=weird, title="t")
-            path = "sessions/by-external/" + "".join(f"%{byte:02X}" for byte in weird.encode())
-            assert await got(ada, path) == row
-            (answer,) = await ada.push("sessions", session("s1", externalId=weird))
-            assert answer["syncError"]["code"] == "DUPLICATE"
-            body = {"externalId": "race", "title": "t"}
-            answers = await asyncio.gather(*(ada.call("POST", "/v1/sessions", json=body) for _ in range(5)))
-            assert sorted(a.status_code for a in answers) == [201, 409, 409, 409, 409]
-            refused(next(a for a in answers if a.status_code == 409), 409, "DUPLICATE")
-
-    run(scenario)
+async def test_an_external_id_leads_to_one_session_whoever_made_it_and_whatever_is_in_it(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        weird = "https://chat.example//room/ä b?c=d#e%2F/"
+        row = await made(ada, "sessions", externalId=weird, title="t")
+        path = "sessions/by-external/" + "".join(f"%{byte:02X}" for byte in weird.encode())
+        assert await got(ada, path) == row
+        (answer,) = await ada.push("sessions", session("s1", externalId=weird))
+        assert answer["syncError"]["code"] == "DUPLICATE"
+        body = {"externalId": "race", "title": "t"}
+        answers = await asyncio.gather(*(ada.call("POST", "/v1/sessions", json=body) for _ in range(5)))
+        assert sorted(a.status_code for a in answers) == [201, 409, 409, 409, 409]
+        refused(next(a for a in answers if a.status_code == 409), 409, "DUPLICATE")
 
 
-def test_the_first_message_of_a_session_made_inside_a_project_has_the_project(tmp_path):
+async def test_the_first_message_of_a_session_made_inside_a_project_has_the_project(tmp_path):
     """The session is in its project in the write that makes it: there is no moment in which the pool sees it."""
-
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            p = await made(ada, "projects", name="Mill")
-            s = await made(ada, "sessions", externalId="a", title="t", projectId=p["id"])
-            assert [(row["id"], row["projectId"]) for row in await ada.pull("sessions")] == [
-                (s["id"], p["id"])
-            ]
-            turn = await made(ada, "episodes", **{**TURN, "sessionId": s["id"]})
-            assert (turn["status"], turn["citations"]) == ("done", [])
-            page = await got(ada, f"sessions/{s['id']}/episodes")
-            assert page["scope"] == {"kind": "project", "projectId": p["id"]}
-            assert ids((await got(ada, "episodes", project="Mill"))["episodes"]) == [turn["id"]]
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        p = await made(ada, "projects", name="Mill")
+        s = await made(ada, "sessions", externalId="a", title="t", projectId=p["id"])
+        assert [(row["id"], row["projectId"]) for row in await ada.pull("sessions")] == [(s["id"], p["id"])]
+        turn = await made(ada, "episodes", **{**TURN, "sessionId": s["id"]})
+        assert (turn["status"], turn["citations"]) == ("done", [])
+        page = await got(ada, f"sessions/{s['id']}/episodes")
+        assert page["scope"] == {"kind": "project", "projectId": p["id"]}
+        assert ids((await got(ada, "episodes", project="Mill"))["episodes"]) == [turn["id"]]
 
 
-def test_an_entity_is_one_a_project_however_it_is_spelt_and_empty_notes_keep_the_old(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnish(ada)
-            new = {"type": "person", "projectId": "p1"}
-            first = await made(ada, "entities", name="Zoë  Miller", notes="the tenant", **new)
-            for name, notes in (("ZOE MILLER", None), (" zoë miller ", ""), ("Zoë Miller", "  ")):
-                assert await made(ada, "entities", name=name, notes=notes, **new) == first
-            changed = await made(ada, "entities", name="zoe miller", notes="the owner", **new)
-            assert (changed["id"], changed["name"], changed["notes"]) == (
-                first["id"],
-                "Zoë  Miller",
-                "the owner",
-            )
-            assert changed["createdAt"] == first["createdAt"]
-            for other in ({"type": "place", "projectId": "p1"}, {"type": "person", "projectId": "p2"}):
-                assert (await made(ada, "entities", name="Zoë Miller", **other))["id"] != first["id"]
-            assert (await ada.call("DELETE", f"/v1/entities/{first['id']}", **SCOPE)).status_code == 200
-            again = await made(ada, "entities", name="Zoë Miller", **new)
-            assert (again["id"], again.get("notes")) == (first["id"], None)
-            assert (await ada.live("entities"))[first["id"]] == again
-
-    run(scenario)
+async def test_an_entity_is_one_a_project_however_it_is_spelt_and_empty_notes_keep_the_old(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnish(ada)
+        new = {"type": "person", "projectId": "p1"}
+        first = await made(ada, "entities", name="Zoë  Miller", notes="the tenant", **new)
+        for name, notes in (("ZOE MILLER", None), (" zoë miller ", ""), ("Zoë Miller", "  ")):
+            assert await made(ada, "entities", name=name, notes=notes, **new) == first
+        changed = await made(ada, "entities", name="zoe miller", notes="the owner", **new)
+        assert (changed["id"], changed["name"], changed["notes"]) == (
+            first["id"],
+            "Zoë  Miller",
+            "the owner",
+        )
+        assert changed["createdAt"] == first["createdAt"]
+        for other in ({"type": "place", "projectId": "p1"}, {"type": "person", "projectId": "p2"}):
+            assert (await made(ada, "entities", name="Zoë Miller", **other))["id"] != first["id"]
+        assert (await ada.call("DELETE", f"/v1/entities/{first['id']}", **SCOPE)).status_code == 200
+        again = await made(ada, "entities", name="Zoë Miller", **new)
+        assert (again["id"], again.get("notes")) == (first["id"], None)
+        assert (await ada.live("entities"))[first["id"]] == again
 
 
-def test_a_repeated_relationship_is_one_row_and_no_write(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnish(ada)
-            answers = [await ada.call("POST", "/v1/relationships", json=EDGE, **SCOPE) for _ in range(3)]
-            assert [answer.status_code for answer in answers] == [201, 200, 200]
-            assert answers[0].json() == answers[1].json() == answers[2].json()
-            pulled = (await ada.call("GET", "/v1/sync/relationships/0/pull")).json()
-            assert ids(pulled["documents"]) == [answers[0].json()["id"]]
-            async with h.services.users.open(ada.id) as store:
-                assert store.seq == pulled["checkpoint"]["lwt"]
-
-    run(scenario)
+async def test_a_repeated_relationship_is_one_row_and_no_write(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnish(ada)
+        answers = [await ada.call("POST", "/v1/relationships", json=EDGE, **SCOPE) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [201, 200, 200]
+        assert answers[0].json() == answers[1].json() == answers[2].json()
+        pulled = (await ada.call("GET", "/v1/sync/relationships/0/pull")).json()
+        assert ids(pulled["documents"]) == [answers[0].json()["id"]]
+        async with h.services.users.open(ada.id) as store:
+            assert store.seq == pulled["checkpoint"]["lwt"]
 
 
-def test_a_deleted_session_takes_its_turns_and_summaries_and_leaves_the_relationships(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnish(ada)
-            assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
-            assert (await ada.call("DELETE", f"{EXTERNAL}/chat")).json() == {"deleted": 1}
-            assert set(await ada.live("sessions")) == {"s2"}
-            assert await ada.live("episodes") == {} and await ada.live("summaries") == {}
-            assert set(await ada.live("relationships")) == {"r1"} and len(await ada.live("entities")) == 3
-
-    run(scenario)
+async def test_a_deleted_session_takes_its_turns_and_summaries_and_leaves_the_relationships(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnish(ada)
+        assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
+        assert (await ada.call("DELETE", f"{EXTERNAL}/chat")).json() == {"deleted": 1}
+        assert set(await ada.live("sessions")) == {"s2"}
+        assert await ada.live("episodes") == {} and await ada.live("summaries") == {}
+        assert set(await ada.live("relationships")) == {"r1"} and len(await ada.live("entities")) == 3
 
 
 @pytest.mark.parametrize(("choice", "left"), [("keep", {"s1", "s2"}), ("delete", {"s1"})])
-def test_a_deleted_project_takes_its_memory_and_its_sessions_if_asked(tmp_path, choice, left):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnish(ada)
-            assert await ada.push("summaries", summary("u2", projectId="p1")) == []
-            answer = await ada.call("DELETE", "/v1/projects/p1", params={"sessions": choice})
-            assert answer.status_code == 200
-            assert ids((await got(ada, "sessions"))["sessions"]) == sorted(left, reverse=True)
-            assert set(await ada.live("entities")) == {"n3"} and set(await ada.live("summaries")) == {"u1"}
-            assert (await got(ada, "entities/by-type/person", project="*"))["entities"] == [
-                entity("n3", "p2")
-            ]
-
-    run(scenario)
+async def test_a_deleted_project_takes_its_memory_and_its_sessions_if_asked(tmp_path, choice, left):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnish(ada)
+        assert await ada.push("summaries", summary("u2", projectId="p1")) == []
+        answer = await ada.call("DELETE", "/v1/projects/p1", params={"sessions": choice})
+        assert answer.status_code == 200
+        assert ids((await got(ada, "sessions"))["sessions"]) == sorted(left, reverse=True)
+        assert set(await ada.live("entities")) == {"n3"} and set(await ada.live("summaries")) == {"u1"}
+        assert (await got(ada, "entities/by-type/person", project="*"))["entities"] == [entity("n3", "p2")]
 
 
-def test_a_summary_is_where_its_session_is_now_or_without_one_in_its_project(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnish(ada)
-            named = summary("u2", sessionId="s1", projectId="p2")
-            old, new = (
-                summary("u3", projectId="p1"),
-                summary("u4", projectId="p1", createdAt="2021-01-01T00:00:00.000Z"),
-            )
-            assert await ada.push("summaries", named, new, old) == []
+async def test_a_summary_is_where_its_session_is_now_or_without_one_in_its_project(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnish(ada)
+        named = summary("u2", sessionId="s1", projectId="p2")
+        old, new = (
+            summary("u3", projectId="p1"),
+            summary("u4", projectId="p1", createdAt="2021-01-01T00:00:00.000Z"),
+        )
+        assert await ada.push("summaries", named, new, old) == []
 
-            async def seen(project_id):
-                return ids((await got(ada, f"projects/{project_id}/summaries"))["summaries"])
+        async def seen(project_id):
+            return ids((await got(ada, f"projects/{project_id}/summaries"))["summaries"])
 
-            assert (await seen("p1"), await seen("p2")) == (["u4", "u3"], [])
-            assert (await got(ada, "projects/p1/overview"))["id"] == "u4"
-            assert await got(ada, "projects/p2/overview") is None
-            await ada.call("PATCH", f"{EXTERNAL}/chat", json={"projectId": "p1"})
-            assert (await seen("p1"), await seen("p2")) == (["u4", "u3", "u2", "u1"], [])
-            assert (await got(ada, "projects/p1/overview"))["id"] == "u4"
-            assert ids((await got(ada, "sessions/s1/summaries"))["summaries"]) == ["u2", "u1"]
-
-    run(scenario)
+        assert (await seen("p1"), await seen("p2")) == (["u4", "u3"], [])
+        assert (await got(ada, "projects/p1/overview"))["id"] == "u4"
+        assert await got(ada, "projects/p2/overview") is None
+        await ada.call("PATCH", f"{EXTERNAL}/chat", json={"projectId": "p1"})
+        assert (await seen("p1"), await seen("p2")) == (["u4", "u3", "u2", "u1"], [])
+        assert (await got(ada, "projects/p1/overview"))["id"] == "u4"
+        assert ids((await got(ada, "sessions/s1/summaries"))["summaries"]) == ["u2", "u1"]
 
 
-def test_a_full_account_and_a_row_too_large_are_refused_in_words(tmp_path):
-    async def scenario():
-        async with house(tmp_path, **small(storage_bytes=6000, row_bytes=3000)) as h:
-            ada = await h.person()
-            s = await made(ada, "sessions", externalId="a", title="t")
-            turn = {"sessionId": s["id"], "userMessage": "When?"}
-            body = {**turn, "aiResponse": "x" * 4000}
-            said = refused(await ada.call("POST", "/v1/episodes", json=body), 413, "TOO_LARGE")
-            assert "was not stored" in said["detail"] and "device" not in said["detail"]
-            for _ in range(2):
-                await made(ada, "episodes", **turn, aiResponse="x" * 2000)
-            body = {**turn, "aiResponse": "x" * 2000}
-            said = refused(await ada.call("POST", "/v1/episodes", json=body), 409, "STORAGE_LIMIT")
-            assert "was not stored" in said["detail"] and "device" not in said["detail"]
-            assert len(await ada.live("episodes")) == 2
-
-    run(scenario)
+async def test_a_full_account_and_a_row_too_large_are_refused_in_words(tmp_path):
+    async with house(tmp_path, **small(storage_bytes=6000, row_bytes=3000)) as h:
+        ada = await h.person()
+        s = await made(ada, "sessions", externalId="a", title="t")
+        turn = {"sessionId": s["id"], "userMessage": "When?"}
+        body = {**turn, "aiResponse": "x" * 4000}
+        said = refused(await ada.call("POST", "/v1/episodes", json=body), 413, "TOO_LARGE")
+        assert "was not stored" in said["detail"] and "device" not in said["detail"]
+        for _ in range(2):
+            await made(ada, "episodes", **turn, aiResponse="x" * 2000)
+        body = {**turn, "aiResponse": "x" * 2000}
+        said = refused(await ada.call("POST", "/v1/episodes", json=body), 409, "STORAGE_LIMIT")
+        assert "was not stored" in said["detail"] and "device" not in said["detail"]
+        assert len(await ada.live("episodes")) == 2
 
 
-def test_an_edit_moves_updated_at_and_an_edit_that_changes_nothing_writes_nothing(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnish(ada)
-            answer = await ada.call(
-                "PATCH", "/v1/summaries/u1", json={"content": "anew"}, params={"project": "*"}
-            )
-            row = answer.json()
-            assert row["content"] == "anew" and row["updatedAt"] > row["createdAt"]
-            assert (await ada.live("summaries"))["u1"] == row
-            async with h.services.users.open(ada.id) as store:
-                seq = store.seq
-            same = await ada.call(
-                "PATCH", "/v1/summaries/u1", json={"content": "anew"}, params={"project": "*"}
-            )
-            async with h.services.users.open(ada.id) as store:
-                assert (same.json(), store.seq) == (row, seq)
-
-    run(scenario)
+async def test_an_edit_moves_updated_at_and_an_edit_that_changes_nothing_writes_nothing(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnish(ada)
+        answer = await ada.call(
+            "PATCH", "/v1/summaries/u1", json={"content": "anew"}, params={"project": "*"}
+        )
+        row = answer.json()
+        assert row["content"] == "anew" and row["updatedAt"] > row["createdAt"]
+        assert (await ada.live("summaries"))["u1"] == row
+        async with h.services.users.open(ada.id) as store:
+            seq = store.seq
+        same = await ada.call("PATCH", "/v1/summaries/u1", json={"content": "anew"}, params={"project": "*"})
+        async with h.services.users.open(ada.id) as store:
+            assert (same.json(), store.seq) == (row, seq)
 
 
 def test_turn_is_read_by_its_id_within_its_own_session_or_a_named_scope(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from property.rows import dead, episode, memory, session
-from server.in_process_server import House, Person, house, run, stop_index, with_token
+from server.in_process_server import House, Person, house, stop_index, with_token
 from server.memory.test_recall import WORD, furnished, look, recalled, seen
 from server.models.model_change_server import opened, use
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
@@ -55,34 +55,165 @@ def held_up(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
     return go_on
 
 
-def test_words_are_found_while_vectors_are_still_being_made(
+async def test_words_are_found_while_vectors_are_still_being_made(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        go_on = held_up(monkeypatch, 2)
+    go_on = held_up(monkeypatch, 2)
+    async with opened(tmp_path, installed) as h:
+        ada = await talked(h, 5)
+        found = await look(ada, sessionId="s1")
+        assert len(found["results"]) == 5 and not found["complete"]
+        go_on.set()
+        await h.settle(ada)
+        assert await lacking(h, ada) == [] and (await look(ada, sessionId="s1"))["complete"]
+
+
+async def test_a_stop_half_way_costs_a_turn_of_the_vectors_and_no_more(
+    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_index, "TURN", 2)
+    with monkeypatch.context() as patched:
+        held_up(patched, 5)
         async with opened(tmp_path, installed) as h:
-            ada = await talked(h, 5)
-            found = await look(ada, sessionId="s1")
-            assert len(found["results"]) == 5 and not found["complete"]
-            go_on.set()
-            await h.settle(ada)
-            assert await lacking(h, ada) == [] and (await look(ada, sessionId="s1"))["complete"]
+            ada = await talked(h, 9)
+            async with asyncio.timeout(60):
+                while len(await lacking(h, ada)) != 5:
+                    await asyncio.sleep(0.02)
+    made: list[str] = []
+    passages = Embedder.embed_passages
 
-    run(scenario)
+    async def counted(embedder: Embedder, texts: list[str]) -> Any:
+        made.extend(texts)
+        return await passages(embedder, texts)
+
+    monkeypatch.setattr(Embedder, "embed_passages", counted)
+    async with opened(tmp_path, installed) as h:
+        ada = again(h, ada)
+        await h.settle(ada)
+        assert await lacking(h, ada) == [] and len(made) == 5
 
 
-def test_a_stop_half_way_costs_a_turn_of_the_vectors_and_no_more(
+async def test_another_model_makes_the_index_anew_and_words_serve_meanwhile(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        monkeypatch.setattr(memory_index, "TURN", 2)
-        with monkeypatch.context() as patched:
-            held_up(patched, 5)
-            async with opened(tmp_path, installed) as h:
-                ada = await talked(h, 9)
-                async with asyncio.timeout(60):
-                    while len(await lacking(h, ada)) != 5:
-                        await asyncio.sleep(0.02)
+    async with opened(tmp_path, installed) as h:
+        ada = await talked(h, 5)
+        await h.settle(ada)
+        old = await cosines(h, ada, f"{WORD} number 3")
+        go_on = held_up(monkeypatch, 0)
+        await use(h, "new")
+        found = await look(ada, sessionId="s1")
+        assert len(found["results"]) == 5 and not found["complete"]
+        assert len(await lacking(h, ada)) == 5, "no vector of the model before is kept"
+        go_on.set()
+        await h.settle(ada)
+        new = await cosines(h, ada, f"{WORD} number 3")
+        assert old.keys() == new.keys() and old != new
+        embedder = await h.services.inference.get()
+        assert embedder is not None and embedder.manifest.id == "new"
+        model = await h.services.recall.indexes.read(ada.id, lambda index: index.model)
+        assert model == embedder.model
+
+
+async def test_everybody_s_index_is_made_anew_though_nobody_asks(tmp_path: Path, installed: Path) -> None:
+    async with opened(tmp_path, installed) as h:
+        ada = await talked(h, 3)
+        await h.settle(ada)
+        await use(h, "new")
+        embedder = await h.services.inference.get()
+        assert embedder is not None
+        await soon(lambda: not h.services.background_jobs.jobs["recall"].is_pending(ada.id))
+        await h.settle(ada)
+        checkpoint = await h.services.recall.indexes.read(
+            ada.id, lambda index: (index.model, index.checkpoint[1])
+        )
+        assert checkpoint[0] == embedder.model and checkpoint[1] > 0
+
+
+async def test_a_damaged_index_is_emptied_and_made_again_within_the_question(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        await h.settle(ada)
+    for data in tmp_path.glob("users/*/*/recall/*.lance/data/*"):
+        data.write_bytes(b"damaged")
+    async with house(tmp_path) as h:
+        assert await seen(again(h, ada), sessionId="loose") == {"loose", "other"}
+
+
+@pytest.mark.parametrize("change", [{"_deleted": True}, {"text": "else"}])
+async def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
+    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    go_on = held_up(monkeypatch, 0)
+    async with opened(tmp_path, installed) as h:
+        ada = await h.person()
+        row = memory("m1", text=f"{WORD} one")
+        assert await ada.push("memories", row) == []
+        job = h.services.background_jobs.jobs["recall_vectors"]
+        job.run_now(ada.id)
+        await soon(lambda: bool(h.services.inference._running))
+        stop_index(h.services.recall.indexer)  # nor is the work in the model cancelled, as a delete does
+        monkeypatch.setattr(h.services.inference, "cancel", lambda *_: None)
+        assert await ada.push("memories", {**row, **change}, assumed=row) == []
+        amended: list[list[Block]] = []
+
+        async def noted(user_id: str, model: str, choose: Callable[[DuckDBUserStore], list[Block]]) -> None:
+            async with h.services.users.open(user_id) as store:
+                amended.append(choose(store))
+
+        monkeypatch.setattr(h.services.recall.indexer, "update_vectors", noted)
+        go_on.set()
+        await soon(lambda: bool(amended))
+        assert amended[0] == []
+
+
+async def test_the_turns_of_a_session_that_lost_one_get_vectors_without_it(
+    tmp_path: Path, installed: Path
+) -> None:
+    """Their vectors may have been made with its last words."""
+    async with opened(tmp_path, installed) as h:
+        ada = await h.person()
+        assert await ada.push("sessions", session("s1"), session("s2")) == []
+        for number, said in enumerate(("a secret of the roof", "and the boiler", "and the letter")):
+            for name in ("s1", "s2"):
+                row = episode(f"{name}-{number}", name, userMessage=said)
+                if (name, number) != ("s2", 0):
+                    assert await ada.push("episodes", row) == []
+        await h.settle(ada)
+        before = await cosines(h, ada, "the boiler")
+        assert before["s1-1"] != before["s2-1"], "one was embedded with the secret"
+        assert await ada.push("episodes", dead(episode("s1-0", "s1"))) == []
+        await h.settle(ada)
+        after = await cosines(h, ada, "the boiler")
+        assert after["s1-1"] == after["s2-1"] and after["s1-2"] == before["s1-2"]
+
+
+async def test_a_turn_that_followed_one_that_was_edited_gets_a_vector_without_its_old_words(
+    tmp_path: Path, installed: Path
+) -> None:
+    async with opened(tmp_path, installed) as h:
+        ada = await h.person()
+        assert await ada.push("sessions", session("s1"), session("s2")) == []
+        first = episode("first", "s1", userMessage="a secret of the roof")
+        said = {"userMessage": "and the boiler"}
+        turns = first, episode("second", "s1", **said), episode("alone", "s2", **said)
+        assert await ada.push("episodes", *turns) == []
+        await h.settle(ada)
+        before = await cosines(h, ada, "the boiler")
+        assert before["second"] != before["alone"], "one was embedded with the secret"
+        edited = {**first, "userMessage": "nothing"}
+        assert await ada.push("episodes", edited, assumed=first) == []
+        await h.settle(ada)
+        after = await cosines(h, ada, "the boiler")
+        assert after["second"] == after["alone"], "the edited turn is the session's latest now"
+
+
+async def test_a_deleted_turn_costs_the_vectors_of_the_one_that_followed_it_and_no_others(
+    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, installed) as h:
+        ada = await talked(h, 9)
+        await h.settle(ada)
         made: list[str] = []
         passages = Embedder.embed_passages
 
@@ -91,227 +222,59 @@ def test_a_stop_half_way_costs_a_turn_of_the_vectors_and_no_more(
             return await passages(embedder, texts)
 
         monkeypatch.setattr(Embedder, "embed_passages", counted)
-        async with opened(tmp_path, installed) as h:
-            ada = again(h, ada)
-            await h.settle(ada)
-            assert await lacking(h, ada) == [] and len(made) == 5
+        assert await ada.push("episodes", dead(episode("e3", "s1"))) == []
+        await h.settle(ada)
+        (text,) = made
+        assert "number 4" in text and "number 2" in text and "number 3" not in text
+        assert await lacking(h, ada) == []
 
-    run(scenario)
+
+async def test_a_turn_that_is_being_answered_asks_for_no_work(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await talked(h, 1)
+        await h.settle(ada)
+        row = episode("e9", "s1", status="streaming")
+        assert await ada.push("episodes", row) == []
+        job = h.services.background_jobs.jobs["recall"]
+        assert not job.is_pending(ada.id)
+        assert await ada.push("episodes", {**row, "status": "done"}, assumed=row) == []
+        assert job.is_pending(ada.id)
 
 
-def test_another_model_makes_the_index_anew_and_words_serve_meanwhile(
+async def test_what_is_compared_with_memories_waits_for_their_vectors_and_not_for_those_of_turns(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path, installed) as h:
-            ada = await talked(h, 5)
-            await h.settle(ada)
-            old = await cosines(h, ada, f"{WORD} number 3")
-            go_on = held_up(monkeypatch, 0)
-            await use(h, "new")
-            found = await look(ada, sessionId="s1")
-            assert len(found["results"]) == 5 and not found["complete"]
-            assert len(await lacking(h, ada)) == 5, "no vector of the model before is kept"
-            go_on.set()
-            await h.settle(ada)
-            new = await cosines(h, ada, f"{WORD} number 3")
-            assert old.keys() == new.keys() and old != new
-            embedder = await h.services.inference.get()
-            assert embedder is not None and embedder.manifest.id == "new"
-            model = await h.services.recall.indexes.read(ada.id, lambda index: index.model)
-            assert model == embedder.model
-
-    run(scenario)
-
-
-def test_everybody_s_index_is_made_anew_though_nobody_asks(tmp_path: Path, installed: Path) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path, installed) as h:
-            ada = await talked(h, 3)
-            await h.settle(ada)
-            await use(h, "new")
-            embedder = await h.services.inference.get()
-            assert embedder is not None
-            await soon(lambda: not h.services.background_jobs.jobs["recall"].is_pending(ada.id))
-            await h.settle(ada)
-            checkpoint = await h.services.recall.indexes.read(
-                ada.id, lambda index: (index.model, index.checkpoint[1])
-            )
-            assert checkpoint[0] == embedder.model and checkpoint[1] > 0
-
-    run(scenario)
-
-
-def test_a_damaged_index_is_emptied_and_made_again_within_the_question(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            await h.settle(ada)
-        for data in tmp_path.glob("users/*/*/recall/*.lance/data/*"):
-            data.write_bytes(b"damaged")
-        async with house(tmp_path) as h:
-            assert await seen(again(h, ada), sessionId="loose") == {"loose", "other"}
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("change", [{"_deleted": True}, {"text": "else"}])
-def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
-    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
-) -> None:
-    async def scenario() -> None:
+    async with opened(tmp_path, installed, search_wait_s=600) as h:
+        ada = await talked(h, 1)
+        assert await ada.push("memories", memory("tea", text="Ada likes tea")) == []
+        assert await cosines(h, ada, "Ada likes tea", "memories") == {"tea": pytest.approx(1.0, abs=1e-3)}
+        await h.settle(ada)
         go_on = held_up(monkeypatch, 0)
-        async with opened(tmp_path, installed) as h:
-            ada = await h.person()
-            row = memory("m1", text=f"{WORD} one")
-            assert await ada.push("memories", row) == []
-            job = h.services.background_jobs.jobs["recall_vectors"]
-            job.run_now(ada.id)
-            await soon(lambda: bool(h.services.inference._running))
-            stop_index(h.services.recall.indexer)  # nor is the work in the model cancelled, as a delete does
-            monkeypatch.setattr(h.services.inference, "cancel", lambda *_: None)
-            assert await ada.push("memories", {**row, **change}, assumed=row) == []
-            amended: list[list[Block]] = []
-
-            async def noted(
-                user_id: str, model: str, choose: Callable[[DuckDBUserStore], list[Block]]
-            ) -> None:
-                async with h.services.users.open(user_id) as store:
-                    amended.append(choose(store))
-
-            monkeypatch.setattr(h.services.recall.indexer, "update_vectors", noted)
-            go_on.set()
-            await soon(lambda: bool(amended))
-            assert amended[0] == []
-
-    run(scenario)
+        assert await ada.push("episodes", episode("e9", "s1", userMessage="Later")) == []
+        async with asyncio.timeout(60):
+            assert set(await cosines(h, ada, "Ada likes tea", "memories")) == {"tea"}
+        assert h.services.background_jobs.jobs["recall_vectors"].is_pending(ada.id)
+        assert await ada.push("memories", memory("sea", text="Bob sails the sea")) == []
+        waits = asyncio.create_task(cosines(h, ada, "Ada likes tea", "memories"))
+        async with asyncio.timeout(60):
+            while "memories/sea" not in await lacking(h, ada):
+                await asyncio.sleep(0.01)
+        assert not waits.done()
+        go_on.set()
+        assert set(await waits) == {"tea", "sea"}
 
 
-def test_the_turns_of_a_session_that_lost_one_get_vectors_without_it(tmp_path: Path, installed: Path) -> None:
-    """Their vectors may have been made with its last words."""
-
-    async def scenario() -> None:
-        async with opened(tmp_path, installed) as h:
-            ada = await h.person()
-            assert await ada.push("sessions", session("s1"), session("s2")) == []
-            for number, said in enumerate(("a secret of the roof", "and the boiler", "and the letter")):
-                for name in ("s1", "s2"):
-                    row = episode(f"{name}-{number}", name, userMessage=said)
-                    if (name, number) != ("s2", 0):
-                        assert await ada.push("episodes", row) == []
-            await h.settle(ada)
-            before = await cosines(h, ada, "the boiler")
-            assert before["s1-1"] != before["s2-1"], "one was embedded with the secret"
-            assert await ada.push("episodes", dead(episode("s1-0", "s1"))) == []
-            await h.settle(ada)
-            after = await cosines(h, ada, "the boiler")
-            assert after["s1-1"] == after["s2-1"] and after["s1-2"] == before["s1-2"]
-
-    run(scenario)
-
-
-def test_a_turn_that_followed_one_that_was_edited_gets_a_vector_without_its_old_words(
-    tmp_path: Path, installed: Path
-) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path, installed) as h:
-            ada = await h.person()
-            assert await ada.push("sessions", session("s1"), session("s2")) == []
-            first = episode("first", "s1", userMessage="a secret of the roof")
-            said = {"userMessage": "and the boiler"}
-            turns = first, episode("second", "s1", **said), episode("alone", "s2", **said)
-            assert await ada.push("episodes", *turns) == []
-            await h.settle(ada)
-            before = await cosines(h, ada, "the boiler")
-            assert before["second"] != before["alone"], "one was embedded with the secret"
-            edited = {**first, "userMessage": "nothing"}
-            assert await ada.push("episodes", edited, assumed=first) == []
-            await h.settle(ada)
-            after = await cosines(h, ada, "the boiler")
-            assert after["second"] == after["alone"], "the edited turn is the session's latest now"
-
-    run(scenario)
-
-
-def test_a_deleted_turn_costs_the_vectors_of_the_one_that_followed_it_and_no_others(
+async def test_a_question_for_a_model_that_is_overloaded_is_told_when_to_come_again(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path, installed) as h:
-            ada = await talked(h, 9)
-            await h.settle(ada)
-            made: list[str] = []
-            passages = Embedder.embed_passages
+    async with opened(tmp_path, installed) as h:
+        ada = await talked(h, 1)
+        await h.settle(ada)
 
-            async def counted(embedder: Embedder, texts: list[str]) -> Any:
-                made.extend(texts)
-                return await passages(embedder, texts)
+        async def full(*_: Any) -> Any:
+            raise Busy("Too much.", retry_after_s=7)
 
-            monkeypatch.setattr(Embedder, "embed_passages", counted)
-            assert await ada.push("episodes", dead(episode("e3", "s1"))) == []
-            await h.settle(ada)
-            (text,) = made
-            assert "number 4" in text and "number 2" in text and "number 3" not in text
-            assert await lacking(h, ada) == []
-
-    run(scenario)
-
-
-def test_a_turn_that_is_being_answered_asks_for_no_work(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await talked(h, 1)
-            await h.settle(ada)
-            row = episode("e9", "s1", status="streaming")
-            assert await ada.push("episodes", row) == []
-            job = h.services.background_jobs.jobs["recall"]
-            assert not job.is_pending(ada.id)
-            assert await ada.push("episodes", {**row, "status": "done"}, assumed=row) == []
-            assert job.is_pending(ada.id)
-
-    run(scenario)
-
-
-def test_what_is_compared_with_memories_waits_for_their_vectors_and_not_for_those_of_turns(
-    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path, installed, search_wait_s=600) as h:
-            ada = await talked(h, 1)
-            assert await ada.push("memories", memory("tea", text="Ada likes tea")) == []
-            assert await cosines(h, ada, "Ada likes tea", "memories") == {"tea": pytest.approx(1.0, abs=1e-3)}
-            await h.settle(ada)
-            go_on = held_up(monkeypatch, 0)
-            assert await ada.push("episodes", episode("e9", "s1", userMessage="Later")) == []
-            async with asyncio.timeout(60):
-                assert set(await cosines(h, ada, "Ada likes tea", "memories")) == {"tea"}
-            assert h.services.background_jobs.jobs["recall_vectors"].is_pending(ada.id)
-            assert await ada.push("memories", memory("sea", text="Bob sails the sea")) == []
-            waits = asyncio.create_task(cosines(h, ada, "Ada likes tea", "memories"))
-            async with asyncio.timeout(60):
-                while "memories/sea" not in await lacking(h, ada):
-                    await asyncio.sleep(0.01)
-            assert not waits.done()
-            go_on.set()
-            assert set(await waits) == {"tea", "sea"}
-
-    run(scenario)
-
-
-def test_a_question_for_a_model_that_is_overloaded_is_told_when_to_come_again(
-    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scenario() -> None:
-        async with opened(tmp_path, installed) as h:
-            ada = await talked(h, 1)
-            await h.settle(ada)
-
-            async def full(*_: Any) -> Any:
-                raise Busy("Too much.", retry_after_s=7)
-
-            monkeypatch.setattr(Embedder, "embed_query", full)
-            answer = await ada.call("GET", "/v1/episodes/search", params={"q": WORD, "sessionId": "s1"})
-            assert (answer.status_code, answer.headers["retry-after"]) == (503, "7")
-            assert set(await recalled(h, ada, Pool(), " ")) == set()
-
-    run(scenario)
+        monkeypatch.setattr(Embedder, "embed_query", full)
+        answer = await ada.call("GET", "/v1/episodes/search", params={"q": WORD, "sessionId": "s1"})
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "7")
+        assert set(await recalled(h, ada, Pool(), " ")) == set()

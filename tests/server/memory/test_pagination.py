@@ -6,7 +6,7 @@ from unittest.mock import ANY
 import pytest
 
 from property.rows import day, dead, episode, session
-from server.in_process_server import house, refused, run, stop_index
+from server.in_process_server import house, refused, stop_index
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
 from vademecum.services.sync.pagination import PAGE_BYTES
 
@@ -44,128 +44,104 @@ async def turned(ada, limit, path=TURNS):
 
 
 @pytest.mark.parametrize("limit", [1, 7, 10, 20, 1000])
-def test_every_row_is_on_one_page_and_the_newest_is_first(tmp_path, limit):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await talked(h)
-            found = await turned(ada, limit)
-            assert [i for ids in found for i in ids] == [f"e{n:02d}" for n in reversed(range(20))]
-            assert {len(ids) for ids in found[:-1]} <= {limit} and 0 < len(found[-1]) <= limit
-
-    run(scenario)
+async def test_every_row_is_on_one_page_and_the_newest_is_first(tmp_path, limit):
+    async with house(tmp_path) as h:
+        ada = await talked(h)
+        found = await turned(ada, limit)
+        assert [i for ids in found for i in ids] == [f"e{n:02d}" for n in reversed(range(20))]
+        assert {len(ids) for ids in found[:-1]} <= {limit} and 0 < len(found[-1]) <= limit
 
 
-def test_a_page_goes_on_where_the_last_ended_although_rows_come_and_go(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await talked(h)
-            first, cursor = await page(ada, 5)
-            assert first == ["e19", "e18", "e17", "e16", "e15"]
-            newer = episode("newer", "s1", createdAt=day(28))
-            edited = turn(14, aiResponse="edited")
-            assert await ada.push("episodes", newer, turn(30)) == []
-            assert await ada.push("episodes", edited, assumed=turn(14)) == []
-            assert (
-                await ada.push("episodes", dead(turn(15)), dead(turn(13))) == []
-            )  # the cursor's own row among them
-            second, cursor = await page(ada, 5, cursor)
-            assert second == ["e14", "e12", "e11", "e10", "e09"]
-            assert (await page(ada, 5))[0][:2] == ["newer", "e30"]
-
-    run(scenario)
+async def test_a_page_goes_on_where_the_last_ended_although_rows_come_and_go(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await talked(h)
+        first, cursor = await page(ada, 5)
+        assert first == ["e19", "e18", "e17", "e16", "e15"]
+        newer = episode("newer", "s1", createdAt=day(28))
+        edited = turn(14, aiResponse="edited")
+        assert await ada.push("episodes", newer, turn(30)) == []
+        assert await ada.push("episodes", edited, assumed=turn(14)) == []
+        assert (
+            await ada.push("episodes", dead(turn(15)), dead(turn(13))) == []
+        )  # the cursor's own row among them
+        second, cursor = await page(ada, 5, cursor)
+        assert second == ["e14", "e12", "e11", "e10", "e09"]
+        assert (await page(ada, 5))[0][:2] == ["newer", "e30"]
 
 
-def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, monkeypatch):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await talked(h)
-            await h.settle(ada)
-            stop_index(h.services.recall.indexer)  # it reads rows too
-            await page(ada, 3)
-            read, bodies = [], DuckDBUserStore.read_bodies
+async def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, monkeypatch):
+    async with house(tmp_path) as h:
+        ada = await talked(h)
+        await h.settle(ada)
+        stop_index(h.services.recall.indexer)  # it reads rows too
+        await page(ada, 3)
+        read, bodies = [], DuckDBUserStore.read_bodies
 
-            async def noted(store, keys):
-                read.extend(keys)
-                return await bodies(store, keys)
+        async def noted(store, keys):
+            read.extend(keys)
+            return await bodies(store, keys)
 
-            monkeypatch.setattr(DuckDBUserStore, "read_bodies", noted)
-            _, cursor = await page(ada, 3)
-            assert await page(ada, 3, cursor) == (["e16", "e15", "e14"], ANY)
-            assert read == [f"episodes/e{n}" for n in (19, 18, 17, 16, 15, 14)]
-            assert await ada.push("episodes", {**turn(2), "createdAt": day(28)}, assumed=turn(2)) == []
-            read.clear()
-            assert (await page(ada, 3))[0] == ["e02", "e19", "e18"]
-            assert sorted(read) == [f"episodes/e{n}" for n in ("02", "02", "18", "19")]
-
-    run(scenario)
+        monkeypatch.setattr(DuckDBUserStore, "read_bodies", noted)
+        _, cursor = await page(ada, 3)
+        assert await page(ada, 3, cursor) == (["e16", "e15", "e14"], ANY)
+        assert read == [f"episodes/e{n}" for n in (19, 18, 17, 16, 15, 14)]
+        assert await ada.push("episodes", {**turn(2), "createdAt": day(28)}, assumed=turn(2)) == []
+        read.clear()
+        assert (await page(ada, 3))[0] == ["e02", "e19", "e18"]
+        assert sorted(read) == [f"episodes/e{n}" for n in ("02", "02", "18", "19")]
 
 
-def test_rows_too_large_for_one_answer_make_shorter_pages_and_none_is_lost(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await talked(h, 6)
-            assert (
-                await ada.push("episodes", *(turn(n, aiResponse="x" * 900_000) for n in range(6, 18))) == []
-            )
-            found = await turned(ada, 100)
-            assert [len(ids) for ids in found] == [PAGE_BYTES // 900_000, 18 - PAGE_BYTES // 900_000]
-            assert [i for ids in found for i in ids] == [f"e{n:02d}" for n in reversed(range(18))]
-
-    run(scenario)
+async def test_rows_too_large_for_one_answer_make_shorter_pages_and_none_is_lost(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await talked(h, 6)
+        assert await ada.push("episodes", *(turn(n, aiResponse="x" * 900_000) for n in range(6, 18))) == []
+        found = await turned(ada, 100)
+        assert [len(ids) for ids in found] == [PAGE_BYTES // 900_000, 18 - PAGE_BYTES // 900_000]
+        assert [i for ids in found for i in ids] == [f"e{n:02d}" for n in reversed(range(18))]
 
 
-def test_an_answer_with_all_rows_has_no_next_and_an_empty_list_is_a_page(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await talked(h, 2)
-            assert await page(ada, 2) == (["e01", "e00"], None)
-            _, cursor = await page(ada, 1)
-            assert await ada.push("episodes", dead(turn(0))) == []
-            assert await page(ada, 1, cursor) == ([], None)
-
-    run(scenario)
+async def test_an_answer_with_all_rows_has_no_next_and_an_empty_list_is_a_page(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await talked(h, 2)
+        assert await page(ada, 2) == (["e01", "e00"], None)
+        _, cursor = await page(ada, 1)
+        assert await ada.push("episodes", dead(turn(0))) == []
+        assert await page(ada, 1, cursor) == ([], None)
 
 
-def test_a_limit_beyond_its_bounds_and_a_cursor_that_is_none_are_refused(tmp_path):
+async def test_a_limit_beyond_its_bounds_and_a_cursor_that_is_none_are_refused(tmp_path):
     lists = (TURNS, "episodes", "projects", "sessions", "entities/by-type/person")
-
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await talked(h, 1)
-            for path in lists:
-                for wrong in ("0", "-1", "1001", "1.5", "many", ""):
-                    params = {"project": "*", "limit": wrong}
-                    refused(await ada.call("GET", f"/v1/{path}", params=params), 400, "BAD_REQUEST")
-                for wrong in ("zz", "W10=", "WzEsMl0=", "ä", "W10", "bnVsbA=="):
-                    params = {"project": "*", "cursor": wrong}
-                    refused(await ada.call("GET", f"/v1/{path}", params=params), 400, "BAD_REQUEST")
-                for fine in (1, 1000):
-                    answer = await ada.call("GET", f"/v1/{path}", params={"project": "*", "limit": fine})
-                    assert answer.status_code == 200, answer.text
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await talked(h, 1)
+        for path in lists:
+            for wrong in ("0", "-1", "1001", "1.5", "many", ""):
+                params = {"project": "*", "limit": wrong}
+                refused(await ada.call("GET", f"/v1/{path}", params=params), 400, "BAD_REQUEST")
+            for wrong in ("zz", "W10=", "WzEsMl0=", "ä", "W10", "bnVsbA=="):
+                params = {"project": "*", "cursor": wrong}
+                refused(await ada.call("GET", f"/v1/{path}", params=params), 400, "BAD_REQUEST")
+            for fine in (1, 1000):
+                answer = await ada.call("GET", f"/v1/{path}", params={"project": "*", "limit": fine})
+                assert answer.status_code == 200, answer.text
 
 
-def test_pages_can_be_turned_while_devices_push(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await talked(h)
+async def test_pages_can_be_turned_while_devices_push(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await talked(h)
 
-            async def pushing():
-                for number in range(40, 80):
-                    assert await ada.push("episodes", turn(number)) == []
-                    if number % 2:
-                        assert await ada.push("episodes", dead(turn(number))) == []
+        async def pushing():
+            for number in range(40, 80):
+                assert await ada.push("episodes", turn(number)) == []
+                if number % 2:
+                    assert await ada.push("episodes", dead(turn(number))) == []
 
-            busy = asyncio.create_task(pushing())
-            rounds = 0
-            while not busy.done():
-                found = [i for ids in await turned(ada, 3) for i in ids]
-                assert found == sorted(set(found), reverse=True) and found[-20:] == [
-                    f"e{n:02d}" for n in reversed(range(20))
-                ]
-                rounds += 1
-            await busy
-            assert rounds
-
-    run(scenario)
+        busy = asyncio.create_task(pushing())
+        rounds = 0
+        while not busy.done():
+            found = [i for ids in await turned(ada, 3) for i in ids]
+            assert found == sorted(set(found), reverse=True) and found[-20:] == [
+                f"e{n:02d}" for n in reversed(range(20))
+            ]
+            rounds += 1
+        await busy
+        assert rounds

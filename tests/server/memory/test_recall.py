@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
-from server.in_process_server import MODELS, House, Person, house, refused, run, stop_index, with_token
+from server.in_process_server import MODELS, House, Person, house, refused, stop_index, with_token
 from vademecum.engines.lance import Block, Chunk
 from vademecum.model.memory.indexable_text import KINDS
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
@@ -49,129 +49,109 @@ async def seen(person: Person, kind: str = "episodes", q: str = WORD, **params: 
 
 
 @pytest.mark.parametrize("model", [False, True])
-def test_each_session_sees_its_own_scope_and_no_other(tmp_path: Path, model: bool) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=model) as h:
-            ada = await furnished(h)
-            await h.settle(ada)
-            for kind, expected in SCOPES.items():
-                for session_id, ids in expected.items():
-                    assert await seen(ada, kind, sessionId=session_id) == ids, (kind, session_id)
-            for kind, asked in ASKED.items():
-                for said, ids in asked.items():
-                    assert await seen(ada, kind, project=said) == ids, (kind, said)
-                    assert await seen(ada, kind, sessionId="loose", project=said) == ids, (kind, said)
-
-    run(scenario)
+async def test_each_session_sees_its_own_scope_and_no_other(tmp_path: Path, model: bool) -> None:
+    async with house(tmp_path, model=model) as h:
+        ada = await furnished(h)
+        await h.settle(ada)
+        for kind, expected in SCOPES.items():
+            for session_id, ids in expected.items():
+                assert await seen(ada, kind, sessionId=session_id) == ids, (kind, session_id)
+        for kind, asked in ASKED.items():
+            for said, ids in asked.items():
+                assert await seen(ada, kind, project=said) == ids, (kind, said)
+                assert await seen(ada, kind, sessionId="loose", project=said) == ids, (kind, said)
 
 
-def test_an_answer_names_its_scope_and_where_each_turn_is_now(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            assert (await look(ada, sessionId="loose"))["scope"] == {"kind": "pool"}
-            assert (await look(ada, project="*"))["scope"] == {"kind": "all"}
-            found = await look(ada, sessionId="in2")
-            assert found["scope"] == {"kind": "project", "projectId": "p2"} and found["complete"]
-            (result,) = found["results"]
-            assert (result["kind"], result["sessionId"], result["projectId"]) == ("episodes", "in2", "p2")
-            assert result["text"] == f"Who plays the {WORD}?\n\nin2"
-
-    run(scenario)
+async def test_an_answer_names_its_scope_and_where_each_turn_is_now(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        assert (await look(ada, sessionId="loose"))["scope"] == {"kind": "pool"}
+        assert (await look(ada, project="*"))["scope"] == {"kind": "all"}
+        found = await look(ada, sessionId="in2")
+        assert found["scope"] == {"kind": "project", "projectId": "p2"} and found["complete"]
+        (result,) = found["results"]
+        assert (result["kind"], result["sessionId"], result["projectId"]) == ("episodes", "in2", "p2")
+        assert result["text"] == f"Who plays the {WORD}?\n\nin2"
 
 
-def test_a_session_that_moves_takes_its_turns_along_at_the_next_question(tmp_path: Path) -> None:
+async def test_a_session_that_moves_takes_its_turns_along_at_the_next_question(tmp_path: Path) -> None:
     """Into a project, from one to another, and out; no row of it is indexed again."""
-
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            assert await seen(ada, sessionId="loose") == {"loose", "other"}
-            before: dict[str, Any] = session("loose")
-            for home, inside, expected in [
-                ("p1", "in1", {"in1", "in1b", "loose"}),
-                ("p2", "in2", {"in2", "loose"}),
-                (None, "other", {"loose", "other"}),
-            ]:
-                now = session("loose", **({"projectId": home} if home else {}))
-                assert await ada.push("sessions", now, assumed=before) == []
-                before = now
-                assert await seen(ada, sessionId="loose") == expected
-                assert await seen(ada, sessionId=inside) == expected
-                assert "loose" not in await seen(ada, sessionId="in1") or home == "p1"
-                assert await seen(ada, "entities", sessionId="loose") == ({f"n{home[1]}"} if home else set())
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        assert await seen(ada, sessionId="loose") == {"loose", "other"}
+        before: dict[str, Any] = session("loose")
+        for home, inside, expected in [
+            ("p1", "in1", {"in1", "in1b", "loose"}),
+            ("p2", "in2", {"in2", "loose"}),
+            (None, "other", {"loose", "other"}),
+        ]:
+            now = session("loose", **({"projectId": home} if home else {}))
+            assert await ada.push("sessions", now, assumed=before) == []
+            before = now
+            assert await seen(ada, sessionId="loose") == expected
+            assert await seen(ada, sessionId=inside) == expected
+            assert "loose" not in await seen(ada, sessionId="in1") or home == "p1"
+            assert await seen(ada, "entities", sessionId="loose") == ({f"n{home[1]}"} if home else set())
 
 
 @pytest.mark.parametrize(
     ("asker", "mover", "before", "after"),
     [("loose", "other", {}, {"projectId": "p1"}), ("in1", "in1b", {"projectId": "p1"}, {"projectId": "p2"})],
 )
-def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_is_when_the_answer_goes_out(
+async def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_is_when_the_answer_goes_out(
     tmp_path: Path, asker: str, mover: str, before: dict[str, str], after: dict[str, str]
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            seek = h.services.recall.seeker.search_hybrid
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        seek = h.services.recall.seeker.search_hybrid
 
-            async def moving(*asked: Any) -> Any:
-                hits = await seek(*asked)
-                assert len(hits[0]) == 2, "both were found"
-                moved = session(mover, **after)
-                assert await ada.push("sessions", moved, assumed=session(mover, **before)) == []
-                return hits
+        async def moving(*asked: Any) -> Any:
+            hits = await seek(*asked)
+            assert len(hits[0]) == 2, "both were found"
+            moved = session(mover, **after)
+            assert await ada.push("sessions", moved, assumed=session(mover, **before)) == []
+            return hits
 
-            h.services.recall.seeker.search_hybrid = moving  # type: ignore[method-assign]
-            assert await seen(ada, sessionId=asker) == {asker}
-
-    run(scenario)
+        h.services.recall.seeker.search_hybrid = moving  # type: ignore[method-assign]
+        assert await seen(ada, sessionId=asker) == {asker}
 
 
-def test_turns_of_a_deleted_project_return_to_the_pool_and_its_entities_are_gone(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            assert await seen(ada, "entities", project="*") == {"n1", "n2"}
-            assert (await ada.call("DELETE", "/v1/projects/p1")).status_code == 200
-            assert await seen(ada, sessionId="loose") == {"loose", "other", "in1", "in1b"}
-            assert await seen(ada, "entities", project="*") == {"n2"}
-            refused(
-                await ada.call("GET", "/v1/episodes/search", params={"q": WORD, "project": "p1"}),
-                404,
-                "NOT_FOUND",
-            )
-
-    run(scenario)
-
-
-def test_what_was_deleted_is_not_found_though_the_index_still_has_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada = await furnished(h)
-            await h.settle(ada)
-            stop_index(h.services.recall.indexer)
-            assert await ada.push("episodes", dead(episode("other", "other"))) == []
-            found = await look(ada, sessionId="loose")
-            assert [result["id"] for result in found["results"]] == ["loose"] and not found["complete"]
-            assert (await ada.call("DELETE", "/v1/sessions/loose")).status_code == 200
-            assert await seen(ada, sessionId="other") == set()
-
-    run(scenario)
+async def test_turns_of_a_deleted_project_return_to_the_pool_and_its_entities_are_gone(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        assert await seen(ada, "entities", project="*") == {"n1", "n2"}
+        assert (await ada.call("DELETE", "/v1/projects/p1")).status_code == 200
+        assert await seen(ada, sessionId="loose") == {"loose", "other", "in1", "in1b"}
+        assert await seen(ada, "entities", project="*") == {"n2"}
+        refused(
+            await ada.call("GET", "/v1/episodes/search", params={"q": WORD, "project": "p1"}),
+            404,
+            "NOT_FOUND",
+        )
 
 
-def test_what_is_out_of_scope_takes_no_place_of_what_is_within(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            better = [episode(f"x{n}", "in1", userMessage=WORD, aiResponse="") for n in range(150)]
-            assert await ada.push("episodes", *better) == []
-            others = [memory(f"m{n}", text=WORD) for n in range(150)]
-            assert await ada.push("memories", *others) == []
-            assert await seen(ada, sessionId="loose", limit=2) == {"loose", "other"}
+async def test_what_was_deleted_is_not_found_though_the_index_still_has_it(tmp_path: Path) -> None:
+    async with house(tmp_path, search_wait_s=0.05) as h:
+        ada = await furnished(h)
+        await h.settle(ada)
+        stop_index(h.services.recall.indexer)
+        assert await ada.push("episodes", dead(episode("other", "other"))) == []
+        found = await look(ada, sessionId="loose")
+        assert [result["id"] for result in found["results"]] == ["loose"] and not found["complete"]
+        assert (await ada.call("DELETE", "/v1/sessions/loose")).status_code == 200
+        assert await seen(ada, sessionId="other") == set()
 
-    run(scenario)
+
+async def test_what_is_out_of_scope_takes_no_place_of_what_is_within(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        better = [episode(f"x{n}", "in1", userMessage=WORD, aiResponse="") for n in range(150)]
+        assert await ada.push("episodes", *better) == []
+        others = [memory(f"m{n}", text=WORD) for n in range(150)]
+        assert await ada.push("memories", *others) == []
+        assert await seen(ada, sessionId="loose", limit=2) == {"loose", "other"}
 
 
 async def recalled(h: House, person: Person, scope: MemoryScope, q: str, *kinds: Any) -> dict[str, str]:
@@ -179,220 +159,186 @@ async def recalled(h: House, person: Person, scope: MemoryScope, q: str, *kinds:
     return {one.id: one.text for one in found}
 
 
-def test_text_that_was_edited_is_not_shown_by_a_late_index(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada = await h.person()
-            rows = memory("m1", text="Ada likes tea"), memory("m2", text="Ada drinks tea at four")
-            assert await ada.push("memories", *rows) == []
-            await h.settle(ada)
-            assert set(await recalled(h, ada, Pool(), "tea")) == {"m1", "m2"}
-            stop_index(h.services.recall.indexer)
-            now = memory("m1", text="Ada likes tea no more")
-            assert await ada.push("memories", now, assumed=rows[0]) == []
-            pinned = {**rows[1], "pinned": True}
-            assert await ada.push("memories", pinned, assumed=rows[1]) == []
-            assert await recalled(h, ada, Pool(), "tea") == {"m2": "Ada drinks tea at four"}
-
-    run(scenario)
+async def test_text_that_was_edited_is_not_shown_by_a_late_index(tmp_path: Path) -> None:
+    async with house(tmp_path, search_wait_s=0.05) as h:
+        ada = await h.person()
+        rows = memory("m1", text="Ada likes tea"), memory("m2", text="Ada drinks tea at four")
+        assert await ada.push("memories", *rows) == []
+        await h.settle(ada)
+        assert set(await recalled(h, ada, Pool(), "tea")) == {"m1", "m2"}
+        stop_index(h.services.recall.indexer)
+        now = memory("m1", text="Ada likes tea no more")
+        assert await ada.push("memories", now, assumed=rows[0]) == []
+        pinned = {**rows[1], "pinned": True}
+        assert await ada.push("memories", pinned, assumed=rows[1]) == []
+        assert await recalled(h, ada, Pool(), "tea") == {"m2": "Ada drinks tea at four"}
 
 
-def test_text_that_is_not_in_the_records_is_not_shown_whatever_the_index_holds(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            assert await ada.push("memories", memory("m1", text="Ada likes tea")) == []
-            await h.settle(ada)
-            forged = Block("memories/m1", "memories/m1", 0, [Chunk(0, None, None, "Ada hates tea")])
-            await h.services.recall.indexes.write(
-                ada.id, lambda index: index.apply([forged], [], [], index.checkpoint)
-            )
-            assert await recalled(h, ada, Pool(), "tea") == {}
-
-    run(scenario)
+async def test_text_that_is_not_in_the_records_is_not_shown_whatever_the_index_holds(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        assert await ada.push("memories", memory("m1", text="Ada likes tea")) == []
+        await h.settle(ada)
+        forged = Block("memories/m1", "memories/m1", 0, [Chunk(0, None, None, "Ada hates tea")])
+        await h.services.recall.indexes.write(
+            ada.id, lambda index: index.apply([forged], [], [], index.checkpoint)
+        )
+        assert await recalled(h, ada, Pool(), "tea") == {}
 
 
-def test_only_finished_turns_and_memories_that_hold_are_recalled(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            assert await ada.push("sessions", session("s1")) == []
-            states = ("queued", "streaming", "done", "stopped", "failed")
-            turns = [episode(state, "s1", userMessage=WORD, status=state) for state in states]
-            assert await ada.push("episodes", *turns) == []
-            rows = memory("old", text=WORD, supersededBy="new"), memory("new", text=WORD, supersedes="old")
-            assert await ada.push("memories", *rows) == []
-            assert set(await recalled(h, ada, Pool(), WORD)) == {"done", "stopped", "new"}
-            again = {**turns[2], "status": "streaming"}
-            assert await ada.push("episodes", again, assumed=turns[2]) == []
-            assert set(await recalled(h, ada, Pool(), WORD)) == {"stopped", "new"}
-
-    run(scenario)
+async def test_only_finished_turns_and_memories_that_hold_are_recalled(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        assert await ada.push("sessions", session("s1")) == []
+        states = ("queued", "streaming", "done", "stopped", "failed")
+        turns = [episode(state, "s1", userMessage=WORD, status=state) for state in states]
+        assert await ada.push("episodes", *turns) == []
+        rows = memory("old", text=WORD, supersededBy="new"), memory("new", text=WORD, supersedes="old")
+        assert await ada.push("memories", *rows) == []
+        assert set(await recalled(h, ada, Pool(), WORD)) == {"done", "stopped", "new"}
+        again = {**turns[2], "status": "streaming"}
+        assert await ada.push("episodes", again, assumed=turns[2]) == []
+        assert set(await recalled(h, ada, Pool(), WORD)) == {"stopped", "new"}
 
 
-def test_each_kind_is_where_its_session_or_project_is(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            memories = memory("pool", text=WORD, sessionIds=["in1"]), memory("own", text=WORD, projectId="p1")
-            assert await ada.push("memories", *memories) == []
-            summaries = (
-                summary("talk", content=WORD, sessionId="in1"),
-                summary("overview", content=WORD, projectId="p1"),
-                summary("moved", content=WORD, sessionId="loose", projectId="p1"),
-            )
-            assert await ada.push("summaries", *summaries) == []
-            expected: list[tuple[MemoryScope, str, set[str]]] = [
-                (Pool(), "memories", {"pool"}),
-                (InProject("p1"), "memories", {"own"}),
-                (InProject("p2"), "memories", set()),
-                (Everything(), "memories", {"pool", "own"}),
-                (Pool(), "summaries", {"moved"}),
-                (InProject("p1"), "summaries", {"talk", "overview"}),
-                (Everything(), "summaries", {"talk", "overview", "moved"}),
-                (Pool(), "entities", set()),
-            ]
-            for scope, kind, ids in expected:
-                assert set(await recalled(h, ada, scope, WORD, kind)) == ids, (scope, kind)
-
-    run(scenario)
+async def test_each_kind_is_where_its_session_or_project_is(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        memories = memory("pool", text=WORD, sessionIds=["in1"]), memory("own", text=WORD, projectId="p1")
+        assert await ada.push("memories", *memories) == []
+        summaries = (
+            summary("talk", content=WORD, sessionId="in1"),
+            summary("overview", content=WORD, projectId="p1"),
+            summary("moved", content=WORD, sessionId="loose", projectId="p1"),
+        )
+        assert await ada.push("summaries", *summaries) == []
+        expected: list[tuple[MemoryScope, str, set[str]]] = [
+            (Pool(), "memories", {"pool"}),
+            (InProject("p1"), "memories", {"own"}),
+            (InProject("p2"), "memories", set()),
+            (Everything(), "memories", {"pool", "own"}),
+            (Pool(), "summaries", {"moved"}),
+            (InProject("p1"), "summaries", {"talk", "overview"}),
+            (Everything(), "summaries", {"talk", "overview", "moved"}),
+            (Pool(), "entities", set()),
+        ]
+        for scope, kind, ids in expected:
+            assert set(await recalled(h, ada, scope, WORD, kind)) == ids, (scope, kind)
 
 
-def test_of_two_that_fit_the_newer_comes_first_and_age_never_outweighs_fit(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            assert await ada.push("sessions", *map(session, ("s1", "s2", "s3"))) == []
-            said = f"Who plays the {WORD}?"
-            turns = (  # a session each: neighbours would lend to each other
-                episode("old", "s1", userMessage=said, updatedAt="2020-01-01T00:00:00.000Z"),
-                episode("new", "s2", userMessage=said, updatedAt="2098-01-01T00:00:00.000Z"),
-                episode("between", "s3", userMessage=said, updatedAt="2022-01-01T00:00:00.000Z"),
-                episode("far", "s1", userMessage=f"Who? {'Cats and dogs. ' * 40}", updatedAt="2098-01-01T00:00:00.000Z"),
-            )  # fmt: skip
-            assert await ada.push("episodes", *turns) == []
-            results = (await look(ada, q=f"who plays the {WORD}", sessionId="s1"))["results"]
-            assert [result["id"] for result in results][:3] == ["new", "between", "old"]
-            assert results[0]["score"] == pytest.approx(1.0) and results[1]["score"] == pytest.approx(0.7)
-
-    run(scenario)
+async def test_of_two_that_fit_the_newer_comes_first_and_age_never_outweighs_fit(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        assert await ada.push("sessions", *map(session, ("s1", "s2", "s3"))) == []
+        said = f"Who plays the {WORD}?"
+        turns = (  # a session each: neighbours would lend to each other
+            episode("old", "s1", userMessage=said, updatedAt="2020-01-01T00:00:00.000Z"),
+            episode("new", "s2", userMessage=said, updatedAt="2098-01-01T00:00:00.000Z"),
+            episode("between", "s3", userMessage=said, updatedAt="2022-01-01T00:00:00.000Z"),
+            episode("far", "s1", userMessage=f"Who? {'Cats and dogs. ' * 40}", updatedAt="2098-01-01T00:00:00.000Z"),
+        )  # fmt: skip
+        assert await ada.push("episodes", *turns) == []
+        results = (await look(ada, q=f"who plays the {WORD}", sessionId="s1"))["results"]
+        assert [result["id"] for result in results][:3] == ["new", "between", "old"]
+        assert results[0]["score"] == pytest.approx(1.0) and results[1]["score"] == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize("model", [False, True])
-def test_a_turn_is_found_by_the_day_when_it_was_said(tmp_path: Path, model: bool) -> None:
-    async def scenario() -> None:
-        clock = "2025-05-08T12:00:00.000Z"
-        async with house(tmp_path, model=MODELS if model else False, clock=lambda: clock) as h:
-            ada = await h.person()
-            days = ("2025-05-06", "2025-05-07", "2025-06-07", "2024-05-07")
-            assert await ada.push("sessions", *map(session, days)) == []
-            for day in days:  # alike in all but the day
-                row = episode(f"e{day}", day, userMessage="Who came?", createdAt=f"{day}T12:00:00.000Z")
-                assert await ada.push("episodes", row) == []
-            await h.settle(ada)  # its vectors are written over its words
-            asked = {
-                "who came on May 7, 2025?": "e2025-05-07",
-                "who came on the 6th of May?": "e2025-05-06",
-                "who came in June 2025?": "e2025-06-07",
-                "who came in 2024?": "e2024-05-07",
-                "who came yesterday?": "e2025-05-07",
-                "who came last year?": "e2024-05-07",
-            }
-            for question, wanted in asked.items():
-                results = (await look(ada, q=question, sessionId=days[0]))["results"]
-                assert results[0]["id"] == wanted, question
-                assert not any("day2" in result["text"] for result in results), "no mark is shown"
-
-    run(scenario)
+async def test_a_turn_is_found_by_the_day_when_it_was_said(tmp_path: Path, model: bool) -> None:
+    clock = "2025-05-08T12:00:00.000Z"
+    async with house(tmp_path, model=MODELS if model else False, clock=lambda: clock) as h:
+        ada = await h.person()
+        days = ("2025-05-06", "2025-05-07", "2025-06-07", "2024-05-07")
+        assert await ada.push("sessions", *map(session, days)) == []
+        for day in days:  # alike in all but the day
+            row = episode(f"e{day}", day, userMessage="Who came?", createdAt=f"{day}T12:00:00.000Z")
+            assert await ada.push("episodes", row) == []
+        await h.settle(ada)  # its vectors are written over its words
+        asked = {
+            "who came on May 7, 2025?": "e2025-05-07",
+            "who came on the 6th of May?": "e2025-05-06",
+            "who came in June 2025?": "e2025-06-07",
+            "who came in 2024?": "e2024-05-07",
+            "who came yesterday?": "e2025-05-07",
+            "who came last year?": "e2024-05-07",
+        }
+        for question, wanted in asked.items():
+            results = (await look(ada, q=question, sessionId=days[0]))["results"]
+            assert results[0]["id"] == wanted, question
+            assert not any("day2" in result["text"] for result in results), "no mark is shown"
 
 
-def test_a_turn_is_found_by_what_is_meant_and_by_the_turn_before_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=MODELS) as h:
-            ada = await h.person()
-            assert await ada.push("sessions", session("s1")) == []
-            said = [
-                ("Tell me about the castle of Edinburgh.", "It stands on a rock above the town."),
-                ("And when was that?", "In the twelfth century, most likely."),
-                ("How do I make a pancake?", "Flour, milk and two eggs."),
-            ]
-            for number, (asked, answered) in enumerate(said):
-                row = episode(f"e{number}", "s1", userMessage=asked, aiResponse=answered)
-                assert await ada.push("episodes", row) == []
-            await h.settle(ada)
-            results = (await look(ada, q="breakfast recipes", sessionId="s1"))["results"]
-            assert results[0]["id"] == "e2" and results[0]["relevance"] > results[1]["relevance"]
-            results = (await look(ada, q="fortress in Scotland", sessionId="s1"))["results"]
-            assert [result["id"] for result in results] == ["e0", "e1", "e2"]
-            assert "castle" not in results[1]["text"], "the turn before is never shown, nor kept"
-            near = await h.services.recall.nearest(ada.id, Pool(), "", "episodes", 1)
-            assert near == []
-
-    run(scenario)
+async def test_a_turn_is_found_by_what_is_meant_and_by_the_turn_before_it(tmp_path: Path) -> None:
+    async with house(tmp_path, model=MODELS) as h:
+        ada = await h.person()
+        assert await ada.push("sessions", session("s1")) == []
+        said = [
+            ("Tell me about the castle of Edinburgh.", "It stands on a rock above the town."),
+            ("And when was that?", "In the twelfth century, most likely."),
+            ("How do I make a pancake?", "Flour, milk and two eggs."),
+        ]
+        for number, (asked, answered) in enumerate(said):
+            row = episode(f"e{number}", "s1", userMessage=asked, aiResponse=answered)
+            assert await ada.push("episodes", row) == []
+        await h.settle(ada)
+        results = (await look(ada, q="breakfast recipes", sessionId="s1"))["results"]
+        assert results[0]["id"] == "e2" and results[0]["relevance"] > results[1]["relevance"]
+        results = (await look(ada, q="fortress in Scotland", sessionId="s1"))["results"]
+        assert [result["id"] for result in results] == ["e0", "e1", "e2"]
+        assert "castle" not in results[1]["text"], "the turn before is never shown, nor kept"
+        near = await h.services.recall.nearest(ada.id, Pool(), "", "episodes", 1)
+        assert near == []
 
 
-def test_the_nearest_memory_is_told_with_its_cosine_as_soon_as_it_was_written(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            assert await ada.push("projects", project("p1")) == []
-            rows = (
-                memory("tea", text="Ada likes tea"),
-                memory("sea", text="Bob sails the sea"),
-                memory("elsewhere", text="Ada likes tea", projectId="p1"),
-            )
-            assert await ada.push("memories", *rows) == []
-            (best, second) = await h.services.recall.nearest(ada.id, Pool(), "Ada likes tea", "memories", 5)
-            assert best[0] == "tea" and best[1] == pytest.approx(1.0, abs=1e-4)
-            assert second[0] == "sea" and second[1] < best[1]
-
-    run(scenario)
+async def test_the_nearest_memory_is_told_with_its_cosine_as_soon_as_it_was_written(tmp_path: Path) -> None:
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        assert await ada.push("projects", project("p1")) == []
+        rows = (
+            memory("tea", text="Ada likes tea"),
+            memory("sea", text="Bob sails the sea"),
+            memory("elsewhere", text="Ada likes tea", projectId="p1"),
+        )
+        assert await ada.push("memories", *rows) == []
+        (best, second) = await h.services.recall.nearest(ada.id, Pool(), "Ada likes tea", "memories", 5)
+        assert best[0] == "tea" and best[1] == pytest.approx(1.0, abs=1e-4)
+        assert second[0] == "sea" and second[1] < best[1]
 
 
-def test_nearer_memories_of_another_scope_take_no_place_of_those_within(
+async def test_nearer_memories_of_another_scope_take_no_place_of_those_within(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vademecum.services.memory.recall.FUSION_DEPTH", 3)
-
-    async def scenario() -> None:
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            assert await ada.push("projects", project("p1")) == []
-            rows = [memory(f"far{n}", text="Ada likes tea", projectId="p1") for n in range(6)]
-            assert await ada.push("memories", *rows, memory("sea", text="Bob sails the sea")) == []
-            near = await h.services.recall.nearest(ada.id, Pool(), "Ada likes tea", "memories", 3)
-            assert [row_id for row_id, _ in near] == ["sea"]
-
-    run(scenario)
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        assert await ada.push("projects", project("p1")) == []
+        rows = [memory(f"far{n}", text="Ada likes tea", projectId="p1") for n in range(6)]
+        assert await ada.push("memories", *rows, memory("sea", text="Bob sails the sea")) == []
+        near = await h.services.recall.nearest(ada.id, Pool(), "Ada likes tea", "memories", 3)
+        assert [row_id for row_id, _ in near] == ["sea"]
 
 
-def test_a_recall_folder_that_was_deleted_is_made_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=True) as h:
-            ada = await furnished(h)
-            await h.settle(ada)
-        (folder,) = tmp_path.glob("users/*/*/recall")
-        shutil.rmtree(folder)
-        async with house(tmp_path, model=True) as h:
-            ada.client = with_token(h, ada.client.headers["Authorization"].removeprefix("Bearer "))
-            assert await seen(ada, sessionId="loose") == {"loose", "other"}
-            await h.settle(ada)
-            assert await h.services.recall.indexes.read(ada.id, lambda index: index.without_vectors()) == []
-            assert folder.exists() and (await look(ada, sessionId="loose"))["complete"]
-
-    run(scenario)
+async def test_a_recall_folder_that_was_deleted_is_made_again(tmp_path: Path) -> None:
+    async with house(tmp_path, model=True) as h:
+        ada = await furnished(h)
+        await h.settle(ada)
+    (folder,) = tmp_path.glob("users/*/*/recall")
+    shutil.rmtree(folder)
+    async with house(tmp_path, model=True) as h:
+        ada.client = with_token(h, ada.client.headers["Authorization"].removeprefix("Bearer "))
+        assert await seen(ada, sessionId="loose") == {"loose", "other"}
+        await h.settle(ada)
+        assert await h.services.recall.indexes.read(ada.id, lambda index: index.without_vectors()) == []
+        assert folder.exists() and (await look(ada, sessionId="loose"))["complete"]
 
 
-def test_a_question_that_cannot_be_searched_is_refused_in_words(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            for params in [{"q": " "}, {"q": "x" * 10_001}, {"limit": 0}, {"limit": 101}]:
-                asked = {"q": WORD, "sessionId": "loose", **params}
-                for kind in ("episodes", "entities"):
-                    answer = await ada.call("GET", f"/v1/{kind}/search", params=asked)
-                    refused(answer, 400, "BAD_REQUEST")
-            refused(await ada.call("GET", "/v1/episodes/search", params={"q": WORD}), 400, "BAD_REQUEST")
-            assert len((await look(ada, project="*", limit=2))["results"]) == 2
-
-    run(scenario)
+async def test_a_question_that_cannot_be_searched_is_refused_in_words(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        for params in [{"q": " "}, {"q": "x" * 10_001}, {"limit": 0}, {"limit": 101}]:
+            asked = {"q": WORD, "sessionId": "loose", **params}
+            for kind in ("episodes", "entities"):
+                answer = await ada.call("GET", f"/v1/{kind}/search", params=asked)
+                refused(answer, 400, "BAD_REQUEST")
+        refused(await ada.call("GET", "/v1/episodes/search", params={"q": WORD}), 400, "BAD_REQUEST")
+        assert len((await look(ada, project="*", limit=2))["results"]) == 2

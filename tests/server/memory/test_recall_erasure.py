@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
-from server.in_process_server import House, Person, house, run
+from server.in_process_server import House, Person, house
 from vademecum.model.memory.indexable_text import kind_of
 from vademecum.model.records.paths import user_folder
 from vademecum.services.data import backup as backups
@@ -66,152 +66,128 @@ def recall_folder(data: Path, person: Person) -> Path:
 
 
 @pytest.mark.parametrize("search_first", [False, True])
-def test_after_rows_of_memory_are_deleted_no_byte_of_them_is_left(tmp_path: Path, search_first: bool) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=True, erase_delay_s=600) as h:
-            ada = await told(h)
-            if search_first:  # it fills the cache
-                await ada.call("GET", "/v1/episodes/search", params={"q": "oak", "project": "*"})
-            keys = [f"{kind}/{row['id']}" for kind, row in ROWS.items()]
-            wanted = await needles(h, ada, *keys)
-            folder = recall_folder(tmp_path, ada)
-            assert scan(folder, wanted) == len(wanted), "the scan cannot see what is there"
-            for kind, row in ROWS.items():
-                assert await ada.push(kind, dead(row)) == []
-            await h.services.background_jobs.jobs["erase"].drain(ada.id)
-            assert scan(tmp_path, wanted) == 0
-            await h.settle(ada)
-            assert scan(tmp_path, wanted) == 0 and scan(folder, [OTHER.encode()]) == 1
-            left = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
-            assert left == len(KEPT)
+async def test_after_rows_of_memory_are_deleted_no_byte_of_them_is_left(
+    tmp_path: Path, search_first: bool
+) -> None:
+    async with house(tmp_path, model=True, erase_delay_s=600) as h:
+        ada = await told(h)
+        if search_first:  # it fills the cache
+            await ada.call("GET", "/v1/episodes/search", params={"q": "oak", "project": "*"})
+        keys = [f"{kind}/{row['id']}" for kind, row in ROWS.items()]
+        wanted = await needles(h, ada, *keys)
+        folder = recall_folder(tmp_path, ada)
+        assert scan(folder, wanted) == len(wanted), "the scan cannot see what is there"
+        for kind, row in ROWS.items():
+            assert await ada.push(kind, dead(row)) == []
+        await h.services.background_jobs.jobs["erase"].drain(ada.id)
+        assert scan(tmp_path, wanted) == 0
+        await h.settle(ada)
+        assert scan(tmp_path, wanted) == 0 and scan(folder, [OTHER.encode()]) == 1
+        left = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
+        assert left == len(KEPT)
 
-    run(scenario)
 
-
-def test_a_deleted_session_takes_its_turns_and_summaries_out_of_the_index(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=True, erase_delay_s=600) as h:
-            ada = await told(h)
-            wanted = await needles(h, ada, "episodes/e1")
-            assert (await ada.call("DELETE", "/v1/sessions/s1")).status_code == 200
-            for kind in ("memories", "entities"):
-                assert await ada.push(kind, dead(ROWS[kind])) == []
-            await h.settle(ada)
-            assert scan(tmp_path, wanted) == 0
-            hits = await h.services.recall.indexes.read(
-                ada.id,
-                lambda index: index.keyword_search("roses", [f"{k}/{r['id']}" for k, r in KEPT.items()], 9),
-            )
-            assert {kind_of(hit.document_id) for hit in hits} == {"memories", "entities", "summaries"}
-
-    run(scenario)
+async def test_a_deleted_session_takes_its_turns_and_summaries_out_of_the_index(tmp_path: Path) -> None:
+    async with house(tmp_path, model=True, erase_delay_s=600) as h:
+        ada = await told(h)
+        wanted = await needles(h, ada, "episodes/e1")
+        assert (await ada.call("DELETE", "/v1/sessions/s1")).status_code == 200
+        for kind in ("memories", "entities"):
+            assert await ada.push(kind, dead(ROWS[kind])) == []
+        await h.settle(ada)
+        assert scan(tmp_path, wanted) == 0
+        hits = await h.services.recall.indexes.read(
+            ada.id,
+            lambda index: index.keyword_search("roses", [f"{k}/{r['id']}" for k, r in KEPT.items()], 9),
+        )
+        assert {kind_of(hit.document_id) for hit in hits} == {"memories", "entities", "summaries"}
 
 
 @pytest.mark.parametrize("sessions", ["keep", "delete"])
-def test_a_deleted_project_takes_its_memory_out_of_the_index_and_its_turns_only_if_asked(
+async def test_a_deleted_project_takes_its_memory_out_of_the_index_and_its_turns_only_if_asked(
     tmp_path: Path, sessions: str
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=True, erase_delay_s=600) as h:
-            ada = await h.person()
-            assert await ada.push("projects", project("p1")) == []
-            assert await ada.push("sessions", session("s1", projectId="p1"), session("s2")) == []
-            overview = summary("u1", projectId="p1", content=f"In short: {NOTE}")
-            inside = {**ROWS, "memories": {**ROWS["memories"], "projectId": "p1"}, "summaries": overview}
-            for kind, row in inside.items():
-                assert await ada.push(kind, row) == []
-            assert await ada.push("memories", KEPT["memories"]) == []
-            for job in ("recall", "recall_vectors"):
-                await h.services.background_jobs.jobs[job].drain(ada.id)
-            turn, *others = inside
-            asked, answered, *wanted = await needles(
-                h, ada, *(f"{kind}/{inside[kind]['id']}" for kind in others)
-            )
-            said = [asked, answered, *(await needles(h, ada, f"{turn}/e1"))[3:]]
-            assert scan(recall_folder(tmp_path, ada), wanted + said) == len(wanted + said)
-            answer = await ada.call("DELETE", "/v1/projects/p1", params={"sessions": sessions})
-            assert answer.status_code == 200
-            await h.settle(ada)
-            assert scan(tmp_path, wanted) == 0
-            assert scan(recall_folder(tmp_path, ada), said) == (len(said) if sessions == "keep" else 0)
-            assert scan(tmp_path, [OTHER.encode()]) == 1, "what is in no project stays"
-
-    run(scenario)
+    async with house(tmp_path, model=True, erase_delay_s=600) as h:
+        ada = await h.person()
+        assert await ada.push("projects", project("p1")) == []
+        assert await ada.push("sessions", session("s1", projectId="p1"), session("s2")) == []
+        overview = summary("u1", projectId="p1", content=f"In short: {NOTE}")
+        inside = {**ROWS, "memories": {**ROWS["memories"], "projectId": "p1"}, "summaries": overview}
+        for kind, row in inside.items():
+            assert await ada.push(kind, row) == []
+        assert await ada.push("memories", KEPT["memories"]) == []
+        for job in ("recall", "recall_vectors"):
+            await h.services.background_jobs.jobs[job].drain(ada.id)
+        turn, *others = inside
+        asked, answered, *wanted = await needles(h, ada, *(f"{kind}/{inside[kind]['id']}" for kind in others))
+        said = [asked, answered, *(await needles(h, ada, f"{turn}/e1"))[3:]]
+        assert scan(recall_folder(tmp_path, ada), wanted + said) == len(wanted + said)
+        answer = await ada.call("DELETE", "/v1/projects/p1", params={"sessions": sessions})
+        assert answer.status_code == 200
+        await h.settle(ada)
+        assert scan(tmp_path, wanted) == 0
+        assert scan(recall_folder(tmp_path, ada), said) == (len(said) if sessions == "keep" else 0)
+        assert scan(tmp_path, [OTHER.encode()]) == 1, "what is in no project stays"
 
 
-def test_an_edited_memory_s_old_text_goes_by_the_tidy_rule(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=True, erase_delay_s=600, tidy_delay_s=600) as h:
-            ada = await told(h)
-            for kind in ("episodes", "entities", "summaries"):
-                assert await ada.push(kind, dead(ROWS[kind])) == []
-            await h.services.background_jobs.jobs["erase"].drain(ada.id)
-            (_, _, text, vector) = await needles(h, ada, "memories/m1")
-            assert scan(tmp_path, [text, vector]) == 2
-            changed = {**ROWS["memories"], "text": NEW}
-            assert await ada.push("memories", changed, assumed=ROWS["memories"]) == []
-            assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
-            await h.services.background_jobs.jobs["erase"].drain(ada.id)
-            assert scan(tmp_path, [text, vector]) == 0
-            assert scan(recall_folder(tmp_path, ada), [NEW.encode()]) == 1
-
-    run(scenario)
+async def test_an_edited_memory_s_old_text_goes_by_the_tidy_rule(tmp_path: Path) -> None:
+    async with house(tmp_path, model=True, erase_delay_s=600, tidy_delay_s=600) as h:
+        ada = await told(h)
+        for kind in ("episodes", "entities", "summaries"):
+            assert await ada.push(kind, dead(ROWS[kind])) == []
+        await h.services.background_jobs.jobs["erase"].drain(ada.id)
+        (_, _, text, vector) = await needles(h, ada, "memories/m1")
+        assert scan(tmp_path, [text, vector]) == 2
+        changed = {**ROWS["memories"], "text": NEW}
+        assert await ada.push("memories", changed, assumed=ROWS["memories"]) == []
+        assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
+        await h.services.background_jobs.jobs["erase"].drain(ada.id)
+        assert scan(tmp_path, [text, vector]) == 0
+        assert scan(recall_folder(tmp_path, ada), [NEW.encode()]) == 1
 
 
-def test_forget_everything_takes_the_recall_folder(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, model=True, erase_delay_s=600) as h:
-            ada = await told(h)
-            wanted = await needles(h, ada, "memories/m1")
-            receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
-            assert receipt.json()["leftovers"] == 0
-            assert scan(tmp_path, wanted) == 0
-            await h.settle(ada)
-            assert scan(tmp_path, wanted) == 0
-
-    run(scenario)
+async def test_forget_everything_takes_the_recall_folder(tmp_path: Path) -> None:
+    async with house(tmp_path, model=True, erase_delay_s=600) as h:
+        ada = await told(h)
+        wanted = await needles(h, ada, "memories/m1")
+        receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+        assert receipt.json()["leftovers"] == 0
+        assert scan(tmp_path, wanted) == 0
+        await h.settle(ada)
+        assert scan(tmp_path, wanted) == 0
 
 
-def test_an_account_that_leaves_takes_its_recall_index_along(
+async def test_an_account_that_leaves_takes_its_recall_index_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for constant in ("INDEX_DELAY_S", "INDEX_MIN_INTERVAL_S"):
         monkeypatch.setattr(f"vademecum.services.runtime.background_jobs.{constant}", 0.2)
-
-    async def scenario() -> None:
-        async with house(tmp_path, model=True) as h:
-            ada = await told(h)
-            wanted = await needles(h, ada, "memories/m1")
-            assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
-            assert scan(tmp_path, wanted) == 0 and not recall_folder(tmp_path, ada).exists()
-            await asyncio.sleep(0.5)  # longer than the jobs that its last commits had asked for wait
-            assert not recall_folder(tmp_path, ada).exists()
-
-    run(scenario)
+    async with house(tmp_path, model=True) as h:
+        ada = await told(h)
+        wanted = await needles(h, ada, "memories/m1")
+        assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
+        assert scan(tmp_path, wanted) == 0 and not recall_folder(tmp_path, ada).exists()
+        await asyncio.sleep(0.5)  # longer than the jobs that its last commits had asked for wait
+        assert not recall_folder(tmp_path, ada).exists()
 
 
-def test_a_restore_begins_the_recall_index_anew_and_brings_back_nothing_that_was_erased(
+async def test_a_restore_begins_the_recall_index_anew_and_brings_back_nothing_that_was_erased(
     tmp_path: Path,
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path / "data", model=True, erase_delay_s=600) as h:
-            ada = await told(h)
-            wanted = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
-            await backups.backup(h.services, tmp_path / "backup")
-            assert not list((tmp_path / "backup").rglob("recall")), "derived: it is left out"
-            for kind, row in ROWS.items():
-                assert await ada.push(kind, dead(row)) == []
-            late = memory("m9", text=f"{OTHER} And after the backup, too.")
-            assert await ada.push("memories", late) == []
-            await h.settle(ada)
-            await backups.restore(h.services, tmp_path / "backup")
-            found = await ada.call(
-                "GET", "/v1/entities/search", params={"q": "orchard roses", "project": "*"}
-            )
-            assert [result["id"] for result in found.json()["results"]] == ["n2"]
-            await h.settle(ada)
-            assert scan(tmp_path / "data", wanted) == 0
-            count = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
-            assert count == len(KEPT), "and nothing of after the backup"
-
-    run(scenario)
+    async with house(tmp_path / "data", model=True, erase_delay_s=600) as h:
+        ada = await told(h)
+        wanted = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
+        await backups.backup(h.services, tmp_path / "backup")
+        assert not list((tmp_path / "backup").rglob("recall")), "derived: it is left out"
+        for kind, row in ROWS.items():
+            assert await ada.push(kind, dead(row)) == []
+        late = memory("m9", text=f"{OTHER} And after the backup, too.")
+        assert await ada.push("memories", late) == []
+        await h.settle(ada)
+        await backups.restore(h.services, tmp_path / "backup")
+        found = await ada.call("GET", "/v1/entities/search", params={"q": "orchard roses", "project": "*"})
+        assert [result["id"] for result in found.json()["results"]] == ["n2"]
+        await h.settle(ada)
+        assert scan(tmp_path / "data", wanted) == 0
+        count = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
+        assert count == len(KEPT), "and nothing of after the backup"

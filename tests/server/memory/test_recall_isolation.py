@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from property.rows import dead, entity, episode, memory, project, session
-from server.in_process_server import House, Person, run
+from server.in_process_server import House, Person
 from server.models.model_change_server import opened
 from vademecum.model.memory.scope import InProject, Pool
 
@@ -132,22 +132,21 @@ def check(books: Books, results: list[Row], ids: set[str], place: tuple[str, str
     assert all(books.text(result["id"]).split()[2] in result["text"] for result in results)
 
 
-def test_no_canary_is_heard_in_another_project_or_by_another_user(tmp_path: Path, installed: Path) -> None:
-    async def scenario() -> None:
-        seed = int(os.environ.get("SEED", time.time_ns()))
-        print(f"SEED={seed}")
-        rng = Random(seed)
-        heard = 0
-        async with opened(tmp_path, installed, search_wait_s=60) as h:
-            people = [await furnish(h, number) for number in range(USERS)]
-            for _ in range(STEPS * len(people)):
-                books = rng.choice(people)
-                step = rng.choices((talk, move, forget_turn, delete_project), (8, 3, 1, 0.3))[0]
-                await step(books, rng)
-                if rng.random() < 0.3:
-                    heard += await ask(h, books, rng)
-            for books in people:
+async def test_no_canary_is_heard_in_another_project_or_by_another_user(
+    tmp_path: Path, installed: Path
+) -> None:
+    seed = int(os.environ.get("SEED", time.time_ns()))
+    print(f"SEED={seed}")
+    rng = Random(seed)
+    heard = 0
+    async with opened(tmp_path, installed, search_wait_s=60) as h:
+        people = [await furnish(h, number) for number in range(USERS)]
+        for _ in range(STEPS * len(people)):
+            books = rng.choice(people)
+            step = rng.choices((talk, move, forget_turn, delete_project), (8, 3, 1, 0.3))[0]
+            await step(books, rng)
+            if rng.random() < 0.3:
                 heard += await ask(h, books, rng)
-        assert heard > 5 * len(people), "hardly anything was recalled at all"
-
-    run(scenario)
+        for books in people:
+            heard += await ask(h, books, rng)
+    assert heard > 5 * len(people), "hardly anything was recalled at all"

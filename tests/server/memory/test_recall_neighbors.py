@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from property.rows import dead, episode, memory, session
-from server.in_process_server import House, Person, house, run, stop_index
+from server.in_process_server import House, Person, house, stop_index
 from server.memory.test_recall import WORD, look
 from vademecum.model.memory.indexable_text import KINDS
 from vademecum.model.memory.scope import Pool
@@ -30,38 +30,29 @@ async def fits(person: Person) -> dict[str, float]:
     return {one["id"]: one["relevance"] for one in (await look(person, sessionId="s1"))["results"]}
 
 
-def test_a_turn_fits_better_when_the_one_beside_it_in_its_session_fits_too(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada, _ = await three_that_fit(h)
-            found = await fits(ada)
-            assert found["first"] == found["second"] == pytest.approx(1.5 * found["alone"], rel=1e-3)
-
-    run(scenario)
+async def test_a_turn_fits_better_when_the_one_beside_it_in_its_session_fits_too(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada, _ = await three_that_fit(h)
+        found = await fits(ada)
+        assert found["first"] == found["second"] == pytest.approx(1.5 * found["alone"], rel=1e-3)
 
 
 @pytest.mark.parametrize("gone", ["deleted", "edited"])
-def test_a_turn_that_is_not_what_a_late_index_holds_lends_nothing(tmp_path: Path, gone: str) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada, second = await three_that_fit(h)
-            await h.settle(ada)
-            stop_index(h.services.recall.indexer)
-            now = dead(second) if gone == "deleted" else {**second, "userMessage": "Cats and dogs."}
-            assert await ada.push("episodes", now, assumed=second) == []
-            found = await fits(ada)
-            assert found.keys() == {"alone", "first"} and found["first"] == found["alone"]
-
-    run(scenario)
+async def test_a_turn_that_is_not_what_a_late_index_holds_lends_nothing(tmp_path: Path, gone: str) -> None:
+    async with house(tmp_path, search_wait_s=0.05) as h:
+        ada, second = await three_that_fit(h)
+        await h.settle(ada)
+        stop_index(h.services.recall.indexer)
+        now = dead(second) if gone == "deleted" else {**second, "userMessage": "Cats and dogs."}
+        assert await ada.push("episodes", now, assumed=second) == []
+        found = await fits(ada)
+        assert found.keys() == {"alone", "first"} and found["first"] == found["alone"]
 
 
-def test_memories_are_ranked_beside_turns_as_if_these_had_no_neighbours(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada, _ = await three_that_fit(h)
-            assert await ada.push("memories", memory("m1", text=f"The {WORD}.")) == []
-            found = await h.services.recall.search(ada.id, Pool(), WORD, frozenset(KINDS), 10)
-            fit = {one.id: one.relevance for one in found}
-            assert fit["m1"] == fit["first"] == fit["second"] > fit["alone"]
-
-    run(scenario)
+async def test_memories_are_ranked_beside_turns_as_if_these_had_no_neighbours(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada, _ = await three_that_fit(h)
+        assert await ada.push("memories", memory("m1", text=f"The {WORD}.")) == []
+        found = await h.services.recall.search(ada.id, Pool(), WORD, frozenset(KINDS), 10)
+        fit = {one.id: one.relevance for one in found}
+        assert fit["m1"] == fit["first"] == fit["second"] > fit["alone"]

@@ -290,14 +290,11 @@ async def test_all_memories_are_counted_and_forgotten_only_when_that_is_confirme
 
 
 @pytest.mark.parametrize("limit", [0, 101])
-def test_a_limit_out_of_range_is_refused(tmp_path, limit):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            question = {"query": "tea", "sessionId": "loose", "limit": limit}
-            refused(await ada.call("POST", "/v1/memories/search", json=question), 400, "BAD_REQUEST")
-
-    run(scenario)
+async def test_a_limit_out_of_range_is_refused(tmp_path, limit):
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        question = {"query": "tea", "sessionId": "loose", "limit": limit}
+        refused(await ada.call("POST", "/v1/memories/search", json=question), 400, "BAD_REQUEST")
 
 
 def knowing(scenario):

@@ -1,7 +1,7 @@
 """Answers of memory are bounded: in pages, or as much as fits, best or newest first."""
 
 from property.rows import memory, session
-from server.in_process_server import house, run
+from server.in_process_server import house
 from server.memory.memory_rows import got, ids
 from vademecum.services.memory.remember import LOOKED_AT
 from vademecum.services.sync.pagination import PAGE_BYTES
@@ -29,49 +29,37 @@ async def furnished(h, row):
     return ada
 
 
-def test_the_memories_of_a_session_come_in_pages_and_none_is_lost(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await furnished(h, large)
-            found = await got(ada, "sessions/s1/memories")
-            rest = await got(ada, "sessions/s1/memories", cursor=found["next"])
-            assert len(ids(found["memories"])) == FIT and rest["next"] is None
-            assert ids(found["memories"]) + ids(rest["memories"]) == [
-                f"m{n:02d}" for n in reversed(range(MANY))
-            ]
-            first = await got(ada, "sessions/s1/memories", limit=1)
-            assert len(first["memories"]) == 1 and first["scope"] == {"kind": "pool"}
-
-    run(scenario)
+async def test_the_memories_of_a_session_come_in_pages_and_none_is_lost(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await furnished(h, large)
+        found = await got(ada, "sessions/s1/memories")
+        rest = await got(ada, "sessions/s1/memories", cursor=found["next"])
+        assert len(ids(found["memories"])) == FIT and rest["next"] is None
+        assert ids(found["memories"]) + ids(rest["memories"]) == [f"m{n:02d}" for n in reversed(range(MANY))]
+        first = await got(ada, "sessions/s1/memories", limit=1)
+        assert len(first["memories"]) == 1 and first["scope"] == {"kind": "pool"}
 
 
-def test_a_search_and_a_history_hold_what_fits_into_an_answer(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await furnished(h, large)
-            asked = {"query": "", "sessionId": "s1", "limit": 100}
-            answer = await ada.call("POST", "/v1/memories/search", json=asked)
-            assert len(answer.json()["results"]) == FIT
-            eva = await furnished(h, linked)
-            last = f"memories/m{MANY - 1:02d}/history"
-            shown = ids((await got(eva, last, sessionId="s1"))["memories"])
-            assert shown == [f"m{n:02d}" for n in reversed(range(MANY - FIT, MANY))]
-
-    run(scenario)
+async def test_a_search_and_a_history_hold_what_fits_into_an_answer(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await furnished(h, large)
+        asked = {"query": "", "sessionId": "s1", "limit": 100}
+        answer = await ada.call("POST", "/v1/memories/search", json=asked)
+        assert len(answer.json()["results"]) == FIT
+        eva = await furnished(h, linked)
+        last = f"memories/m{MANY - 1:02d}/history"
+        shown = ids((await got(eva, last, sessionId="s1"))["memories"])
+        assert shown == [f"m{n:02d}" for n in reversed(range(MANY - FIT, MANY))]
 
 
-def test_of_a_memory_of_a_megabyte_the_beginning_is_looked_at_for_words(tmp_path):
+async def test_of_a_memory_of_a_megabyte_the_beginning_is_looked_at_for_words(tmp_path):
     """One letter may stand for eighteen: who pushes a million of them would hold up everybody at each search."""
-
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            assert await ada.push("sessions", session("s1")) == []
-            text = "zebra " + "\ufdfa " * (LOOKED_AT // 2) + "giraffe"
-            assert await ada.push("memories", memory("m", text=text, sessionIds=["s1"])) == []
-            for word, found in (("zebra", ["m"]), ("giraffe", [])):
-                asked = {"query": word, "project": None}
-                answer = (await ada.call("POST", "/v1/memories/search", json=asked)).json()
-                assert [hit["memory"]["id"] for hit in answer["results"]] == found
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        assert await ada.push("sessions", session("s1")) == []
+        text = "zebra " + "\ufdfa " * (LOOKED_AT // 2) + "giraffe"
+        assert await ada.push("memories", memory("m", text=text, sessionIds=["s1"])) == []
+        for word, found in (("zebra", ["m"]), ("giraffe", [])):
+            asked = {"query": word, "project": None}
+            answer = (await ada.call("POST", "/v1/memories/search", json=asked)).json()
+            assert [hit["memory"]["id"] for hit in answer["results"]] == found

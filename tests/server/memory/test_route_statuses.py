@@ -3,7 +3,7 @@
 import json
 
 from property.rows import relationship
-from server.in_process_server import house, refused, run
+from server.in_process_server import house, refused
 from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, furnish
 
 ELSEWHERE = {"params": {"project": "p2"}}
@@ -134,49 +134,41 @@ ANSWERS = [
 ]
 
 
-def test_each_route_answers_with_its_status_and_refusals_change_nothing(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnish(ada)
-            before, since = await h.everything(ada), []
-            for route, request, status in ANSWERS:
-                method, path = route.split(" ")
-                changes = status < 400 and method != "GET"
-                if changes and since:
-                    assert await h.everything(ada) == before, since
-                answer = await ada.call(method, path, **request)
-                assert answer.status_code == status, (route, request, answer.text)
-                if status >= 400:
-                    refused(answer, status, answer.json()["code"])
-                if changes:
-                    before, since = await h.everything(ada), []
-                else:
-                    since.append(route)
-            assert since and await h.everything(ada) == before, since
-
-    run(scenario)
+async def test_each_route_answers_with_its_status_and_refusals_change_nothing(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnish(ada)
+        before, since = await h.everything(ada), []
+        for route, request, status in ANSWERS:
+            method, path = route.split(" ")
+            changes = status < 400 and method != "GET"
+            if changes and since:
+                assert await h.everything(ada) == before, since
+            answer = await ada.call(method, path, **request)
+            assert answer.status_code == status, (route, request, answer.text)
+            if status >= 400:
+                refused(answer, status, answer.json()["code"])
+            if changes:
+                before, since = await h.everything(ada), []
+            else:
+                since.append(route)
+        assert since and await h.everything(ada) == before, since
 
 
-def test_anothers_id_is_answered_404_by_every_route(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada, bob = await h.person(), await h.person()
-            await furnish(ada)
-            assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
-            before = await h.everything(ada)
-            asked = {
-                (route, json.dumps(request)): request for route, request, status in ANSWERS if status < 300
-            }
-            made_from_nothing = ("POST /v1/projects", "GET /v1/projects", "GET /v1/sessions")
-            for (route, _), request in asked.items():
-                if route in made_from_nothing or (route == "POST /v1/sessions" and len(request["json"]) == 1):
-                    continue
-                method, path = route.split(" ")
-                answer = await bob.call(method, path, **request)
-                assert answer.status_code == 404, (route, request, answer.text)
-            assert await h.everything(ada) == before
-            for name in h.services.registry.synced:
-                assert await bob.pull(name) == []
-
-    run(scenario)
+async def test_anothers_id_is_answered_404_by_every_route(tmp_path):
+    async with house(tmp_path) as h:
+        ada, bob = await h.person(), await h.person()
+        await furnish(ada)
+        assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
+        before = await h.everything(ada)
+        asked = {(route, json.dumps(request)): request for route, request, status in ANSWERS if status < 300}
+        made_from_nothing = ("POST /v1/projects", "GET /v1/projects", "GET /v1/sessions")
+        for (route, _), request in asked.items():
+            if route in made_from_nothing or (route == "POST /v1/sessions" and len(request["json"]) == 1):
+                continue
+            method, path = route.split(" ")
+            answer = await bob.call(method, path, **request)
+            assert answer.status_code == 404, (route, request, answer.text)
+        assert await h.everything(ada) == before
+        for name in h.services.registry.synced:
+            assert await bob.pull(name) == []

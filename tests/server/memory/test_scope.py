@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET
 
 from property.rows import session
-from server.in_process_server import House, Person, T, house, run
+from server.in_process_server import House, Person, T, house
 from vademecum.errors import BadRequest, Conflict, NotFound, VademecumError
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
 from vademecum.services.memory.scope import ProjectSelector, parse_project_parameter, resolve_scope
@@ -33,60 +33,53 @@ async def scope_of(h: House, person: Person, session_id: str | None, asked: Proj
         return await resolve_scope(store, session_id, asked)
 
 
-def test_absent_is_the_sessions_own_null_is_all_and_a_name_or_id_is_that_project(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            expected: list[tuple[str | None, ProjectSelector, MemoryScope]] = [
-                ("loose", UNSET, Pool()),
-                ("inside", UNSET, InProject("p1")),
-                ("inside", None, Everything()),
-                (None, None, Everything()),
-                ("loose", "p1", InProject("p1")),
-                (None, "p1", InProject("p1")),
-                (None, " uberholung CAFE ", InProject("p1")),
-            ]
-            for session_id, asked, scope in expected:
-                assert await scope_of(h, ada, session_id, asked) == scope
-
-    run(scenario)
-
-
-def test_what_is_not_there_or_not_clear_is_refused_and_never_widened(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada, eve = await furnished(h), await h.person()
-            refusals: list[tuple[Person, str | None, ProjectSelector, type[VademecumError]]] = [
-                (ada, None, UNSET, BadRequest),
-                (ada, "unknown", UNSET, NotFound),
-                (ada, "deleted", UNSET, NotFound),
-                (ada, "loose", "nowhere", NotFound),
-                (ada, "loose", "dead", NotFound),
-                (ada, "loose", "Gone", NotFound),
-                (ada, "loose", "", NotFound),
-                (ada, "loose", "TWIN", Conflict),
-                (eve, "inside", UNSET, NotFound),
-                (eve, "loose", "p1", NotFound),
-            ]
-            for person, session_id, asked, error in refusals:
-                with pytest.raises(error):
-                    await scope_of(h, person, session_id, asked)
-
-    run(scenario)
+async def test_absent_is_the_sessions_own_null_is_all_and_a_name_or_id_is_that_project(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        expected: list[tuple[str | None, ProjectSelector, MemoryScope]] = [
+            ("loose", UNSET, Pool()),
+            ("inside", UNSET, InProject("p1")),
+            ("inside", None, Everything()),
+            (None, None, Everything()),
+            ("loose", "p1", InProject("p1")),
+            (None, "p1", InProject("p1")),
+            (None, " uberholung CAFE ", InProject("p1")),
+        ]
+        for session_id, asked, scope in expected:
+            assert await scope_of(h, ada, session_id, asked) == scope
 
 
-def test_a_session_that_moves_has_another_scope_at_once(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            inside = session("inside", projectId="p1")
-            assert await ada.push("sessions", session("inside"), assumed=inside) == []
-            assert await scope_of(h, ada, "inside", UNSET) == Pool()
-            assert await ada.push("projects", project("p1", "") | {"_deleted": True}) == []
-            with pytest.raises(NotFound):
-                await scope_of(h, ada, "loose", "p1")
+async def test_what_is_not_there_or_not_clear_is_refused_and_never_widened(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada, eve = await furnished(h), await h.person()
+        refusals: list[tuple[Person, str | None, ProjectSelector, type[VademecumError]]] = [
+            (ada, None, UNSET, BadRequest),
+            (ada, "unknown", UNSET, NotFound),
+            (ada, "deleted", UNSET, NotFound),
+            (ada, "loose", "nowhere", NotFound),
+            (ada, "loose", "dead", NotFound),
+            (ada, "loose", "Gone", NotFound),
+            (ada, "loose", "", NotFound),
+            (ada, "loose", "TWIN", Conflict),
+            (eve, "inside", UNSET, NotFound),
+            (eve, "loose", "p1", NotFound),
+        ]
+        for person, session_id, asked, error in refusals:
+            with pytest.raises(error):
+                await scope_of(h, person, session_id, asked)
 
-    run(scenario)
+
+async def test_a_session_that_moves_has_another_scope_at_once(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        inside = session("inside", projectId="p1")
+        assert await ada.push("sessions", session("inside"), assumed=inside) == []
+        assert await scope_of(h, ada, "inside", UNSET) == Pool()
+        assert await ada.push("projects", project("p1", "") | {"_deleted": True}) == []
+        with pytest.raises(NotFound):
+            await scope_of(h, ada, "loose", "p1")
 
 
 @pytest.mark.parametrize(("said", "asked"), [(None, UNSET), ("*", None), ("p1", "p1"), ("", "")])

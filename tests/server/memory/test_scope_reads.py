@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from server.in_process_server import Person, house, run
+from server.in_process_server import Person, house
 from server.memory.scoped_rows import (
     ALL,
     ASKED,
@@ -193,67 +193,55 @@ READ_PATHS = {
 }
 
 
-def test_every_route_that_reads_within_a_scope_is_in_the_table(tmp_path: Path) -> None:
+async def test_every_route_that_reads_within_a_scope_is_in_the_table(tmp_path: Path) -> None:
     """Those whose body says it are named here. `/v1/sessions/…`, `/v1/projects/…` have theirs in the address."""
-
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            paths = h.app.openapi_schema.to_schema()["paths"]
-        routes = {
-            re.sub(r"{\w+}", "{id}", path)
-            for path, methods in paths.items()
-            for parameter in methods.get("get", {}).get("parameters", [])
-            if parameter["name"] == "project"
-        }
-        table = {path.route.replace("by-type/person", "by-type/{id}") for path in READ_PATHS.values()}
-        searches = {"/v1/memories/search", "/v1/observations/search", "/v1/observations/read"}
-        by_own_scope = {"/v1/episodes/{id}"}  # without a scope it has its own; the canary test reads it
-        assert table == routes - by_own_scope | searches | {"/v1/context"}
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        paths = h.app.openapi_schema.to_schema()["paths"]
+    routes = {
+        re.sub(r"{\w+}", "{id}", path)
+        for path, methods in paths.items()
+        for parameter in methods.get("get", {}).get("parameters", [])
+        if parameter["name"] == "project"
+    }
+    table = {path.route.replace("by-type/person", "by-type/{id}") for path in READ_PATHS.values()}
+    searches = {"/v1/memories/search", "/v1/observations/search", "/v1/observations/read"}
+    by_own_scope = {"/v1/episodes/{id}"}  # without a scope it has its own; the canary test reads it
+    assert table == routes - by_own_scope | searches | {"/v1/context"}
 
 
-def test_each_way_to_read_shows_what_is_within_the_scope_and_nothing_else(tmp_path: Path) -> None:
+async def test_each_way_to_read_shows_what_is_within_the_scope_and_nothing_else(tmp_path: Path) -> None:
     """Also while a session moves in the middle of its conversation."""
-
-    async def scenario() -> None:
-        async with house(tmp_path, search_wait_s=60) as h:  # however busy the machine is
-            ada = await furnished(h)
-            for moved_to in MOVES:
-                change = {"projectId": moved_to}
-                moved = await ada.call("PATCH", "/v1/sessions/by-external/moving", json=change)
-                assert moved.status_code == 200
-                own: tuple[Params, Scope, str] = ({"sessionId": "moving"}, *HOMES[moved_to])
-                for (name, path), (asked, scope, seen) in product(READ_PATHS.items(), [*ASKED, own]):
-                    if not path.can_ask(asked):
-                        continue
-                    shown = await path.ask(ada, asked)
-                    assert shown.ids == visible(path.kind, SEEN[seen], moved_to), (name, asked, moved_to)
-                    assert all(used == scope for used in shown.scopes), (name, asked)
-
-    run(scenario)
+    async with house(tmp_path, search_wait_s=60) as h:  # however busy the machine is
+        ada = await furnished(h)
+        for moved_to in MOVES:
+            change = {"projectId": moved_to}
+            moved = await ada.call("PATCH", "/v1/sessions/by-external/moving", json=change)
+            assert moved.status_code == 200
+            own: tuple[Params, Scope, str] = ({"sessionId": "moving"}, *HOMES[moved_to])
+            for (name, path), (asked, scope, seen) in product(READ_PATHS.items(), [*ASKED, own]):
+                if not path.can_ask(asked):
+                    continue
+                shown = await path.ask(ada, asked)
+                assert shown.ids == visible(path.kind, SEEN[seen], moved_to), (name, asked, moved_to)
+                assert all(used == scope for used in shown.scopes), (name, asked)
 
 
-def test_a_scope_that_is_missing_unknown_or_unclear_is_refused_and_never_widened(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            for (name, path), (asked, status) in product(READ_PATHS.items(), REFUSED):
-                if path.any_project and (not asked or path.can_ask(asked)):
-                    shown = await path.ask(ada, asked)
-                    assert (shown.statuses, shown.ids) == ({status}, set()), (name, asked)
+async def test_a_scope_that_is_missing_unknown_or_unclear_is_refused_and_never_widened(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        for (name, path), (asked, status) in product(READ_PATHS.items(), REFUSED):
+            if path.any_project and (not asked or path.can_ask(asked)):
+                shown = await path.ask(ada, asked)
+                assert (shown.statuses, shown.ids) == ({status}, set()), (name, asked)
 
-    run(scenario)
 
-
-def test_an_entity_that_is_kept_and_an_overview_say_their_project(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await furnished(h)
-            new = {"projectId": "p1", "type": "person", "name": "Finn"}
-            kept = await ada.call("POST", "/v1/entities", json=new)
-            overview = await ada.call("GET", "/v1/projects/p1/overview")
-            for answer in (kept, overview):
-                assert json.loads(answer.headers["X-Vademecum-Scope"]) == P1
-
-    run(scenario)
+async def test_an_entity_that_is_kept_and_an_overview_say_their_project(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await furnished(h)
+        new = {"projectId": "p1", "type": "person", "name": "Finn"}
+        kept = await ada.call("POST", "/v1/entities", json=new)
+        overview = await ada.call("GET", "/v1/projects/p1/overview")
+        for answer in (kept, overview):
+            assert json.loads(answer.headers["X-Vademecum-Scope"]) == P1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from property.rows import relationship, summary
-from server.in_process_server import House, Person, house, run
+from server.in_process_server import House, Person, house
 from server.memory.scoped_rows import (
     ASKED,
     EDGES,
@@ -72,69 +72,54 @@ OF_AGENTS = {"PATCH /v1/observations/{id}", "DELETE /v1/observations/{id}"}
 UNDO = "POST /v1/memories/{id}/undo"  # answers 409 within the scope: these memories took no other's place
 
 
-def test_every_route_that_writes_within_a_scope_is_in_the_table(tmp_path: Path) -> None:
+async def test_every_route_that_writes_within_a_scope_is_in_the_table(tmp_path: Path) -> None:
     """So is every other that changes or deletes a row of memory by its id."""
-
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            paths = h.app.openapi_schema.to_schema()["paths"]
-        routes = {
-            f"{method.upper()} " + re.sub(r"{\w+}", "{id}", path): {
-                one["name"] for one in said.get("parameters", [])
-            }
-            for path, methods in paths.items()
-            for method, said in methods.items()
-            if method != "get"
+    async with house(tmp_path) as h:
+        paths = h.app.openapi_schema.to_schema()["paths"]
+    routes = {
+        f"{method.upper()} " + re.sub(r"{\w+}", "{id}", path): {
+            one["name"] for one in said.get("parameters", [])
         }
-        scoped = {route for route, parameters in routes.items() if "project" in parameters}
-        by_id = {
-            route
-            for route in routes
-            if re.match(r"\w+ /v1/(memories|episodes|entities|summaries)/{id}", route)
-        }
-        assert {path.route for path in WRITE_PATHS.values()} | {UNDO} | OF_AGENTS == scoped | by_id
+        for path, methods in paths.items()
+        for method, said in methods.items()
+        if method != "get"
+    }
+    scoped = {route for route, parameters in routes.items() if "project" in parameters}
+    by_id = {
+        route for route in routes if re.match(r"\w+ /v1/(memories|episodes|entities|summaries)/{id}", route)
+    }
+    assert {path.route for path in WRITE_PATHS.values()} | {UNDO} | OF_AGENTS == scoped | by_id
 
-    run(scenario)
 
-
-def test_each_way_to_write_changes_what_is_within_the_scope_and_nothing_else(tmp_path: Path) -> None:
+async def test_each_way_to_write_changes_what_is_within_the_scope_and_nothing_else(tmp_path: Path) -> None:
     """What is not within it is answered as what is not there. The session has moved out of its project before."""
-
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            for asked, _, seen in ASKED:
-                ada = await with_summaries(h)
-                await ada.call("PATCH", "/v1/sessions/by-external/moving", json={"projectId": None})
-                for name, path in WRITE_PATHS.items():
-                    before = await ada.live(path.kind)
-                    within = visible(path.kind, SEEN[seen], None)
-                    assert within <= before.keys(), (name, "another way to write has taken it")
-                    answers = {i: await path.ask(ada, i, asked) for i in path.ids}
-                    after = await ada.live(path.kind)
-                    unknown = {i for i, status in answers.items() if status == 404}
-                    assert unknown == set(path.ids) - within, (name, asked)
-                    if name == "connecting":  # not two of different projects, even if both are seen
-                        new = {
-                            f"{row['fromId']}-{row['toId']}" for i, row in after.items() if i not in before
-                        }
-                        assert new == within - {"ada-cleo"}, (name, asked)
-                    else:
-                        assert {i for i, row in before.items() if after.get(i) != row} == within, (
-                            name,
-                            asked,
-                        )
-
-    run(scenario)
-
-
-def test_a_write_whose_scope_is_missing_unknown_or_unclear_is_refused(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
+    async with house(tmp_path) as h:
+        for asked, _, seen in ASKED:
             ada = await with_summaries(h)
+            await ada.call("PATCH", "/v1/sessions/by-external/moving", json={"projectId": None})
             for name, path in WRITE_PATHS.items():
                 before = await ada.live(path.kind)
-                for asked, status in REFUSED:
-                    assert {await path.ask(ada, i, asked) for i in path.ids} == {status}, (name, asked)
-                assert await ada.live(path.kind) == before, name
+                within = visible(path.kind, SEEN[seen], None)
+                assert within <= before.keys(), (name, "another way to write has taken it")
+                answers = {i: await path.ask(ada, i, asked) for i in path.ids}
+                after = await ada.live(path.kind)
+                unknown = {i for i, status in answers.items() if status == 404}
+                assert unknown == set(path.ids) - within, (name, asked)
+                if name == "connecting":  # not two of different projects, even if both are seen
+                    new = {f"{row['fromId']}-{row['toId']}" for i, row in after.items() if i not in before}
+                    assert new == within - {"ada-cleo"}, (name, asked)
+                else:
+                    assert {i for i, row in before.items() if after.get(i) != row} == within, (
+                        name,
+                        asked,
+                    )
 
-    run(scenario)
+
+async def test_a_write_whose_scope_is_missing_unknown_or_unclear_is_refused(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        ada = await with_summaries(h)
+        for name, path in WRITE_PATHS.items():
+            before = await ada.live(path.kind)
+            for asked, status in REFUSED:
+                assert {await path.ask(ada, i, asked) for i in path.ids} == {status}, (name, asked)
+            assert await ada.live(path.kind) == before, name

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from property.rows import memory, project, session
-from server.in_process_server import house, run
+from server.in_process_server import house
 from server.memory.extracting_server import REPLY, extracting, finished, talk
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb import user_stores
@@ -37,67 +37,55 @@ async def known(h):
     return ada
 
 
-def test_a_rewrite_may_begin_while_memories_are_searched(tmp_path, monkeypatch):
-    async def scenario():
-        async with house(tmp_path, model=True) as h:
-            ada = await known(h)
-            rewrites = rewritten_meanwhile(monkeypatch, h, "search_hybrid")
-            asked = {"query": "green tea", "sessionId": "s1"}
-            async with asyncio.timeout(60):
-                found = await ada.call("POST", "/v1/memories/search", json=asked)
-                assert rewrites and await asyncio.gather(*rewrites) == [None]
-            assert [hit["memory"]["id"] for hit in found.json()["results"]] == ["m1"]
-
-    run(scenario)
+async def test_a_rewrite_may_begin_while_memories_are_searched(tmp_path, monkeypatch):
+    async with house(tmp_path, model=True) as h:
+        ada = await known(h)
+        rewrites = rewritten_meanwhile(monkeypatch, h, "search_hybrid")
+        asked = {"query": "green tea", "sessionId": "s1"}
+        async with asyncio.timeout(60):
+            found = await ada.call("POST", "/v1/memories/search", json=asked)
+            assert rewrites and await asyncio.gather(*rewrites) == [None]
+        assert [hit["memory"]["id"] for hit in found.json()["results"]] == ["m1"]
 
 
-def test_a_rewrite_may_begin_while_it_is_looked_up_what_a_statement_repeats(tmp_path, monkeypatch):
-    async def scenario():
-        async with house(tmp_path, model=True) as h:
-            ada = await known(h)
-            monkeypatch.setattr(Embedder, "same_memory", -1.0)
-            rewrites = rewritten_meanwhile(monkeypatch, h, "nearest_texts")
-            said = {"text": "Ada likes green tea, always.", "sessionId": "s1"}
-            async with asyncio.timeout(60):
-                assert (await ada.call("POST", "/v1/memories", json=said)).status_code == 201
-                assert rewrites and await asyncio.gather(*rewrites) == [None]
-
-    run(scenario)
+async def test_a_rewrite_may_begin_while_it_is_looked_up_what_a_statement_repeats(tmp_path, monkeypatch):
+    async with house(tmp_path, model=True) as h:
+        ada = await known(h)
+        monkeypatch.setattr(Embedder, "same_memory", -1.0)
+        rewrites = rewritten_meanwhile(monkeypatch, h, "nearest_texts")
+        said = {"text": "Ada likes green tea, always.", "sessionId": "s1"}
+        async with asyncio.timeout(60):
+            assert (await ada.call("POST", "/v1/memories", json=said)).status_code == 201
+            assert rewrites and await asyncio.gather(*rewrites) == [None]
 
 
-def test_a_rewrite_may_begin_while_what_was_extracted_is_looked_up(tmp_path, monkeypatch):
-    async def scenario():
-        async with extracting(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
-            ada = await h.person()
-            monkeypatch.setattr(Embedder, "same_memory", -1.0)
-            rewrites = rewritten_meanwhile(monkeypatch, h, "nearest_texts")
-            await ada.push("projects", project("p1"))
-            assert await ada.push("memories", memory("m1", text=SAID, projectId="p1")) == []
-            async with asyncio.timeout(60):
-                await talk(ada)
-                await finished(ada)
-                assert rewrites and not any(await asyncio.gather(*rewrites))
-            assert {row["text"] for row in (await ada.live("memories")).values()} >= {
-                "Ada Brook runs the Old Mill."
-            }
-
-    run(scenario)
+async def test_a_rewrite_may_begin_while_what_was_extracted_is_looked_up(tmp_path, monkeypatch):
+    async with extracting(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
+        ada = await h.person()
+        monkeypatch.setattr(Embedder, "same_memory", -1.0)
+        rewrites = rewritten_meanwhile(monkeypatch, h, "nearest_texts")
+        await ada.push("projects", project("p1"))
+        assert await ada.push("memories", memory("m1", text=SAID, projectId="p1")) == []
+        async with asyncio.timeout(60):
+            await talk(ada)
+            await finished(ada)
+            assert rewrites and not any(await asyncio.gather(*rewrites))
+        assert {row["text"] for row in (await ada.live("memories")).values()} >= {
+            "Ada Brook runs the Old Mill."
+        }
 
 
-def test_who_opens_a_user_whose_file_they_hold_is_told_so_at_once(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada, bob = await h.person(), await h.person()
-            async with h.services.users.open(ada.id) as store:
-                with pytest.raises(RuntimeError, match="whose file it holds"):
-                    async with h.services.users.open(ada.id):
-                        raise AssertionError
-                with pytest.raises(RuntimeError, match="whose file it holds"):
-                    async with h.services.users.detached(ada.id):
-                        raise AssertionError
-                async with h.services.users.open(bob.id):  # another's, and by another task, it may be
-                    await asyncio.create_task(ada.push("sessions", session("s1")))
-                assert store.pins == 1
-            assert set(await ada.live("sessions")) == {"s1"}
-
-    run(scenario)
+async def test_who_opens_a_user_whose_file_they_hold_is_told_so_at_once(tmp_path):
+    async with house(tmp_path) as h:
+        ada, bob = await h.person(), await h.person()
+        async with h.services.users.open(ada.id) as store:
+            with pytest.raises(RuntimeError, match="whose file it holds"):
+                async with h.services.users.open(ada.id):
+                    raise AssertionError
+            with pytest.raises(RuntimeError, match="whose file it holds"):
+                async with h.services.users.detached(ada.id):
+                    raise AssertionError
+            async with h.services.users.open(bob.id):  # another's, and by another task, it may be
+                await asyncio.create_task(ada.push("sessions", session("s1")))
+            assert store.pins == 1
+        assert set(await ada.live("sessions")) == {"s1"}

@@ -7,7 +7,7 @@ import pytest
 
 from property.rows import day, episode, project, session
 from server.chat.assistant_server import ask
-from server.in_process_server import house, refused, run
+from server.in_process_server import house, refused
 from server.memory.extracting_server import finished, listed, scenario_of, talk, until
 from server.scripted_llm import Rule
 from vademecum.model.memory import summary_input
@@ -177,17 +177,14 @@ def test_secrets_go_neither_to_the_model_nor_into_a_summary(tmp_path):
 
 
 @pytest.mark.parametrize("path", [SESSION, PROJECT])
-def test_without_a_model_a_summary_is_refused_in_words(tmp_path, path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            for later in (False, True):
-                refused(await ada.call("POST", path, params={"later": later}), 404, "NOT_FOUND")
-            await talk(ada)
-            for later in (False, True):
-                refused(await ada.call("POST", path, params={"later": later}), 503, "NO_ASSISTANT")
-
-    run(scenario)
+async def test_without_a_model_a_summary_is_refused_in_words(tmp_path, path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        for later in (False, True):
+            refused(await ada.call("POST", path, params={"later": later}), 404, "NOT_FOUND")
+        await talk(ada)
+        for later in (False, True):
+            refused(await ada.call("POST", path, params={"later": later}), 503, "NO_ASSISTANT")
 
 
 def test_work_behind_does_not_give_way_while_the_model_thinks(tmp_path):

@@ -1,7 +1,7 @@
 """Where a summary is: that of a session where the session is now, wherever one asks; that of a project in the project."""
 
 from property.rows import day, episode, project, session, summary
-from server.in_process_server import house, refused, run
+from server.in_process_server import house, refused
 from server.memory.extracting_server import scenario_of, talk
 from server.memory.memory_rows import got, ids
 from server.scripted_llm import Rule
@@ -16,49 +16,40 @@ async def furnished(ada):
     assert await ada.push("sessions", session("s1", projectId="p2"), session("s2", projectId="p1")) == []
 
 
-def test_a_summary_that_names_a_project_which_its_session_has_left_is_where_the_session_is(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnished(ada)
-            rows = [
-                summary("u1", sessionId="s1", projectId="p1", content="harpsichord"),
-                summary("u2", sessionId="s2"),
-                summary("u3", projectId="p1"),
-            ]
-            assert await ada.push("summaries", *rows) == []
-            assert sorted(ids((await got(ada, "projects/p1/summaries"))["summaries"])) == ["u2", "u3"]
-            assert ids((await got(ada, "projects/p2/summaries"))["summaries"]) == ["u1"]
-
-    run(scenario)
+async def test_a_summary_that_names_a_project_which_its_session_has_left_is_where_the_session_is(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnished(ada)
+        rows = [
+            summary("u1", sessionId="s1", projectId="p1", content="harpsichord"),
+            summary("u2", sessionId="s2"),
+            summary("u3", projectId="p1"),
+        ]
+        assert await ada.push("summaries", *rows) == []
+        assert sorted(ids((await got(ada, "projects/p1/summaries"))["summaries"])) == ["u2", "u3"]
+        assert ids((await got(ada, "projects/p2/summaries"))["summaries"]) == ["u1"]
 
 
-def test_a_prompt_takes_for_an_overview_only_what_names_no_session(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnished(ada)
-            assert await ada.push("summaries", summary("u1", sessionId="s1", projectId="p1")) == []
-            async with h.services.users.open(ada.id) as store:
-                assert await prompt_memory.read_summaries(store, "s2", InProject("p1")) == []
-
-    run(scenario)
+async def test_a_prompt_takes_for_an_overview_only_what_names_no_session(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnished(ada)
+        assert await ada.push("summaries", summary("u1", sessionId="s1", projectId="p1")) == []
+        async with h.services.users.open(ada.id) as store:
+            assert await prompt_memory.read_summaries(store, "s2", InProject("p1")) == []
 
 
-def test_a_summary_of_a_session_that_is_not_in_the_project_named_is_refused(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await furnished(ada)
-            body = {"content": "said", "sessionId": "s1", "projectId": "p1"}
-            refused(await ada.call("POST", "/v1/summaries", json=body), 400, "BAD_REQUEST")
-            assert await ada.live("summaries") == {}
-            made = await ada.call("POST", "/v1/summaries", json={**body, "projectId": "p2"})
-            assert made.status_code == 201
-            unknown = await ada.call("POST", "/v1/summaries", json={**body, "sessionId": "none"})
-            refused(unknown, 404, "NOT_FOUND")
-
-    run(scenario)
+async def test_a_summary_of_a_session_that_is_not_in_the_project_named_is_refused(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await furnished(ada)
+        body = {"content": "said", "sessionId": "s1", "projectId": "p1"}
+        refused(await ada.call("POST", "/v1/summaries", json=body), 400, "BAD_REQUEST")
+        assert await ada.live("summaries") == {}
+        made = await ada.call("POST", "/v1/summaries", json={**body, "projectId": "p2"})
+        assert made.status_code == 201
+        unknown = await ada.call("POST", "/v1/summaries", json={**body, "sessionId": "none"})
+        refused(unknown, 404, "NOT_FOUND")
 
 
 def test_a_new_summary_leaves_one_that_names_a_project_too(tmp_path):

@@ -7,14 +7,14 @@ import pytest
 
 from property.rows import block, document, fact
 from property.sync_wire import send
-from server.in_process_server import house, run
+from server.in_process_server import house
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.schema import vector_codec
 from vademecum.services.search import indexing
 from wait_until import soon
 
 
-def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypatch):
+async def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypatch):
     """The real model, but for one text that breaks it."""
     whole = Embedder.embed_passages
 
@@ -25,64 +25,54 @@ def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypa
 
     monkeypatch.setattr(Embedder, "embed_passages", fragile)
     monkeypatch.setattr("vademecum.services.runtime.job_queue.RETRY_S", (0.0,))
-
-    async def scenario():
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            for name, texts in {"bad": ["fine", "poison"], "good": ["fine too"]}.items():
-                row = document(ada.id, name, status="pending", chunkCount=len(texts))
-                assert await send(ada, "documents", (row, None)) == []
-                blocks = [block(name, n, text=t, embedding=None, dims=0) for n, t in enumerate(texts)]
-                assert await send(ada, "vectorEmbeddings", *((b, None) for b in blocks)) == []
-            await h.settle(ada)
-            documents = await ada.live("documents")
-            assert documents["good"]["status"] == "ready"
-            assert (
-                documents["bad"]["status"] == "failed"
-                and "found by its words" in documents["bad"]["statusDetail"]
-            )
-            blocks = await ada.live("vectorEmbeddings")
-            assert [bool(blocks[i]["embedding"]) for i in ("bad.0", "bad.1", "good.0")] == [True, False, True]
-
-    run(scenario)
-
-
-def test_a_document_is_ready_when_its_blocks_come_after_it_with_their_vectors(tmp_path):
-    async def scenario():
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            embedder = await h.services.inference.get()
-            row = document(ada.id, "d", status="pending", chunkCount=1)
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        for name, texts in {"bad": ["fine", "poison"], "good": ["fine too"]}.items():
+            row = document(ada.id, name, status="pending", chunkCount=len(texts))
             assert await send(ada, "documents", (row, None)) == []
-            await h.settle(ada)
-            ones = vector_codec.encode(np.ones((1, embedder.dims)))
-            whole = block("d", 0, embedding=ones, dims=embedder.dims, model=embedder.model)
-            assert await send(ada, "vectorEmbeddings", (whole, None)) == []
-            await h.settle(ada)
-            assert (await ada.live("documents"))["d"]["status"] == "ready"
-
-    run(scenario)
-
-
-def test_a_block_without_vectors_is_embedded_however_its_json_is_spaced(tmp_path):
-    async def scenario():
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            embedder = await h.services.inference.get()
-            row = document(ada.id, "d", status="ready", chunkCount=1)
-            assert await send(ada, "documents", (row, None)) == []
-            bare = block("d", 0, embedding=None, dims=0, model=embedder.model)
-            spaced = json.dumps([{"newDocumentState": bare}])
-            assert '"embedding": null' in spaced
-            answer = await ada.call("POST", "/v1/sync/vectorEmbeddings/0/push", content=spaced)
-            assert answer.json() == []
-            await h.settle(ada)
-            assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
-
-    run(scenario)
+            blocks = [block(name, n, text=t, embedding=None, dims=0) for n, t in enumerate(texts)]
+            assert await send(ada, "vectorEmbeddings", *((b, None) for b in blocks)) == []
+        await h.settle(ada)
+        documents = await ada.live("documents")
+        assert documents["good"]["status"] == "ready"
+        assert (
+            documents["bad"]["status"] == "failed"
+            and "found by its words" in documents["bad"]["statusDetail"]
+        )
+        blocks = await ada.live("vectorEmbeddings")
+        assert [bool(blocks[i]["embedding"]) for i in ("bad.0", "bad.1", "good.0")] == [True, False, True]
 
 
-def test_a_block_that_could_not_be_embedded_is_tried_anew_when_it_was_edited(tmp_path, monkeypatch):
+async def test_a_document_is_ready_when_its_blocks_come_after_it_with_their_vectors(tmp_path):
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        embedder = await h.services.inference.get()
+        row = document(ada.id, "d", status="pending", chunkCount=1)
+        assert await send(ada, "documents", (row, None)) == []
+        await h.settle(ada)
+        ones = vector_codec.encode(np.ones((1, embedder.dims)))
+        whole = block("d", 0, embedding=ones, dims=embedder.dims, model=embedder.model)
+        assert await send(ada, "vectorEmbeddings", (whole, None)) == []
+        await h.settle(ada)
+        assert (await ada.live("documents"))["d"]["status"] == "ready"
+
+
+async def test_a_block_without_vectors_is_embedded_however_its_json_is_spaced(tmp_path):
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        embedder = await h.services.inference.get()
+        row = document(ada.id, "d", status="ready", chunkCount=1)
+        assert await send(ada, "documents", (row, None)) == []
+        bare = block("d", 0, embedding=None, dims=0, model=embedder.model)
+        spaced = json.dumps([{"newDocumentState": bare}])
+        assert '"embedding": null' in spaced
+        answer = await ada.call("POST", "/v1/sync/vectorEmbeddings/0/push", content=spaced)
+        assert answer.json() == []
+        await h.settle(ada)
+        assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
+
+
+async def test_a_block_that_could_not_be_embedded_is_tried_anew_when_it_was_edited(tmp_path, monkeypatch):
     whole = Embedder.embed_passages
 
     async def fragile(self, texts):
@@ -92,103 +82,83 @@ def test_a_block_that_could_not_be_embedded_is_tried_anew_when_it_was_edited(tmp
 
     monkeypatch.setattr(Embedder, "embed_passages", fragile)
     monkeypatch.setattr("vademecum.services.runtime.job_queue.RETRY_S", (0.0,))
-
-    async def scenario():
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            row = document(ada.id, "d", status="pending", chunkCount=1)
-            bad = block("d", 0, text="poison", embedding=None, dims=0)
-            assert await send(ada, "documents", (row, None)) == []
-            assert await send(ada, "vectorEmbeddings", (bad, None)) == []
-            await h.settle(ada)
-            assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"] is None
-            good = block("d", 0, text="a cure", embedding=None, dims=0)
-            assert await send(ada, "vectorEmbeddings", (good, bad)) == []
-            await h.settle(ada)
-            assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
-
-    run(scenario)
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        row = document(ada.id, "d", status="pending", chunkCount=1)
+        bad = block("d", 0, text="poison", embedding=None, dims=0)
+        assert await send(ada, "documents", (row, None)) == []
+        assert await send(ada, "vectorEmbeddings", (bad, None)) == []
+        await h.settle(ada)
+        assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"] is None
+        good = block("d", 0, text="a cure", embedding=None, dims=0)
+        assert await send(ada, "vectorEmbeddings", (good, bad)) == []
+        await h.settle(ada)
+        assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
 
 
-def test_the_vectors_that_the_server_adds_itself_cause_no_work(tmp_path):
-    async def scenario():
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            asked = []
-            job = h.services.background_jobs.jobs["embed"]
-            schedule = job.schedule
-            job.schedule = lambda *given: (asked.append(given), schedule(*given))[1]
-            await ada.upload("a.txt", "The landlord repairs the roof.")
-            await h.settle(ada)
-            assert (await ada.live("documents")).popitem()[1]["status"] == "ready"
-            assert len(asked) == 1
-
-    run(scenario)
+async def test_the_vectors_that_the_server_adds_itself_cause_no_work(tmp_path):
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        asked = []
+        job = h.services.background_jobs.jobs["embed"]
+        schedule = job.schedule
+        job.schedule = lambda *given: (asked.append(given), schedule(*given))[1]
+        await ada.upload("a.txt", "The landlord repairs the roof.")
+        await h.settle(ada)
+        assert (await ada.live("documents")).popitem()[1]["status"] == "ready"
+        assert len(asked) == 1
 
 
-def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
+async def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
     monkeypatch.setattr(indexing, "OPEN_MAX", 6)
-
-    async def scenario():
-        async with house(tmp_path, attached_max=3) as h:
-            people = [await h.person() for _ in range(10)]
-            for number, person in enumerate(people):
-                assert (
-                    await person.upload("a.txt", f"The number of this person is n{number}x.")
-                ).status_code == 201
-            for number, person in enumerate(people):
-                found = await person.search(f"n{number}x", mode="words")
-                assert len(found["results"]) == 1
-            assert len(h.services.indexes._open) <= 6 and len(h.services.users.attached_stores()) <= 4
-
-    run(scenario)
+    async with house(tmp_path, attached_max=3) as h:
+        people = [await h.person() for _ in range(10)]
+        for number, person in enumerate(people):
+            assert (
+                await person.upload("a.txt", f"The number of this person is n{number}x.")
+            ).status_code == 201
+        for number, person in enumerate(people):
+            found = await person.search(f"n{number}x", mode="words")
+            assert len(found["results"]) == 1
+        assert len(h.services.indexes._open) <= 6 and len(h.services.users.attached_stores()) <= 4
 
 
-def test_who_has_many_rows_takes_the_place_of_several_who_have_few(tmp_path):
-    async def scenario():
-        async with house(tmp_path, attached_rows_max=10) as h:
-            users = h.services.users
-            few = [await h.person() for _ in range(3)]
-            for person in few:
-                assert await person.push("facts", *(fact(f"f{n}") for n in range(3))) == []
-            assert {store.user_id for store in users.attached_stores()} == {person.id for person in few}
-            many = await h.person()
-            assert await many.push("facts", *(fact(f"f{n}") for n in range(8))) == []
-            assert {store.user_id for store in users.attached_stores()} == {many.id}
-            for person in few:
-                assert len(await person.pull("facts")) == 3
-
-    run(scenario)
+async def test_who_has_many_rows_takes_the_place_of_several_who_have_few(tmp_path):
+    async with house(tmp_path, attached_rows_max=10) as h:
+        users = h.services.users
+        few = [await h.person() for _ in range(3)]
+        for person in few:
+            assert await person.push("facts", *(fact(f"f{n}") for n in range(3))) == []
+        assert {store.user_id for store in users.attached_stores()} == {person.id for person in few}
+        many = await h.person()
+        assert await many.push("facts", *(fact(f"f{n}") for n in range(8))) == []
+        assert {store.user_id for store in users.attached_stores()} == {many.id}
+        for person in few:
+            assert len(await person.pull("facts")) == 3
 
 
-def test_who_has_more_rows_than_the_bound_is_not_loaded_anew_for_every_request(tmp_path):
-    async def scenario():
-        async with house(tmp_path, attached_rows_max=1) as h:
-            ada = await h.person()
-            assert await ada.push("facts", *(fact(f"f{n}") for n in range(3))) == []
-            (store,) = h.services.users.attached_stores()
-            assert len(await ada.pull("facts")) == 3
-            assert h.services.users.attached_stores() == [store]
-
-    run(scenario)
+async def test_who_has_more_rows_than_the_bound_is_not_loaded_anew_for_every_request(tmp_path):
+    async with house(tmp_path, attached_rows_max=1) as h:
+        ada = await h.person()
+        assert await ada.push("facts", *(fact(f"f{n}") for n in range(3))) == []
+        (store,) = h.services.users.attached_stores()
+        assert len(await ada.pull("facts")) == 3
+        assert h.services.users.attached_stores() == [store]
 
 
-def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await ada.upload("a.txt", "The landlord repairs the roof.")
-            await h.settle(ada)
-            assert [b["embedding"] for b in await ada.pull("vectorEmbeddings")] == [None]
-        async with house(tmp_path, model=True) as h:
-            ada.client._transport.app = h.app
-            await soon(lambda: h.services.background_jobs.jobs["embed"].is_pending(ada.id))
-            await h.settle(ada)
-            assert all(b["embedding"] for b in (await ada.live("vectorEmbeddings")).values())
-            found = await ada.search("who mends the top of the house?", mode="meaning")
-            assert found["results"] and found["scope"]["mode"] == "meaning"
-
-    run(scenario)
+async def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await ada.upload("a.txt", "The landlord repairs the roof.")
+        await h.settle(ada)
+        assert [b["embedding"] for b in await ada.pull("vectorEmbeddings")] == [None]
+    async with house(tmp_path, model=True) as h:
+        ada.client._transport.app = h.app
+        await soon(lambda: h.services.background_jobs.jobs["embed"].is_pending(ada.id))
+        await h.settle(ada)
+        assert all(b["embedding"] for b in (await ada.live("vectorEmbeddings")).values())
+        found = await ada.search("who mends the top of the house?", mode="meaning")
+        assert found["results"] and found["scope"]["mode"] == "meaning"
 
 
 @pytest.mark.parametrize(
@@ -203,19 +173,16 @@ def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
     ],
     ids=["nan", "infinite", "zero", "huge", "tiny", "other dimensions"],
 )
-def test_vectors_by_which_nothing_could_be_found_are_refused(tmp_path, numbers, says):
-    async def scenario():
-        async with house(tmp_path, model=True) as h:
-            ada = await h.person()
-            embedder = await h.services.inference.get()
-            assert await send(ada, "documents", (document(ada.id, "d", chunkCount=1), None)) == []
-            dims = len(numbers) if len(numbers) > 1 else embedder.dims
-            matrix = np.resize(numbers, (1, dims))
-            bad = block("d", 0, embedding=vector_codec.encode(matrix), dims=dims, model=embedder.model)
-            [answer] = await send(ada, "vectorEmbeddings", (bad, None))
-            assert answer["syncError"]["code"] == "INVALID" and says in answer["syncError"]["message"]
-            is_finite = bool(np.isfinite(matrix).all())
-            answers = await send(ada, "vectorEmbeddings", ({**bad, "model": "another"}, None))
-            assert (answers == []) is is_finite, "of another model only its numbers can be judged"
-
-    run(scenario)
+async def test_vectors_by_which_nothing_could_be_found_are_refused(tmp_path, numbers, says):
+    async with house(tmp_path, model=True) as h:
+        ada = await h.person()
+        embedder = await h.services.inference.get()
+        assert await send(ada, "documents", (document(ada.id, "d", chunkCount=1), None)) == []
+        dims = len(numbers) if len(numbers) > 1 else embedder.dims
+        matrix = np.resize(numbers, (1, dims))
+        bad = block("d", 0, embedding=vector_codec.encode(matrix), dims=dims, model=embedder.model)
+        [answer] = await send(ada, "vectorEmbeddings", (bad, None))
+        assert answer["syncError"]["code"] == "INVALID" and says in answer["syncError"]["message"]
+        is_finite = bool(np.isfinite(matrix).all())
+        answers = await send(ada, "vectorEmbeddings", ({**bad, "model": "another"}, None))
+        assert (answers == []) is is_finite, "of another model only its numbers can be judged"

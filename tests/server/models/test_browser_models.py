@@ -44,56 +44,47 @@ def with_model(tmp_path, scenario):
     run(whole)
 
 
-def test_models_are_listed_with_all_that_makes_their_vectors(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            manifest = install(h.services.settings.models_folder, "small")
-            (model,) = (await ada.call("GET", "/v1/models")).json()["models"]
-            assert (model["id"], model["hash"], model["dims"], model["maxTokens"]) == (
-                "small",
-                manifest.hash,
-                8,
-                64,
-            )
-            assert model["prefixes"] == {"query": "", "passage": ""} and model["chunker"]["size"] == 1000
-            graph = model["files"][0]
-            assert graph == {
-                "path": GRAPH,
-                "bytes": len(CONTENT[GRAPH]),
-                "sha256": hashlib.sha256(CONTENT[GRAPH]).hexdigest(),
-            }
-            async with browser(h) as anyone:
-                refused(await anyone.get("/v1/models"), 401, "SIGNED_OUT")
-
-    run(scenario)
+async def test_models_are_listed_with_all_that_makes_their_vectors(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        manifest = install(h.services.settings.models_folder, "small")
+        (model,) = (await ada.call("GET", "/v1/models")).json()["models"]
+        assert (model["id"], model["hash"], model["dims"], model["maxTokens"]) == (
+            "small",
+            manifest.hash,
+            8,
+            64,
+        )
+        assert model["prefixes"] == {"query": "", "passage": ""} and model["chunker"]["size"] == 1000
+        graph = model["files"][0]
+        assert graph == {
+            "path": GRAPH,
+            "bytes": len(CONTENT[GRAPH]),
+            "sha256": hashlib.sha256(CONTENT[GRAPH]).hexdigest(),
+        }
+        async with browser(h) as anyone:
+            refused(await anyone.get("/v1/models"), 401, "SIGNED_OUT")
 
 
-def test_the_current_model_is_the_one_that_embeds_or_null(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            install(h.services.settings.models_folder, "small")
-            answer = await (await h.person()).call("GET", "/v1/models")
-            assert answer.json()["current"] is None and len(answer.json()["models"]) == 1
-        async with house(tmp_path / "two", model=MODELS) as h:
-            told = (await (await h.person()).call("GET", "/v1/models")).json()
-            (current,) = [model for model in told["models"] if model["hash"] == told["current"]]
-            assert current["hash"] == manifests.load(MODELS / current["id"]).hash
-
-    run(scenario)
+async def test_the_current_model_is_the_one_that_embeds_or_null(tmp_path):
+    async with house(tmp_path) as h:
+        install(h.services.settings.models_folder, "small")
+        answer = await (await h.person()).call("GET", "/v1/models")
+        assert answer.json()["current"] is None and len(answer.json()["models"]) == 1
+    async with house(tmp_path / "two", model=MODELS) as h:
+        told = (await (await h.person()).call("GET", "/v1/models")).json()
+        (current,) = [model for model in told["models"] if model["hash"] == told["current"]]
+        assert current["hash"] == manifests.load(MODELS / current["id"]).hash
 
 
-def test_a_model_that_this_program_cannot_use_is_not_offered(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            models = h.services.settings.models_folder
-            install(models, "small")
-            (models / "broken").mkdir()
-            (models / "broken" / "manifest.json").write_text("{}")
-            told = (await (await h.person()).call("GET", "/v1/models")).json()
-            assert [model["id"] for model in told["models"]] == ["small"]
-
-    run(scenario)
+async def test_a_model_that_this_program_cannot_use_is_not_offered(tmp_path):
+    async with house(tmp_path) as h:
+        models = h.services.settings.models_folder
+        install(models, "small")
+        (models / "broken").mkdir()
+        (models / "broken" / "manifest.json").write_text("{}")
+        told = (await (await h.person()).call("GET", "/v1/models")).json()
+        assert [model["id"] for model in told["models"]] == ["small"]
 
 
 def test_a_file_may_be_kept_for_ever_and_is_known_by_its_digest(tmp_path):

@@ -6,7 +6,7 @@ import asyncio
 
 from property.rows import block, document
 from property.sync_wire import send
-from server.in_process_server import house, run
+from server.in_process_server import house
 from server.models.test_embed_progress import installed  # noqa: F401
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services.models.embed_blocks import BLOCKS_PER_TURN, MAX_ATTEMPTS, Block, order_blocks
@@ -48,26 +48,24 @@ def test_edited_block_is_tried_again():
     assert order_blocks([edited], {Block("edited.0", 1): MAX_ATTEMPTS}) == [edited]
 
 
-def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, installed, monkeypatch):  # noqa: F811
+async def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, installed, monkeypatch):  # noqa: F811
     names = observed(monkeypatch)
-
-    async def scenario():
-        async with house(tmp_path, model=installed) as h:
-            ada = await h.person()
-            await write(ada, "large", LARGE)
-            await soon(lambda: names)
-            await write(ada, "small", 1)
-            before = len(names)
-            await soon(lambda: "small" in names)
-            assert names.index("small") <= before + BLOCKS_PER_TURN
-            await h.settle(ada)
-            assert sorted(names) == ["large"] * LARGE + ["small"], "each block is embedded once"
-            assert {row["status"] for row in (await ada.live("documents")).values()} == {"ready"}
-
-    run(scenario)
+    async with house(tmp_path, model=installed) as h:
+        ada = await h.person()
+        await write(ada, "large", LARGE)
+        await soon(lambda: names)
+        await write(ada, "small", 1)
+        before = len(names)
+        await soon(lambda: "small" in names)
+        assert names.index("small") <= before + BLOCKS_PER_TURN
+        await h.settle(ada)
+        assert sorted(names) == ["large"] * LARGE + ["small"], "each block is embedded once"
+        assert {row["status"] for row in (await ada.live("documents")).values()} == {"ready"}
 
 
-def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(tmp_path, installed, monkeypatch):  # noqa: F811
+async def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(
+    tmp_path, installed, monkeypatch
+):  # noqa: F811
     names = observed(monkeypatch)
     both_here, seen = asyncio.Event(), asyncio.Event()
     noted = Embedder.embed_passages
@@ -80,50 +78,44 @@ def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(tmp_path,
         return vectors
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
+    async with house(tmp_path, model=installed) as h:
+        ada = await h.person()
+        await write(ada, "large", LARGE)
+        await write(ada, "small", 1)
 
-    async def scenario():
-        async with house(tmp_path, model=installed) as h:
-            ada = await h.person()
-            await write(ada, "large", LARGE)
-            await write(ada, "small", 1)
+        async def only_the_small_one_is_ready():
+            return await statuses(ada) == {"small": "ready", "large": "pending"}
 
-            async def only_the_small_one_is_ready():
-                return await statuses(ada) == {"small": "ready", "large": "pending"}
-
-            both_here.set()
-            await soon(only_the_small_one_is_ready)
-            seen.set()
-            await h.settle(ada)
-            assert set((await statuses(ada)).values()) == {"ready"} and len(names) == LARGE + 1
-
-    run(scenario)
+        both_here.set()
+        await soon(only_the_small_one_is_ready)
+        seen.set()
+        await h.settle(ada)
+        assert set((await statuses(ada)).values()) == {"ready"} and len(names) == LARGE + 1
 
 
 async def statuses(person):
     return {name: row["status"] for name, row in (await person.live("documents")).items()}
 
 
-def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, installed, monkeypatch):  # noqa: F811
+async def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, installed, monkeypatch):  # noqa: F811
     names = observed(monkeypatch)
-
-    async def scenario():
-        async with house(tmp_path, model=installed) as h:
-            ada, bob, eve = [await h.person() for _ in range(3)]
-            await write(ada, "ada", LARGE)
-            await write(bob, "bob", LARGE)
-            await soon(lambda: {"ada", "bob"} <= set(names))
-            await write(eve, "eve", 1)
-            before = len(names)
-            await soon(lambda: "eve" in names)
-            assert names.index("eve") <= before + 2 * BLOCKS_PER_TURN
-            for person in (ada, bob, eve):
-                await h.settle(person)
-            assert len(names) == 2 * LARGE + 1
-
-    run(scenario)
+    async with house(tmp_path, model=installed) as h:
+        ada, bob, eve = [await h.person() for _ in range(3)]
+        await write(ada, "ada", LARGE)
+        await write(bob, "bob", LARGE)
+        await soon(lambda: {"ada", "bob"} <= set(names))
+        await write(eve, "eve", 1)
+        before = len(names)
+        await soon(lambda: "eve" in names)
+        assert names.index("eve") <= before + 2 * BLOCKS_PER_TURN
+        for person in (ada, bob, eve):
+            await h.settle(person)
+        assert len(names) == 2 * LARGE + 1
 
 
-def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(tmp_path, installed, monkeypatch):  # noqa: F811
+async def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(
+    tmp_path, installed, monkeypatch
+):  # noqa: F811
     go_on = asyncio.Event()
     passages = Embedder.embed_passages
 
@@ -133,36 +125,29 @@ def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(tmp_path
         return await passages(embedder, texts)
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
-
-    async def scenario():
-        async with house(tmp_path, model=installed) as h:
-            ada = await h.person()
-            assert (await ada.search("small"))["scope"]["pending"] == 0, "of no documents none waits"
-            await write(ada, "small", 1)
-            await h.settle(ada)
-            await write(ada, "large", 2)
-            await soon(lambda: h.services.background_jobs.jobs["embed"].is_pending(ada.id))
-            scope = (await ada.search("small"))["scope"]
-            assert (scope["documentIds"], scope["mode"], scope["pending"]) == (
-                ["large", "small"],
-                "hybrid",
-                1,
-            )
-            assert (await ada.search("small", "s2"))["scope"]["pending"] == 0, "it is not in this scope"
-            go_on.set()
-            await h.settle(ada)
-            assert (await ada.search("small"))["scope"]["pending"] == 0
-
-    run(scenario)
+    async with house(tmp_path, model=installed) as h:
+        ada = await h.person()
+        assert (await ada.search("small"))["scope"]["pending"] == 0, "of no documents none waits"
+        await write(ada, "small", 1)
+        await h.settle(ada)
+        await write(ada, "large", 2)
+        await soon(lambda: h.services.background_jobs.jobs["embed"].is_pending(ada.id))
+        scope = (await ada.search("small"))["scope"]
+        assert (scope["documentIds"], scope["mode"], scope["pending"]) == (
+            ["large", "small"],
+            "hybrid",
+            1,
+        )
+        assert (await ada.search("small", "s2"))["scope"]["pending"] == 0, "it is not in this scope"
+        go_on.set()
+        await h.settle(ada)
+        assert (await ada.search("small"))["scope"]["pending"] == 0
 
 
-def test_without_a_model_no_document_waits_for_vectors(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await write(ada, "small", 1)
-            await h.settle(ada)
-            scope = (await ada.search("small"))["scope"]
-            assert (scope["documentIds"], scope["mode"], scope["pending"]) == (["small"], "words", 0)
-
-    run(scenario)
+async def test_without_a_model_no_document_waits_for_vectors(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await write(ada, "small", 1)
+        await h.settle(ada)
+        scope = (await ada.search("small"))["scope"]
+        assert (scope["documentIds"], scope["mode"], scope["pending"]) == (["small"], "words", 0)

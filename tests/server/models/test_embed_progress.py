@@ -12,7 +12,7 @@ import pytest
 
 from property.rows import block, document
 from property.sync_wire import send
-from server.in_process_server import house, run
+from server.in_process_server import house
 from server.listening_server import listen, listening
 from unit.engines.onnx.numpy_bert import write_source
 from vademecum.engines.onnx import download
@@ -49,7 +49,7 @@ def told(text: str) -> list[dict]:
     return [json.loads(lines[1][6:]) for lines in events if lines[0] == "event: progress"]
 
 
-def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_second(
+async def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_second(
     tmp_path, installed, monkeypatch
 ):
     passages = Embedder.embed_passages
@@ -59,36 +59,34 @@ def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_second(
         return await passages(embedder, texts)
 
     monkeypatch.setattr(Embedder, "embed_passages", slow)
-
-    async def scenario():
-        async with house(tmp_path, model=installed) as h, listening(h.app) as url:
-            ada, bob = await h.person(), await h.person()
-            async with (
-                listen(url, ada, "/v1/sync/documents/0/pullStream") as plain,
-                listen(url, ada, "/v1/sync/stream") as named,
-                listen(url, ada, "/v1/sync/facts/0/pullStream") as other,
-                listen(url, bob, "/v1/sync/stream") as foreign,
-            ):
-                began = time.monotonic()
-                row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
-                assert await send(ada, "documents", (row, None)) == []
-                assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
-                await h.settle(ada)
-                seconds = time.monotonic() - began
-                await plain.until(lambda: '"ready"' in plain.text)
-                await named.until(lambda: '"ready"' in named.text)
-                for ear in (plain, named):
-                    events = told(ear.text)
-                    assert 2 <= len(events) <= seconds / 0.5 + 1
-                    assert {(event["documentId"], event["of"]) for event in events} == {("d", BLOCKS)}
-                    done = [event["done"] for event in events]
-                    assert done == sorted(set(done)) and 1 <= done[0] <= done[-1] <= BLOCKS
-                assert "progress" not in other.text + foreign.text
-
-    run(scenario)
+    async with house(tmp_path, model=installed) as h, listening(h.app) as url:
+        ada, bob = await h.person(), await h.person()
+        async with (
+            listen(url, ada, "/v1/sync/documents/0/pullStream") as plain,
+            listen(url, ada, "/v1/sync/stream") as named,
+            listen(url, ada, "/v1/sync/facts/0/pullStream") as other,
+            listen(url, bob, "/v1/sync/stream") as foreign,
+        ):
+            began = time.monotonic()
+            row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
+            assert await send(ada, "documents", (row, None)) == []
+            assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
+            await h.settle(ada)
+            seconds = time.monotonic() - began
+            await plain.until(lambda: '"ready"' in plain.text)
+            await named.until(lambda: '"ready"' in named.text)
+            for ear in (plain, named):
+                events = told(ear.text)
+                assert 2 <= len(events) <= seconds / 0.5 + 1
+                assert {(event["documentId"], event["of"]) for event in events} == {("d", BLOCKS)}
+                done = [event["done"] for event in events]
+                assert done == sorted(set(done)) and 1 <= done[0] <= done[-1] <= BLOCKS
+            assert "progress" not in other.text + foreign.text
 
 
-def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(tmp_path, installed, monkeypatch):
+async def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(
+    tmp_path, installed, monkeypatch
+):
     running, go_on = threading.Event(), threading.Event()
     work = Embedder._run
 
@@ -99,33 +97,26 @@ def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(tmp_path,
         return work(embedder, text)
 
     monkeypatch.setattr(Embedder, "_run", stuck)
-
-    async def scenario():
-        async with house(tmp_path, model=installed) as h:
-            ada = await h.person()
-            row = document(ada.id, "d", status="pending", chunkCount=16 * BLOCKS)
-            assert await send(ada, "documents", (row, None)) == []
-            assert await send(ada, "vectorEmbeddings", *blocks("d", 16)) == []
-            await asyncio.to_thread(running.wait, 20)
-            embedder = await h.services.inference.get()
-            assert embedder.queue_length, "the texts of a block wait for the few that run"
-            assert (await ada.call("DELETE", "/v1/documents/d")).status_code == 200
-            try:
-                await soon(
-                    lambda: (
-                        not (
-                            embedder.queue_length
-                            or h.services.background_jobs.jobs["embed"].is_pending(ada.id)
-                        )
-                    )
+    async with house(tmp_path, model=installed) as h:
+        ada = await h.person()
+        row = document(ada.id, "d", status="pending", chunkCount=16 * BLOCKS)
+        assert await send(ada, "documents", (row, None)) == []
+        assert await send(ada, "vectorEmbeddings", *blocks("d", 16)) == []
+        await asyncio.to_thread(running.wait, 20)
+        embedder = await h.services.inference.get()
+        assert embedder.queue_length, "the texts of a block wait for the few that run"
+        assert (await ada.call("DELETE", "/v1/documents/d")).status_code == 200
+        try:
+            await soon(
+                lambda: (
+                    not (embedder.queue_length or h.services.background_jobs.jobs["embed"].is_pending(ada.id))
                 )
-            finally:
-                go_on.set()
+            )
+        finally:
+            go_on.set()
 
-    run(scenario)
 
-
-def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
+async def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
     tmp_path, installed, monkeypatch
 ):
     tellers = set()
@@ -143,24 +134,18 @@ def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
     monkeypatch.setattr(EmbedProgress, "publish", noted)
-
-    async def scenario():
-        async with house(tmp_path, model=installed) as h, listening(h.app) as url:
-            ada = await h.person()
-            async with listen(url, ada, "/v1/sync/stream") as ear:
-                row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
-                assert await send(ada, "documents", (row, None)) == []
-                assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
-                await ear.until(lambda: told(ear.text))
-                (teller,) = tellers
-                assert ada.id in teller._published
-                leaving = asyncio.create_task(
-                    ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})
-                )
-                async with asyncio.timeout(60):
-                    while ada.id in teller._published:
-                        go_on.set()
-                        await asyncio.sleep(0.01)
-                await leaving
-
-    run(scenario)
+    async with house(tmp_path, model=installed) as h, listening(h.app) as url:
+        ada = await h.person()
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
+            assert await send(ada, "documents", (row, None)) == []
+            assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
+            await ear.until(lambda: told(ear.text))
+            (teller,) = tellers
+            assert ada.id in teller._published
+            leaving = asyncio.create_task(ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"}))
+            async with asyncio.timeout(60):
+                while ada.id in teller._published:
+                    go_on.set()
+                    await asyncio.sleep(0.01)
+            await leaving

@@ -15,7 +15,7 @@ import pytest
 
 from property.rows import block, document
 from property.sync_wire import send
-from server.in_process_server import Person, house, refused, run
+from server.in_process_server import Person, house, refused
 from server.listening_server import listening
 from unit.engines.onnx import numpy_bert
 from vademecum.engines.onnx import download
@@ -81,145 +81,123 @@ def asking(person, count, path="/v1/search"):
     return [asyncio.create_task(ask(person, f"{number} {LONG}", path)) for number in range(count)]
 
 
-def test_questions_are_answered_while_a_large_document_is_embedded(tmp_path, slow_model):
-    async def scenario():
-        async with at_work(tmp_path, slow_model) as (h, embedder, ada):
-            await write_document(ada, 6)
-            await soon(lambda: embedder.queue_length > 8)
-            for number in range(20):
-                answer = await ask(ada, f"{number} x")
-                assert answer.status_code == 200, answer.text
-                assert answer.json()["scope"]["mode"] == "hybrid"
-            assert embedder.queue_length > 0
-            assert (await ada.live("documents"))["d"]["status"] == "pending", (
-                "behind the passages, twenty questions would have taken longer than the document"
-            )
-            h.services.background_jobs.jobs["embed"].cancel(ada.id)
-
-    run(scenario)
+async def test_questions_are_answered_while_a_large_document_is_embedded(tmp_path, slow_model):
+    async with at_work(tmp_path, slow_model) as (h, embedder, ada):
+        await write_document(ada, 6)
+        await soon(lambda: embedder.queue_length > 8)
+        for number in range(20):
+            answer = await ask(ada, f"{number} x")
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["scope"]["mode"] == "hybrid"
+        assert embedder.queue_length > 0
+        assert (await ada.live("documents"))["d"]["status"] == "pending", (
+            "behind the passages, twenty questions would have taken longer than the document"
+        )
+        h.services.background_jobs.jobs["embed"].cancel(ada.id)
 
 
-def test_a_question_too_many_is_told_when_to_come_back_and_the_server_goes_on_answering(tmp_path, slow_model):
-    async def scenario():
-        async with at_work(tmp_path, slow_model) as (h, embedder, ada):
-            await write_document(ada, 1, chunks=1, text="x")
-            await h.settle(ada)
-            embedder._queries.capacity = 2
-            tasks = asking(ada, 16)
-            await soon(lambda: any(task.done() for task in tasks))
-            assert (await ada.call("GET", "/health")).status_code == 200
-            assert not all(task.done() for task in tasks), "health did not wait for the questions"
-            answers = await asyncio.gather(*tasks)
-            no = [answer for answer in answers if answer.status_code != 200]
-            assert 0 < len(no) < 16
-            for answer in no:
-                seconds = int(answer.headers["Retry-After"])
-                assert seconds >= 1
-                assert f"try again in {seconds} second" in refused(answer, 503, "EMBEDDER_BUSY")["detail"]
-            assert (await ask(ada, "x")).status_code == 200
+async def test_a_question_too_many_is_told_when_to_come_back_and_the_server_goes_on_answering(
+    tmp_path, slow_model
+):
+    async with at_work(tmp_path, slow_model) as (h, embedder, ada):
+        await write_document(ada, 1, chunks=1, text="x")
+        await h.settle(ada)
+        embedder._queries.capacity = 2
+        tasks = asking(ada, 16)
+        await soon(lambda: any(task.done() for task in tasks))
+        assert (await ada.call("GET", "/health")).status_code == 200
+        assert not all(task.done() for task in tasks), "health did not wait for the questions"
+        answers = await asyncio.gather(*tasks)
+        no = [answer for answer in answers if answer.status_code != 200]
+        assert 0 < len(no) < 16
+        for answer in no:
+            seconds = int(answer.headers["Retry-After"])
+            assert seconds >= 1
+            assert f"try again in {seconds} second" in refused(answer, 503, "EMBEDDER_BUSY")["detail"]
+        assert (await ask(ada, "x")).status_code == 200
 
-    run(scenario)
 
-
-def test_a_question_that_has_waited_too_long_is_refused_and_leaves_the_queue(tmp_path, slow_model):
-    async def scenario():
-        async with at_work(tmp_path, slow_model) as (h, embedder, ada):
-            await write_document(ada, 1, chunks=1, text="x")
-            await h.settle(ada)
-            embedder._query_timeout_s = 0.02
-            for answer in await asyncio.gather(*asking(ada, 8)):
-                refused(answer, 503, "EMBEDDER_BUSY")
-                assert int(answer.headers["Retry-After"]) >= 1
-            assert embedder.queue_length == 0
-            embedder._query_timeout_s = 600
-            assert (await ask(ada, "x")).status_code == 200
-
-    run(scenario)
+async def test_a_question_that_has_waited_too_long_is_refused_and_leaves_the_queue(tmp_path, slow_model):
+    async with at_work(tmp_path, slow_model) as (h, embedder, ada):
+        await write_document(ada, 1, chunks=1, text="x")
+        await h.settle(ada)
+        embedder._query_timeout_s = 0.02
+        for answer in await asyncio.gather(*asking(ada, 8)):
+            refused(answer, 503, "EMBEDDER_BUSY")
+            assert int(answer.headers["Retry-After"]) >= 1
+        assert embedder.queue_length == 0
+        embedder._query_timeout_s = 600
+        assert (await ask(ada, "x")).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
-def test_a_question_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model, path):
-    async def scenario():
-        async with at_work(tmp_path, slow_model) as (h, embedder, ada):
-            await write_document(ada, 1, chunks=1, text="x")
-            await h.settle(ada)
-            ran = []
-            real = embedder._run
-            embedder._run = lambda text: ran.append(text) or real(text)
-            tasks = asking(ada, 40, path)
-            await soon(lambda: embedder.queue_length > 25)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await soon(lambda: embedder.queue_length == 0)
-            assert len(ran) < 30, "who went away was not worked for"
-            assert (await ask(ada, "x")).status_code == 200
-
-    run(scenario)
+async def test_a_question_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model, path):
+    async with at_work(tmp_path, slow_model) as (h, embedder, ada):
+        await write_document(ada, 1, chunks=1, text="x")
+        await h.settle(ada)
+        ran = []
+        real = embedder._run
+        embedder._run = lambda text: ran.append(text) or real(text)
+        tasks = asking(ada, 40, path)
+        await soon(lambda: embedder.queue_length > 25)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await soon(lambda: embedder.queue_length == 0)
+        assert len(ran) < 30, "who went away was not worked for"
+        assert (await ask(ada, "x")).status_code == 200
 
 
-def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_reads_it(tmp_path, monkeypatch):
+async def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_reads_it(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.indexing.OPEN_MAX", 0)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        begun, go_on = threading.Event(), threading.Event()
 
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            begun, go_on = threading.Event(), threading.Event()
+        def read(index):
+            begun.set()
+            assert go_on.wait(30)
+            return index.vector_search(np.zeros(2, np.float32), ["d"], 1)
 
-            def read(index):
-                begun.set()
-                assert go_on.wait(30)
-                return index.vector_search(np.zeros(2, np.float32), ["d"], 1)
-
-            given_up = asyncio.create_task(h.services.indexes.read(ada.id, read))
-            await asyncio.to_thread(begun.wait, 30)
-            given_up.cancel()
-            await asyncio.gather(given_up, return_exceptions=True)
-            assert ada.id in h.services.indexes._open, "somebody reads it"
-            go_on.set()
-            await soon(lambda: ada.id not in h.services.indexes._open)
-
-    run(scenario)
+        given_up = asyncio.create_task(h.services.indexes.read(ada.id, read))
+        await asyncio.to_thread(begun.wait, 30)
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+        assert ada.id in h.services.indexes._open, "somebody reads it"
+        go_on.set()
+        await soon(lambda: ada.id not in h.services.indexes._open)
 
 
-def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, slow_model, monkeypatch):
+async def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, slow_model, monkeypatch):
     monkeypatch.setattr("vademecum.services.runtime.job_queue.RETRY_S", (0.0,))
-
-    async def scenario():
-        async with at_work(tmp_path, slow_model) as (h, embedder, ada):
-            embedder._passages.capacity = 1
-            go_on, refusals = threading.Event(), []
-            run_one, busy = embedder._run, embedder._busy
-            embedder._run = lambda text: go_on.wait(60) and run_one(text)
-            embedder._busy = lambda lane: refusals.append(lane) or busy(lane)
-            others = asyncio.create_task(embedder.embed_passages(["x"] * 24))
-            await soon(lambda: embedder.queue_length > 1)
-            await write_document(ada, 1, chunks=2, text="x")
-            await soon(lambda: len(refusals) >= MAX_ATTEMPTS)
-            go_on.set()
-            await others
-            await h.settle(ada)
-            assert (await ada.live("documents"))["d"]["status"] == "ready"
-
-    run(scenario)
+    async with at_work(tmp_path, slow_model) as (h, embedder, ada):
+        embedder._passages.capacity = 1
+        go_on, refusals = threading.Event(), []
+        run_one, busy = embedder._run, embedder._busy
+        embedder._run = lambda text: go_on.wait(60) and run_one(text)
+        embedder._busy = lambda lane: refusals.append(lane) or busy(lane)
+        others = asyncio.create_task(embedder.embed_passages(["x"] * 24))
+        await soon(lambda: embedder.queue_length > 1)
+        await write_document(ada, 1, chunks=2, text="x")
+        await soon(lambda: len(refusals) >= MAX_ATTEMPTS)
+        go_on.set()
+        await others
+        await h.settle(ada)
+        assert (await ada.live("documents"))["d"]["status"] == "ready"
 
 
-def test_while_the_model_is_being_opened_nobody_waits_without_end(tmp_path, slow_model, monkeypatch):
+async def test_while_the_model_is_being_opened_nobody_waits_without_end(tmp_path, slow_model, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.document_search.OPEN_TIMEOUT_S", 0.01)
     monkeypatch.setattr("vademecum.services.models.active_model.OPEN_TIMEOUT_S", 0.01)
     monkeypatch.setattr("vademecum.http.routes.models.OPEN_TIMEOUT_S", 0.01)
-
-    async def scenario():
-        async with at_work(tmp_path, slow_model) as (h, _, ada):
-            opened = h.services.inference._opening
-            h.services.inference._opening = asyncio.create_task(asyncio.sleep(600))
-            answers = [await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)]
-            for answer in (*answers, await asyncio.wait_for(ada.call("GET", "/v1/models"), 60)):
-                assert "still being opened" in refused(answer, 503, "BUSY")["detail"]
-                assert int(answer.headers["Retry-After"]) >= 1
-            h.services.inference._opening.cancel()
-            h.services.inference._opening = opened
-            assert await ada.live("documents") == {}
-            assert (await ada.upload("notes.txt", "Some words.", None)).status_code == 201
-
-    run(scenario)
+    async with at_work(tmp_path, slow_model) as (h, _, ada):
+        opened = h.services.inference._opening
+        h.services.inference._opening = asyncio.create_task(asyncio.sleep(600))
+        answers = [await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)]
+        for answer in (*answers, await asyncio.wait_for(ada.call("GET", "/v1/models"), 60)):
+            assert "still being opened" in refused(answer, 503, "BUSY")["detail"]
+            assert int(answer.headers["Retry-After"]) >= 1
+        h.services.inference._opening.cancel()
+        h.services.inference._opening = opened
+        assert await ada.live("documents") == {}
+        assert (await ada.upload("notes.txt", "Some words.", None)).status_code == 201

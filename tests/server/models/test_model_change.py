@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from server.in_process_server import house, refused, run
+from server.in_process_server import house, refused
 from server.models.model_change_server import (
     Gate,
     check_meaning,
@@ -25,255 +25,220 @@ from vademecum.services.search.indexing import Indexes
 from wait_until import soon
 
 
-def test_searches_use_the_old_vectors_until_the_new_ones_are_whole(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            old = await used_by(ada)
-            await use(h, "new")
-            await gate.reached()
-            assert await used_by(ada) == old, "new vectors are no business of the rows before they are whole"
-            await check_meaning(h, ada, "old")
-            me = (await ada.call("GET", "/v1/me")).json()["reembedding"]
-            blocks = len(await ada.live("vectorEmbeddings"))
-            assert blocks > 4 and me["of"] == blocks and 2 <= me["done"] <= 3
-            gate.open.set()
-            await h.settle(ada)
-            assert await used_by(ada) == {(await h.services.inference.get()).model} != old
-            gate.after = 10**6
-            await check_meaning(h, ada, "new")
-            assert (await ada.call("GET", "/v1/me")).json()["reembedding"] is None
-            assert h.services.model_change.status() == Status(
-                "new", None, False, Progress(0, 0), Progress(0, 0), {}
-            )
-            assert not (user_folder(tmp_path, ada.id) / "reembed").exists()
-
-    run(scenario)
-
-
-def test_a_stop_half_way_costs_no_block_and_a_pause_outlives_it(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            await use(h, "new")
-            await soon(lambda: len(staged(tmp_path, ada)) == 3)
-            await h.services.model_change.set_paused(True)
-        done = gate.seen[:3]
+async def test_searches_use_the_old_vectors_until_the_new_ones_are_whole(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        old = await used_by(ada)
+        await use(h, "new")
+        await gate.reached()
+        assert await used_by(ada) == old, "new vectors are no business of the rows before they are whole"
+        await check_meaning(h, ada, "old")
+        me = (await ada.call("GET", "/v1/me")).json()["reembedding"]
+        blocks = len(await ada.live("vectorEmbeddings"))
+        assert blocks > 4 and me["of"] == blocks and 2 <= me["done"] <= 3
+        gate.open.set()
+        await h.settle(ada)
+        assert await used_by(ada) == {(await h.services.inference.get()).model} != old
         gate.after = 10**6
-        async with opened(tmp_path, installed) as h:
-            ada.client._transport.app = h.app
-            await h.settle(ada)
-            assert len(gate.seen) == len(done), "paused, and stays so over a restart"
-            status = h.services.model_change.status()
-            assert (status.current, status.before, status.paused) == ("new", "old", True)
-            await check_meaning(h, ada, "old")
-            await h.services.model_change.set_paused(False)
-            await h.settle(ada)
-            await check_meaning(h, ada, "new")
-            blocks = len(await ada.live("vectorEmbeddings"))
-        made = [texts for texts in gate.seen if len(texts) > 1]  # the check asks for one by itself
-        assert set(done) <= set(made) and len(made) == blocks
-        assert len(set(made)) == blocks, "no block is embedded twice"
-
-    run(scenario)
+        await check_meaning(h, ada, "new")
+        assert (await ada.call("GET", "/v1/me")).json()["reembedding"] is None
+        assert h.services.model_change.status() == Status(
+            "new", None, False, Progress(0, 0), Progress(0, 0), {}
+        )
+        assert not (user_folder(tmp_path, ada.id) / "reembed").exists()
 
 
-def test_what_comes_in_meanwhile_has_vectors_of_both(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 2)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
+async def test_a_stop_half_way_costs_no_block_and_a_pause_outlives_it(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await soon(lambda: len(staged(tmp_path, ada)) == 3)
+        await h.services.model_change.set_paused(True)
+    done = gate.seen[:3]
+    gate.after = 10**6
+    async with opened(tmp_path, installed) as h:
+        ada.client._transport.app = h.app
+        await h.settle(ada)
+        assert len(gate.seen) == len(done), "paused, and stays so over a restart"
+        status = h.services.model_change.status()
+        assert (status.current, status.before, status.paused) == ("new", "old", True)
+        await check_meaning(h, ada, "old")
+        await h.services.model_change.set_paused(False)
+        await h.settle(ada)
+        await check_meaning(h, ada, "new")
+        blocks = len(await ada.live("vectorEmbeddings"))
+    made = [texts for texts in gate.seen if len(texts) > 1]  # the check asks for one by itself
+    assert set(done) <= set(made) and len(made) == blocks
+    assert len(set(made)) == blocks, "no block is embedded twice"
+
+
+async def test_what_comes_in_meanwhile_has_vectors_of_both(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 2)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await gate.reached()
+        added = (await ada.upload("b.txt", "The chimney sweep comes on Monday.")).json()
+        added = added["document"]["id"]
+        await h.services.background_jobs.jobs["embed"].drain(ada.id)
+        await h.services.background_jobs.jobs["index"].drain(ada.id)
+        assert len(await used_by(ada)) == 1
+        vector = await (await h.services.inference.for_user(ada.id)).embed_query("chimney sweep")
+        found = await h.services.indexes.read(ada.id, lambda index: index.vector_search(vector, [added], 1))
+        assert len(found) == 1, "it is found by its meaning at once"
+        gate.open.set()
+        await h.settle(ada)
+        assert await used_by(ada) == {(await h.services.inference.get()).model}
+
+
+async def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 10**6)
+    async with opened(tmp_path, installed) as h:
+        ada, bob = await with_document(h), await with_document(h)
+        blocks = len(await ada.live("vectorEmbeddings"))
+        old = await used_by(bob)
+        gate.after = blocks + 2  # the first person's, and two of the second's
+        await use(h, "new")
+        await gate.reached()
+        changed = [person for person in (ada, bob) if await used_by(person) != old]
+        assert len(changed) == 1
+        begun = asyncio.Event()
+        given: list[str] = []
+        passages = Embedder.embed_passages
+
+        async def counted(embedder, texts):
+            given.append(embedder.manifest.id)
+            begun.set()
+            return await passages(embedder, texts)
+
+        monkeypatch.setattr(Embedder, "embed_passages", counted)
+        await use(h, "old")
+        for person in (ada, bob):  # who still has old vectors is served by them from this moment on
+            serving = await h.services.inference.for_user(person.id)
+            assert serving.manifest.id == ("new" if person in changed else "old")
+        gate.open.set()
+        for person in (ada, bob):
+            await h.settle(person)
+            assert await used_by(person) == old
+            await check_meaning(h, person, "old")
+        assert given.count("old") == blocks + 2, "two of them by the checks"
+        assert h.services.model_change.status().before is None
+        assert staged(tmp_path, ada) == staged(tmp_path, bob) == []
+
+
+async def test_a_deleted_documents_staged_vectors_are_erased(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await gate.reached()
+        await soon(lambda: len(staged(tmp_path, ada)) == 3)
+        needles = {path.read_bytes()[:64] for path in staged(tmp_path, ada)}
+        assert scan(user_folder(tmp_path, ada.id), needles) == len(needles) > 0
+        document = next(iter(await ada.live("documents")))
+        assert (await ada.call("DELETE", f"/v1/documents/{document}")).status_code == 200
+        await h.services.background_jobs.jobs["erase"].drain(ada.id)
+        assert scan(user_folder(tmp_path, ada.id), needles) == 0
+        await h.settle(ada)  # though the gate is closed: the text in it was cancelled
+        assert h.services.model_change.status().before is None
+
+
+async def test_forgetting_everything_takes_the_staged_vectors(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await gate.reached()
+        answer = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+        assert answer.status_code == 200 and answer.json()["leftovers"] == 0, answer.text
+        assert staged(tmp_path, ada) == []
+        gate.open.set()
+        await h.settle(ada)
+        assert staged(tmp_path, ada) == []
+
+
+async def test_a_person_who_leaves_holds_up_no_change(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await gate.reached()
+        assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
+        assert not user_folder(tmp_path, ada.id).exists()
+        gate.open.set()
+        bob = await with_document(h)
+        assert h.services.model_change.status().before is None
+        await check_meaning(h, bob, "new")
+
+
+async def test_a_crash_between_the_swap_and_the_index_is_made_good(tmp_path, installed, monkeypatch):
+    async def crash(*_):
+        raise RuntimeError("the process ends here")
+
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        with monkeypatch.context() as patched:
+            patched.setattr(Indexes, "replace_index", crash)
             await use(h, "new")
-            await gate.reached()
-            added = (await ada.upload("b.txt", "The chimney sweep comes on Monday.")).json()
-            added = added["document"]["id"]
-            await h.services.background_jobs.jobs["embed"].drain(ada.id)
-            await h.services.background_jobs.jobs["index"].drain(ada.id)
-            assert len(await used_by(ada)) == 1
-            vector = await (await h.services.inference.for_user(ada.id)).embed_query("chimney sweep")
-            found = await h.services.indexes.read(
-                ada.id, lambda index: index.vector_search(vector, [added], 1)
-            )
-            assert len(found) == 1, "it is found by its meaning at once"
-            gate.open.set()
-            await h.settle(ada)
-            assert await used_by(ada) == {(await h.services.inference.get()).model}
-
-    run(scenario)
+            await until_used(ada, (await h.services.inference.get()).model)
+    async with opened(tmp_path, installed) as h:
+        ada.client._transport.app = h.app
+        await h.settle(ada)
+        await check_meaning(h, ada, "new")
+        assert h.services.model_change.status().before is None
 
 
-def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 10**6)
-        async with opened(tmp_path, installed) as h:
-            ada, bob = await with_document(h), await with_document(h)
-            blocks = len(await ada.live("vectorEmbeddings"))
-            old = await used_by(bob)
-            gate.after = blocks + 2  # the first person's, and two of the second's
-            await use(h, "new")
-            await gate.reached()
-            changed = [person for person in (ada, bob) if await used_by(person) != old]
-            assert len(changed) == 1
-            begun = asyncio.Event()
-            given: list[str] = []
-            passages = Embedder.embed_passages
-
-            async def counted(embedder, texts):
-                given.append(embedder.manifest.id)
-                begun.set()
-                return await passages(embedder, texts)
-
-            monkeypatch.setattr(Embedder, "embed_passages", counted)
-            await use(h, "old")
-            for person in (ada, bob):  # who still has old vectors is served by them from this moment on
-                serving = await h.services.inference.for_user(person.id)
-                assert serving.manifest.id == ("new" if person in changed else "old")
-            gate.open.set()
-            for person in (ada, bob):
-                await h.settle(person)
-                assert await used_by(person) == old
-                await check_meaning(h, person, "old")
-            assert given.count("old") == blocks + 2, "two of them by the checks"
-            assert h.services.model_change.status().before is None
-            assert staged(tmp_path, ada) == staged(tmp_path, bob) == []
-
-    run(scenario)
+async def test_vectors_of_another_model_that_a_device_brings_are_made_anew(tmp_path, installed):
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        held = await ada.live("vectorEmbeddings")
+        await use(h, "new")
+        await h.settle(ada)
+        now = await ada.live("vectorEmbeddings")
+        name = next(iter(held))
+        stale = {**held[name], "updatedAt": "2026-02-01T00:00:00.000Z"}
+        assert await ada.push("vectorEmbeddings", stale, assumed=now[name]) == []
+        await h.settle(ada)
+        assert await used_by(ada) == {(await h.services.inference.get()).model}
 
 
-def test_a_deleted_documents_staged_vectors_are_erased(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            await use(h, "new")
-            await gate.reached()
-            await soon(lambda: len(staged(tmp_path, ada)) == 3)
-            needles = {path.read_bytes()[:64] for path in staged(tmp_path, ada)}
-            assert scan(user_folder(tmp_path, ada.id), needles) == len(needles) > 0
-            document = next(iter(await ada.live("documents")))
-            assert (await ada.call("DELETE", f"/v1/documents/{document}")).status_code == 200
-            await h.services.background_jobs.jobs["erase"].drain(ada.id)
-            assert scan(user_folder(tmp_path, ada.id), needles) == 0
-            await h.settle(ada)  # though the gate is closed: the text in it was cancelled
-            assert h.services.model_change.status().before is None
-
-    run(scenario)
+async def test_a_first_model_is_used_without_a_restart(tmp_path, installed):
+    async with house(tmp_path, model=installed) as h:
+        ada = await with_document(h)
+        assert (await ada.search("roof", mode="meaning"))["scope"]["mode"] == "words"
+        await use(h, "old")
+        await h.settle(ada)
+        await check_meaning(h, ada, "old")
 
 
-def test_forgetting_everything_takes_the_staged_vectors(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            await use(h, "new")
-            await gate.reached()
-            answer = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
-            assert answer.status_code == 200 and answer.json()["leftovers"] == 0, answer.text
-            assert staged(tmp_path, ada) == []
-            gate.open.set()
-            await h.settle(ada)
-            assert staged(tmp_path, ada) == []
+async def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 1)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        refused(await ada.call("PUT", "/v1/reembedding", json={"model": "new"}), 403, "FORBIDDEN")
 
-    run(scenario)
+        def promote(account: Account) -> Account:
+            return Account(account.id, account.email, account.tier, True, None, account.created_at)
 
-
-def test_a_person_who_leaves_holds_up_no_change(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            await use(h, "new")
-            await gate.reached()
-            assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
-            assert not user_folder(tmp_path, ada.id).exists()
-            gate.open.set()
-            bob = await with_document(h)
-            assert h.services.model_change.status().before is None
-            await check_meaning(h, bob, "new")
-
-    run(scenario)
-
-
-def test_a_crash_between_the_swap_and_the_index_is_made_good(tmp_path, installed, monkeypatch):
-    async def scenario():
-        async def crash(*_):
-            raise RuntimeError("the process ends here")
-
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            with monkeypatch.context() as patched:
-                patched.setattr(Indexes, "replace_index", crash)
-                await use(h, "new")
-                await until_used(ada, (await h.services.inference.get()).model)
-        async with opened(tmp_path, installed) as h:
-            ada.client._transport.app = h.app
-            await h.settle(ada)
-            await check_meaning(h, ada, "new")
-            assert h.services.model_change.status().before is None
-
-    run(scenario)
-
-
-def test_vectors_of_another_model_that_a_device_brings_are_made_anew(tmp_path, installed):
-    async def scenario():
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            held = await ada.live("vectorEmbeddings")
-            await use(h, "new")
-            await h.settle(ada)
-            now = await ada.live("vectorEmbeddings")
-            name = next(iter(held))
-            stale = {**held[name], "updatedAt": "2026-02-01T00:00:00.000Z"}
-            assert await ada.push("vectorEmbeddings", stale, assumed=now[name]) == []
-            await h.settle(ada)
-            assert await used_by(ada) == {(await h.services.inference.get()).model}
-
-    run(scenario)
-
-
-def test_a_first_model_is_used_without_a_restart(tmp_path, installed):
-    async def scenario():
-        async with house(tmp_path, model=installed) as h:
-            ada = await with_document(h)
-            assert (await ada.search("roof", mode="meaning"))["scope"]["mode"] == "words"
-            await use(h, "old")
-            await h.settle(ada)
-            await check_meaning(h, ada, "old")
-
-    run(scenario)
-
-
-def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 1)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            refused(await ada.call("PUT", "/v1/reembedding", json={"model": "new"}), 403, "FORBIDDEN")
-
-            def promote(account: Account) -> Account:
-                return Account(account.id, account.email, account.tier, True, None, account.created_at)
-
-            await h.services.accounts.change_account(ada.id, promote)
-            outside = f"../{installed.name}/new"  # a model is there
-            for name, status in ((outside, 400), ("", 400), (".", 400), ("unknown", 409)):
-                code = "BAD_REQUEST" if status == 400 else "CONFLICT"
-                refused(await ada.call("PUT", "/v1/reembedding", json={"model": name}), status, code)
-            refused(await ada.call("POST", "/v1/reembedding/pause"), 409, "CONFLICT")
-            begun = await ada.call("PUT", "/v1/reembedding", json={"model": "new"})
-            assert begun.status_code == 200 and begun.json()["before"] == "old"
-            refused(await ada.call("PUT", "/v1/reembedding", json={"model": "third"}), 409, "CONFLICT")
-            await gate.reached()
-            paused = (await ada.call("POST", "/v1/reembedding/pause")).json()
-            assert paused["paused"] and paused["users"] == {"done": 0, "of": 1}
-            assert list(paused["behind"]) == [ada.id]
-            gate.open.set()
-            await h.settle(ada)
-            assert (await ada.call("POST", "/v1/reembedding/resume")).json()["paused"] is False
-            await h.settle(ada)
-            done = (await ada.call("GET", "/v1/reembedding")).json()
-            assert done["current"] == "new" and done["before"] is None
-            assert active_model.read_choice(h.services.settings) == "new"
-
-    run(scenario)
+        await h.services.accounts.change_account(ada.id, promote)
+        outside = f"../{installed.name}/new"  # a model is there
+        for name, status in ((outside, 400), ("", 400), (".", 400), ("unknown", 409)):
+            code = "BAD_REQUEST" if status == 400 else "CONFLICT"
+            refused(await ada.call("PUT", "/v1/reembedding", json={"model": name}), status, code)
+        refused(await ada.call("POST", "/v1/reembedding/pause"), 409, "CONFLICT")
+        begun = await ada.call("PUT", "/v1/reembedding", json={"model": "new"})
+        assert begun.status_code == 200 and begun.json()["before"] == "old"
+        refused(await ada.call("PUT", "/v1/reembedding", json={"model": "third"}), 409, "CONFLICT")
+        await gate.reached()
+        paused = (await ada.call("POST", "/v1/reembedding/pause")).json()
+        assert paused["paused"] and paused["users"] == {"done": 0, "of": 1}
+        assert list(paused["behind"]) == [ada.id]
+        gate.open.set()
+        await h.settle(ada)
+        assert (await ada.call("POST", "/v1/reembedding/resume")).json()["paused"] is False
+        await h.settle(ada)
+        done = (await ada.call("GET", "/v1/reembedding")).json()
+        assert done["current"] == "new" and done["before"] is None
+        assert active_model.read_choice(h.services.settings) == "new"

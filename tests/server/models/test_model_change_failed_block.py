@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from server.in_process_server import run
 from server.models.model_change_server import check_meaning, opened, use, used_by, with_document
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import ModelError
@@ -14,33 +13,30 @@ from vademecum.services.runtime import job_queue
 from wait_until import soon
 
 
-def test_a_block_that_the_new_model_cannot_take_is_given_up_after_some_attempts_and_holds_up_nothing(
+async def test_a_block_that_the_new_model_cannot_take_is_given_up_after_some_attempts_and_holds_up_nothing(
     tmp_path, installed, monkeypatch
 ):
-    async def scenario():
-        monkeypatch.setattr(job_queue, "RETRY_S", (0.01,))
-        tried: list[str] = []
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            (old,) = await used_by(ada)
-            passages = Embedder.embed_passages
+    monkeypatch.setattr(job_queue, "RETRY_S", (0.01,))
+    tried: list[str] = []
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        (old,) = await used_by(ada)
+        passages = Embedder.embed_passages
 
-            async def picky(embedder: Embedder, texts: list[str]) -> vector_codec.Vectors:
-                if embedder.manifest.id == "new" and texts[0].startswith("0 "):
-                    tried.append(texts[0])
-                    raise ModelError("A text could not be embedded.")
-                return await passages(embedder, texts)
+        async def picky(embedder: Embedder, texts: list[str]) -> vector_codec.Vectors:
+            if embedder.manifest.id == "new" and texts[0].startswith("0 "):
+                tried.append(texts[0])
+                raise ModelError("A text could not be embedded.")
+            return await passages(embedder, texts)
 
-            monkeypatch.setattr(Embedder, "embed_passages", picky)
-            await use(h, "new")
-            await soon(lambda: h.services.model_change.status().before is None)
-            await h.settle(ada)
-            new = (await h.services.inference.get()).model
-            used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
-            assert used[old] == 1 and used.keys() == {old, new}
-            assert len(tried) == 2 * MAX_ATTEMPTS, (
-                "for the change, and for the rows once they are the new model's"
-            )
-            await check_meaning(h, ada, "new")
-
-    run(scenario)
+        monkeypatch.setattr(Embedder, "embed_passages", picky)
+        await use(h, "new")
+        await soon(lambda: h.services.model_change.status().before is None)
+        await h.settle(ada)
+        new = (await h.services.inference.get()).model
+        used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
+        assert used[old] == 1 and used.keys() == {old, new}
+        assert len(tried) == 2 * MAX_ATTEMPTS, (
+            "for the change, and for the rows once they are the new model's"
+        )
+        await check_meaning(h, ada, "new")

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from server.in_process_server import run
 from server.models.model_change_server import (
     Gate,
     check_meaning,
@@ -46,327 +45,283 @@ def flip(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 10**6)
-        async with opened(tmp_path, installed, search_wait_s=0) as h:
-            ada = await with_document(h)
-            blocks = len(await ada.live("vectorEmbeddings"))
-            with monkeypatch.context() as patched:
-                patched.setattr(Indexes, "replace_index", crash)
-                await use(h, "new")
-                new = (await h.services.inference.get()).model
-                await until_used(ada, new)
-                assert (await ada.search("boiler"))["scope"]["pending"] == 0, (
-                    "each has vectors, of one or the other"
-                )
-                await ada.upload("b.txt", "The chimney sweep comes on Monday.")
-                for job in ("embed", "index"):
-                    await h.services.background_jobs.jobs[job].drain(ada.id)
-                used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
-                assert used[new] == blocks, "the old model has made none of them again"
-                await check_meaning(h, ada, "old")
-        async with opened(tmp_path, installed) as h:
-            ada.client._transport.app = h.app
-            await h.settle(ada)
-            assert await used_by(ada) == {new}
-            await check_meaning(h, ada, "new")
-            found = (await ada.search("chimney sweep", mode="words"))["results"]
-            assert found, "what came in between is indexed"
-        made = Counter(texts for texts in gate.seen if len(texts) > 1)
-        assert len(made) == blocks and set(made.values()) == {1}
-
-    run(scenario)
-
-
-def test_a_swap_that_a_stop_cut_off_is_finished_though_the_change_is_paused(tmp_path, installed, monkeypatch):
-    async def scenario():
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            with monkeypatch.context() as patched:
-                patched.setattr(Indexes, "replace_index", crash)
-                await use(h, "new")
-                await soon(lambda: ada.id in h.services.inference.users_being_swapped)
-                await h.services.model_change.set_paused(True)
-        async with opened(tmp_path, installed) as h:
-            ada.client._transport.app = h.app
-            await h.settle(ada)
-            await check_meaning(h, ada, "new")
-
-    run(scenario)
-
-
-def test_going_back_from_a_swap_that_was_cut_off_makes_the_old_vectors_again(
+async def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(
     tmp_path, installed, monkeypatch
 ):
-    async def scenario():
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            old = await used_by(ada)
-            with monkeypatch.context() as patched:
-                patched.setattr(Indexes, "replace_index", crash)
-                await use(h, "new")
-                new = (await h.services.inference.get()).model
-                await until_used(ada, new)
-                await use(h, "old")
-                assert ada.id in h.services.inference.users_on_old_model
-            await h.settle(ada)
-            assert await used_by(ada) == old
-            await check_meaning(h, ada, "old")
-
-    run(scenario)
-
-
-def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
+    gate = Gate(monkeypatch, 10**6)
+    async with opened(tmp_path, installed, search_wait_s=0) as h:
+        ada = await with_document(h)
+        blocks = len(await ada.live("vectorEmbeddings"))
+        with monkeypatch.context() as patched:
+            patched.setattr(Indexes, "replace_index", crash)
             await use(h, "new")
-            await soon(lambda: len(staged(tmp_path, ada)) == 3)
-            path, shorter, _ = staged(tmp_path, ada)
-            flip(path, path.stat().st_size // 2)
-            shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # a whole vector of several
-            gate.open.set()
-            await h.settle(ada)
-            rows = await ada.live("vectorEmbeddings")
-            assert Counter(texts for texts in gate.seen if len(texts) > 1).total() == len(rows) + 2
-            embedder = await h.services.inference.get()
-            for block_id in (path.name.partition("@")[0], shorter.name.partition("@")[0]):
-                row = rows[block_id]
-                made = await embedder.embed_passages([chunk["text"] for chunk in row["chunks"]])
-                assert vector_codec.decode(row["embedding"], row["dims"]) == pytest.approx(made, abs=1e-6)
+            new = (await h.services.inference.get()).model
+            await until_used(ada, new)
+            assert (await ada.search("boiler"))["scope"]["pending"] == 0, (
+                "each has vectors, of one or the other"
+            )
+            await ada.upload("b.txt", "The chimney sweep comes on Monday.")
+            for job in ("embed", "index"):
+                await h.services.background_jobs.jobs[job].drain(ada.id)
+            used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
+            assert used[new] == blocks, "the old model has made none of them again"
+            await check_meaning(h, ada, "old")
+    async with opened(tmp_path, installed) as h:
+        ada.client._transport.app = h.app
+        await h.settle(ada)
+        assert await used_by(ada) == {new}
+        await check_meaning(h, ada, "new")
+        found = (await ada.search("chimney sweep", mode="words"))["results"]
+        assert found, "what came in between is indexed"
+    made = Counter(texts for texts in gate.seen if len(texts) > 1)
+    assert len(made) == blocks and set(made.values()) == {1}
 
-    run(scenario)
+
+async def test_a_swap_that_a_stop_cut_off_is_finished_though_the_change_is_paused(
+    tmp_path, installed, monkeypatch
+):
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        with monkeypatch.context() as patched:
+            patched.setattr(Indexes, "replace_index", crash)
+            await use(h, "new")
+            await soon(lambda: ada.id in h.services.inference.users_being_swapped)
+            await h.services.model_change.set_paused(True)
+    async with opened(tmp_path, installed) as h:
+        ada.client._transport.app = h.app
+        await h.settle(ada)
+        await check_meaning(h, ada, "new")
 
 
-def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypatch):
+async def test_going_back_from_a_swap_that_was_cut_off_makes_the_old_vectors_again(
+    tmp_path, installed, monkeypatch
+):
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        old = await used_by(ada)
+        with monkeypatch.context() as patched:
+            patched.setattr(Indexes, "replace_index", crash)
+            await use(h, "new")
+            new = (await h.services.inference.get()).model
+            await until_used(ada, new)
+            await use(h, "old")
+            assert ada.id in h.services.inference.users_on_old_model
+        await h.settle(ada)
+        assert await used_by(ada) == old
+        await check_meaning(h, ada, "old")
+
+
+async def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await soon(lambda: len(staged(tmp_path, ada)) == 3)
+        path, shorter, _ = staged(tmp_path, ada)
+        flip(path, path.stat().st_size // 2)
+        shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # a whole vector of several
+        gate.open.set()
+        await h.settle(ada)
+        rows = await ada.live("vectorEmbeddings")
+        assert Counter(texts for texts in gate.seen if len(texts) > 1).total() == len(rows) + 2
+        embedder = await h.services.inference.get()
+        for block_id in (path.name.partition("@")[0], shorter.name.partition("@")[0]):
+            row = rows[block_id]
+            made = await embedder.embed_passages([chunk["text"] for chunk in row["chunks"]])
+            assert vector_codec.decode(row["embedding"], row["dims"]) == pytest.approx(made, abs=1e-6)
+
+
+async def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypatch):
     """A plain file stands where the folder of staged vectors was: every write fails."""
+    monkeypatch.setattr(job_queue, "RETRY_S", (0.05,))
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        old = await used_by(ada)
+        await use(h, "new")
+        await gate.reached()
+        folder = next((user_folder(tmp_path, ada.id) / "reembed").iterdir())
+        shutil.rmtree(folder)
+        folder.write_bytes(b"")
+        gate.open.set()
+        await soon(lambda: len(gate.seen) > 5)
+        assert await used_by(ada) == old
+        assert not h.services.model_change._failures, "a full disk is no fault of the block's"
+        folder.unlink()
+        folder.mkdir()
+        await h.settle(ada)
+        assert await used_by(ada) == {(await h.services.inference.get()).model}
+        await check_meaning(h, ada, "new")
 
-    async def scenario():
-        monkeypatch.setattr(job_queue, "RETRY_S", (0.05,))
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            old = await used_by(ada)
+
+async def test_a_count_that_cannot_be_written_keeps_no_change_from_ending(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await gate.reached()
+        (tmp_path / "reembed.json.new").mkdir()  # where it is written first
+        gate.open.set()
+        await soon(lambda: ada.id not in h.services.inference.users_on_old_model)
+        await h.settle(ada)
+        assert h.services.model_change.status().before is None
+        await check_meaning(h, ada, "new")
+
+
+async def test_a_model_with_a_flipped_bit_is_refused_and_nothing_changes(tmp_path, installed):
+    mine = tmp_path / "models"
+    shutil.copytree(installed, mine)
+    flip(mine / "new" / "model.onnx", -100)
+    async with opened(tmp_path / "data", mine) as h:
+        ada = await with_document(h)
+        with pytest.raises(Conflict, match="SHA-256"):
             await use(h, "new")
-            await gate.reached()
-            folder = next((user_folder(tmp_path, ada.id) / "reembed").iterdir())
-            shutil.rmtree(folder)
-            folder.write_bytes(b"")
-            gate.open.set()
-            await soon(lambda: len(gate.seen) > 5)
-            assert await used_by(ada) == old
-            assert not h.services.model_change._failures, "a full disk is no fault of the block's"
-            folder.unlink()
-            folder.mkdir()
-            await h.settle(ada)
-            assert await used_by(ada) == {(await h.services.inference.get()).model}
-            await check_meaning(h, ada, "new")
-
-    run(scenario)
+        assert active_model.read_choice(h.services.settings) == "old"
+        assert active_model.load_plan(h.services.settings) is None
+        assert h.services.model_change.status().current == "old"
+        await check_meaning(h, ada, "old")
 
 
-def test_a_count_that_cannot_be_written_keeps_no_change_from_ending(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            await use(h, "new")
-            await gate.reached()
-            (tmp_path / "reembed.json.new").mkdir()  # where it is written first
-            gate.open.set()
-            await soon(lambda: ada.id not in h.services.inference.users_on_old_model)
-            await h.settle(ada)
-            assert h.services.model_change.status().before is None
-            await check_meaning(h, ada, "new")
-
-    run(scenario)
-
-
-def test_a_model_with_a_flipped_bit_is_refused_and_nothing_changes(tmp_path, installed):
-    async def scenario():
-        mine = tmp_path / "models"
-        shutil.copytree(installed, mine)
-        flip(mine / "new" / "model.onnx", -100)
-        async with opened(tmp_path / "data", mine) as h:
-            ada = await with_document(h)
-            with pytest.raises(Conflict, match="SHA-256"):
-                await use(h, "new")
-            assert active_model.read_choice(h.services.settings) == "old"
-            assert active_model.load_plan(h.services.settings) is None
-            assert h.services.model_change.status().current == "old"
-            await check_meaning(h, ada, "old")
-
-    run(scenario)
-
-
-def test_a_model_that_cannot_be_opened_is_refused_and_nothing_changes(tmp_path, installed):
+async def test_a_model_that_cannot_be_opened_is_refused_and_nothing_changes(tmp_path, installed):
     """Its checksums fit, and yet no graph is in it."""
-
-    async def scenario():
-        mine = tmp_path / "models"
-        shutil.copytree(installed, mine)
-        (mine / "new" / "model.onnx").write_bytes(b"no graph")
-        manifest = manifests.load(mine / "new")
-        files = tuple(manifests.describe(mine / "new" / file.path) for file in manifest.files)
-        manifests.save(msgspec.structs.replace(manifest, files=files), mine / "new")
-        async with opened(tmp_path / "data", mine) as h:
-            ada = await with_document(h)
-            with pytest.raises(Conflict, match="Nothing was changed"):
-                await use(h, "new")
-            assert active_model.read_choice(h.services.settings) == "old"
-            assert active_model.load_plan(h.services.settings) is None
-            await check_meaning(h, ada, "old")
-
-    run(scenario)
-
-
-def test_a_choice_that_cannot_be_written_changes_nothing(tmp_path, installed):
-    async def scenario():
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            (tmp_path / "model.new").mkdir()  # where the choice is written first
-            with pytest.raises(Broken, match="Nothing was changed"):
-                await use(h, "new")
-            assert active_model.read_choice(h.services.settings) == "old"
-            assert active_model.load_plan(h.services.settings) is None
-            await check_meaning(h, ada, "old")
-            (tmp_path / "model.new").rmdir()
+    mine = tmp_path / "models"
+    shutil.copytree(installed, mine)
+    (mine / "new" / "model.onnx").write_bytes(b"no graph")
+    manifest = manifests.load(mine / "new")
+    files = tuple(manifests.describe(mine / "new" / file.path) for file in manifest.files)
+    manifests.save(msgspec.structs.replace(manifest, files=files), mine / "new")
+    async with opened(tmp_path / "data", mine) as h:
+        ada = await with_document(h)
+        with pytest.raises(Conflict, match="Nothing was changed"):
             await use(h, "new")
+        assert active_model.read_choice(h.services.settings) == "old"
+        assert active_model.load_plan(h.services.settings) is None
+        await check_meaning(h, ada, "old")
+
+
+async def test_a_choice_that_cannot_be_written_changes_nothing(tmp_path, installed):
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        (tmp_path / "model.new").mkdir()  # where the choice is written first
+        with pytest.raises(Broken, match="Nothing was changed"):
+            await use(h, "new")
+        assert active_model.read_choice(h.services.settings) == "old"
+        assert active_model.load_plan(h.services.settings) is None
+        await check_meaning(h, ada, "old")
+        (tmp_path / "model.new").rmdir()
+        await use(h, "new")
+        await h.settle(ada)
+        await check_meaning(h, ada, "new")
+
+
+async def test_the_models_may_have_vectors_of_different_lengths(tmp_path, installed, tmp_path_factory):
+    mine = tmp_path / "models"
+    shutil.copytree(installed, mine)
+    source = tmp_path_factory.mktemp("wide")
+    download.prepare_from_folder(write_source(source, "wide", 7, hidden_size=64), source, mine)
+    async with opened(tmp_path / "data", mine) as h:
+        ada = await with_document(h)
+        for name, dims in (("wide", 64), ("old", 32)):
+            await use(h, name)
             await h.settle(ada)
-            await check_meaning(h, ada, "new")
-
-    run(scenario)
-
-
-def test_the_models_may_have_vectors_of_different_lengths(tmp_path, installed, tmp_path_factory):
-    async def scenario():
-        mine = tmp_path / "models"
-        shutil.copytree(installed, mine)
-        source = tmp_path_factory.mktemp("wide")
-        download.prepare_from_folder(write_source(source, "wide", 7, hidden_size=64), source, mine)
-        async with opened(tmp_path / "data", mine) as h:
-            ada = await with_document(h)
-            for name, dims in (("wide", 64), ("old", 32)):
-                await use(h, name)
-                await h.settle(ada)
-                assert {row["dims"] for row in (await ada.live("vectorEmbeddings")).values()} == {dims}
-                await check_meaning(h, ada, name)
-
-    run(scenario)
+            assert {row["dims"] for row in (await ada.live("vectorEmbeddings")).values()} == {dims}
+            await check_meaning(h, ada, name)
 
 
-def test_who_brings_a_first_document_while_the_change_begins_is_not_left_out(
+async def test_who_brings_a_first_document_while_the_change_begins_is_not_left_out(
     tmp_path, installed, monkeypatch
 ):
-    async def scenario():
-        begun, go_on = threading.Event(), threading.Event()
-        begin = staged_vectors.create_folders
+    begun, go_on = threading.Event(), threading.Event()
+    begin = staged_vectors.create_folders
 
-        def slow(*arguments):
-            begin(*arguments)
-            begun.set()
-            go_on.wait(60)
+    def slow(*arguments):
+        begin(*arguments)
+        begun.set()
+        go_on.wait(60)
 
-        monkeypatch.setattr(staged_vectors, "create_folders", slow)
-        async with opened(tmp_path, installed) as h:
-            accounts = h.services.accounts.accounts
-            change = asyncio.create_task(h.services.model_change.use("new", accounts))
-            await asyncio.to_thread(begun.wait, 60)
-            ada = await with_document(h)
-            await check_meaning(h, ada, "old")
-            go_on.set()
-            await change
-            await h.settle(ada)
-            assert await used_by(ada) == {(await h.services.inference.get()).model}
-            await check_meaning(h, ada, "new")
-
-    run(scenario)
+    monkeypatch.setattr(staged_vectors, "create_folders", slow)
+    async with opened(tmp_path, installed) as h:
+        accounts = h.services.accounts.accounts
+        change = asyncio.create_task(h.services.model_change.use("new", accounts))
+        await asyncio.to_thread(begun.wait, 60)
+        ada = await with_document(h)
+        await check_meaning(h, ada, "old")
+        go_on.set()
+        await change
+        await h.settle(ada)
+        assert await used_by(ada) == {(await h.services.inference.get()).model}
+        await check_meaning(h, ada, "new")
 
 
-def test_an_account_that_went_unnoticed_holds_up_no_change(tmp_path, installed, monkeypatch):
+async def test_an_account_that_went_unnoticed_holds_up_no_change(tmp_path, installed, monkeypatch):
     """A restore replaces an account that kept nothing by one of the backup."""
-
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            await use(h, "new")
-            await gate.reached()
-            await h.services.accounts.remove_account(ada.id)
-            await h.services.users.remove(ada.id)
-            gate.open.set()
-            await soon(lambda: h.services.model_change.status().before is None)
-
-    run(scenario)
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await gate.reached()
+        await h.services.accounts.remove_account(ada.id)
+        await h.services.users.remove(ada.id)
+        gate.open.set()
+        await soon(lambda: h.services.model_change.status().before is None)
 
 
 def test_in_a_folder_that_is_gone_nothing_is_staged(tmp_path):
     assert StagedVectors(tmp_path, "ada", "new").seqs() == {}
 
 
-def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
-    async def scenario():
-        monkeypatch.setattr(job_queue, "RETRY_S", (3600.0,))
-        for after in (1, 2, 5) if os.environ.get("SOAK") else (1, 5):
-            gate = Gate(monkeypatch, after)
-            async with opened(tmp_path / str(after), installed) as h:
-                ada = await with_document(h)
-                await use(h, "new")
-                await gate.reached()
-                await use(h, "old")
-                gate.open.set()
-                async with asyncio.timeout(60):
-                    await h.settle(ada)
-                await check_meaning(h, ada, "old")
-            monkeypatch.undo()
-            monkeypatch.setattr(job_queue, "RETRY_S", (3600.0,))
-
-    run(scenario)
-
-
-def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            await use(h, "new")
-            await soon(lambda: len(staged(tmp_path, ada)) == 3)
-            await soon(lambda: h.services.inference._running != {})
-            rows = await ada.live("vectorEmbeddings")
-            row = next(row for row in rows.values() if row["block"] == 3)
-            chunks = [{**chunk, "text": chunk["text"].upper()} for chunk in row["chunks"]]
-            edited = {
-                **row,
-                "chunks": chunks,
-                "embedding": None,
-                "updatedAt": "2026-02-01T00:00:00.000Z",
-            }
-            assert await ada.push("vectorEmbeddings", edited, assumed=row) == []
-            await h.services.model_change.set_paused(True)
-            gate.open.set()
-            await h.services.background_jobs.jobs["reembed"].drain(
-                ada.id
-            )  # before the edit's erasure, which prunes
-            assert len(gate.seen) == 4, "it was under way"
-            assert len(staged(tmp_path, ada)) == 3
-
-    run(scenario)
-
-
-def test_a_change_goes_on_at_the_start_though_no_job_was_noted(tmp_path, installed, monkeypatch):
-    async def scenario():
-        gate = Gate(monkeypatch, 3)
-        async with opened(tmp_path, installed) as h:
+async def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
+    monkeypatch.setattr(job_queue, "RETRY_S", (3600.0,))
+    for after in (1, 2, 5) if os.environ.get("SOAK") else (1, 5):
+        gate = Gate(monkeypatch, after)
+        async with opened(tmp_path / str(after), installed) as h:
             ada = await with_document(h)
             await use(h, "new")
             await gate.reached()
-        (tmp_path / "jobs" / "reembed" / ada.id).unlink()
-        gate.open.set()
-        async with opened(tmp_path, installed) as h:
-            ada.client._transport.app = h.app
-            await soon(lambda: h.services.model_change.status().before is None)
-            await check_meaning(h, ada, "new")
+            await use(h, "old")
+            gate.open.set()
+            async with asyncio.timeout(60):
+                await h.settle(ada)
+            await check_meaning(h, ada, "old")
+        monkeypatch.undo()
+        monkeypatch.setattr(job_queue, "RETRY_S", (3600.0,))
 
-    run(scenario)
+
+async def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await soon(lambda: len(staged(tmp_path, ada)) == 3)
+        await soon(lambda: h.services.inference._running != {})
+        rows = await ada.live("vectorEmbeddings")
+        row = next(row for row in rows.values() if row["block"] == 3)
+        chunks = [{**chunk, "text": chunk["text"].upper()} for chunk in row["chunks"]]
+        edited = {
+            **row,
+            "chunks": chunks,
+            "embedding": None,
+            "updatedAt": "2026-02-01T00:00:00.000Z",
+        }
+        assert await ada.push("vectorEmbeddings", edited, assumed=row) == []
+        await h.services.model_change.set_paused(True)
+        gate.open.set()
+        await h.services.background_jobs.jobs["reembed"].drain(
+            ada.id
+        )  # before the edit's erasure, which prunes
+        assert len(gate.seen) == 4, "it was under way"
+        assert len(staged(tmp_path, ada)) == 3
+
+
+async def test_a_change_goes_on_at_the_start_though_no_job_was_noted(tmp_path, installed, monkeypatch):
+    gate = Gate(monkeypatch, 3)
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        await use(h, "new")
+        await gate.reached()
+    (tmp_path / "jobs" / "reembed" / ada.id).unlink()
+    gate.open.set()
+    async with opened(tmp_path, installed) as h:
+        ada.client._transport.app = h.app
+        await soon(lambda: h.services.model_change.status().before is None)
+        await check_meaning(h, ada, "new")

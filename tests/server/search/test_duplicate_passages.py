@@ -3,7 +3,7 @@
 import threading
 
 from property.rows import block, document, session
-from server.in_process_server import house, run
+from server.in_process_server import house
 from vademecum.model.text.tokenize import duplicate_key
 from vademecum.services.search import document_search
 
@@ -16,55 +16,45 @@ async def lent(person, name, text, *sessions):
     assert await person.push("vectorEmbeddings", block(name, 0, text=text, embedding=None, dims=0)) == []
 
 
-def test_repeats_are_shown_once_and_leave_room_for_others(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await ada.push("sessions", session("s1"))
-            await lent(ada, "a", SAID, "s1")
-            await lent(ada, "b", SAID.upper().replace(" ", "  "), "s1")
-            await lent(ada, "c", "the deposit is two rents", "s1")
-            await h.settle(ada)
-            for mode in ("words", "hybrid"):
-                found = (await ada.search("deposit returned within days", mode=mode, k=2))["results"]
-                assert [result["documentId"] for result in found] == ["a", "c"], mode
-                (also,) = found[0]["also"]
-                assert (also["documentId"], also["filename"], also["chunkIndex"]) == ("b", "b.txt", 0)
-                assert found[1]["also"] == []
-
-    run(scenario)
+async def test_repeats_are_shown_once_and_leave_room_for_others(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await ada.push("sessions", session("s1"))
+        await lent(ada, "a", SAID, "s1")
+        await lent(ada, "b", SAID.upper().replace(" ", "  "), "s1")
+        await lent(ada, "c", "the deposit is two rents", "s1")
+        await h.settle(ada)
+        for mode in ("words", "hybrid"):
+            found = (await ada.search("deposit returned within days", mode=mode, k=2))["results"]
+            assert [result["documentId"] for result in found] == ["a", "c"], mode
+            (also,) = found[0]["also"]
+            assert (also["documentId"], also["filename"], also["chunkIndex"]) == ("b", "b.txt", 0)
+            assert found[1]["also"] == []
 
 
-def test_a_repeat_in_a_document_that_is_not_borrowed_is_not_named(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await ada.push("sessions", session("s1"))
-            await lent(ada, "a", SAID, "s1")
-            await lent(ada, "b", SAID)
-            await h.settle(ada)
-            (result,) = (await ada.search("deposit", mode="words"))["results"]
-            assert (result["documentId"], result["also"]) == ("a", [])
-
-    run(scenario)
+async def test_a_repeat_in_a_document_that_is_not_borrowed_is_not_named(tmp_path):
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await ada.push("sessions", session("s1"))
+        await lent(ada, "a", SAID, "s1")
+        await lent(ada, "b", SAID)
+        await h.settle(ada)
+        (result,) = (await ada.search("deposit", mode="words"))["results"]
+        assert (result["documentId"], result["also"]) == ("a", [])
 
 
-def test_long_passages_are_not_compared_in_the_event_loop(tmp_path, monkeypatch):
+async def test_long_passages_are_not_compared_in_the_event_loop(tmp_path, monkeypatch):
     threads = set()
     monkeypatch.setattr(
         document_search,
         "duplicate_key",
         lambda text: threads.add(threading.current_thread()) or duplicate_key(text),
     )
-
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await ada.push("sessions", session("s1"))
-            await lent(ada, "a", SAID, "s1")
-            await lent(ada, "b", SAID, "s1")
-            (result,) = (await ada.search("deposit", mode="words"))["results"]
-            assert len(result["also"]) == 1
-            assert threads and threading.main_thread() not in threads
-
-    run(scenario)
+    async with house(tmp_path) as h:
+        ada = await h.person()
+        await ada.push("sessions", session("s1"))
+        await lent(ada, "a", SAID, "s1")
+        await lent(ada, "b", SAID, "s1")
+        (result,) = (await ada.search("deposit", mode="words"))["results"]
+        assert len(result["also"]) == 1
+        assert threads and threading.main_thread() not in threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server.in_process_server import refused, run
+from server.in_process_server import refused
 from server.models.model_change_server import opened, use, with_document
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.records.paths import user_folder
@@ -25,36 +25,32 @@ def changes_after_questions(h, person, monkeypatch, changes: list[str]) -> None:
     monkeypatch.setattr(Embedder, "embed_query", asked)
 
 
-def test_an_index_that_is_damaged_and_then_replaced_is_asked_once_more(tmp_path, installed, monkeypatch):
-    async def scenario():
-        async with opened(tmp_path, installed, index_cache_bytes=0) as h:
-            ada = await with_document(h)
-        async with opened(tmp_path, installed, index_cache_bytes=0) as h:
-            ada.client._transport.app = h.app
-            assert (await ada.search(QUESTION["query"]))["results"]
-            for path in (user_folder(tmp_path, ada.id) / "vectors").rglob("data/*.lance"):
-                path.write_bytes(b"")
-            changes = ["", "new"]
-            changes_after_questions(h, ada, monkeypatch, changes)
-            answer = await ada.call("POST", "/v1/search", json=QUESTION)
-            assert answer.status_code == 200 and answer.json()["results"], answer.text
-            assert changes == [], "it was damaged, and then replaced"
-
-    run(scenario)
-
-
-def test_an_index_that_is_replaced_again_and_again_is_a_plain_come_back_later(
+async def test_an_index_that_is_damaged_and_then_replaced_is_asked_once_more(
     tmp_path, installed, monkeypatch
 ):
-    async def scenario():
-        async with opened(tmp_path, installed) as h:
-            ada = await with_document(h)
-            changes = ["new", "old"] * 5
-            changes_after_questions(h, ada, monkeypatch, changes)
-            answer = await ada.call("POST", "/v1/search", json=QUESTION)
-            assert "Try again" in refused(answer, 503, "BUSY")["detail"]
-            assert answer.headers["Retry-After"] == "1"
-            changes.clear()
-            assert (await ada.call("POST", "/v1/search", json=QUESTION)).json()["results"]
+    async with opened(tmp_path, installed, index_cache_bytes=0) as h:
+        ada = await with_document(h)
+    async with opened(tmp_path, installed, index_cache_bytes=0) as h:
+        ada.client._transport.app = h.app
+        assert (await ada.search(QUESTION["query"]))["results"]
+        for path in (user_folder(tmp_path, ada.id) / "vectors").rglob("data/*.lance"):
+            path.write_bytes(b"")
+        changes = ["", "new"]
+        changes_after_questions(h, ada, monkeypatch, changes)
+        answer = await ada.call("POST", "/v1/search", json=QUESTION)
+        assert answer.status_code == 200 and answer.json()["results"], answer.text
+        assert changes == [], "it was damaged, and then replaced"
 
-    run(scenario)
+
+async def test_an_index_that_is_replaced_again_and_again_is_a_plain_come_back_later(
+    tmp_path, installed, monkeypatch
+):
+    async with opened(tmp_path, installed) as h:
+        ada = await with_document(h)
+        changes = ["new", "old"] * 5
+        changes_after_questions(h, ada, monkeypatch, changes)
+        answer = await ada.call("POST", "/v1/search", json=QUESTION)
+        assert "Try again" in refused(answer, 503, "BUSY")["detail"]
+        assert answer.headers["Retry-After"] == "1"
+        changes.clear()
+        assert (await ada.call("POST", "/v1/search", json=QUESTION)).json()["results"]

@@ -1,7 +1,7 @@
 """An index that is behind the records: late it may be, wrong never."""
 
 from property.rows import block, document, fact, session
-from server.in_process_server import house, run, stop_index
+from server.in_process_server import house, stop_index
 
 OLD, NEW = "the password is swordfish", "the password is not here any more"
 
@@ -21,45 +21,36 @@ async def edit(person, row, **changes):
     assert await person.push("vectorEmbeddings", {**row, "chunks": [chunk]}, assumed=row) == []
 
 
-def test_text_that_was_edited_away_is_not_shown_by_a_late_index(tmp_path):
-    async def scenario():
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada = await h.person()
-            first, _ = await lent(ada, OLD, "a password is a secret")
-            await h.settle(ada)
-            assert len((await ada.search("password", mode="words"))["results"]) == 2
-            stop_index(h.services.indexer)
-            await edit(ada, first, text=NEW)
-            found = await ada.search("password", mode="words", k=1)
-            assert [result["text"] for result in found["results"]] == ["a password is a secret"]
-            assert not found["scope"]["complete"]
-
-    run(scenario)
+async def test_text_that_was_edited_away_is_not_shown_by_a_late_index(tmp_path):
+    async with house(tmp_path, search_wait_s=0.05) as h:
+        ada = await h.person()
+        first, _ = await lent(ada, OLD, "a password is a secret")
+        await h.settle(ada)
+        assert len((await ada.search("password", mode="words"))["results"]) == 2
+        stop_index(h.services.indexer)
+        await edit(ada, first, text=NEW)
+        found = await ada.search("password", mode="words", k=1)
+        assert [result["text"] for result in found["results"]] == ["a password is a secret"]
+        assert not found["scope"]["complete"]
 
 
-def test_page_and_section_are_those_of_the_records(tmp_path):
-    async def scenario():
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada = await h.person()
-            (row,) = await lent(ada, OLD)
-            await h.settle(ada)
-            stop_index(h.services.indexer)
-            await edit(ada, row, page=7, section="Secrets")
-            (result,) = (await ada.search("password", mode="words"))["results"]
-            assert (result["text"], result["page"], result["section"]) == (OLD, 7, "Secrets")
-            assert result["filename"] == "d.txt"
-
-    run(scenario)
+async def test_page_and_section_are_those_of_the_records(tmp_path):
+    async with house(tmp_path, search_wait_s=0.05) as h:
+        ada = await h.person()
+        (row,) = await lent(ada, OLD)
+        await h.settle(ada)
+        stop_index(h.services.indexer)
+        await edit(ada, row, page=7, section="Secrets")
+        (result,) = (await ada.search("password", mode="words"))["results"]
+        assert (result["text"], result["page"], result["section"]) == (OLD, 7, "Secrets")
+        assert result["filename"] == "d.txt"
 
 
-def test_search_does_not_wait_for_rows_that_are_not_indexed(tmp_path):
-    async def scenario():
-        async with house(tmp_path, search_wait_s=0) as h:
-            ada = await h.person()
-            await lent(ada, OLD)
-            await h.settle(ada)
-            stop_index(h.services.indexer)
-            await ada.push("facts", fact("f"))
-            assert (await ada.search("password", mode="words"))["scope"]["complete"]
-
-    run(scenario)
+async def test_search_does_not_wait_for_rows_that_are_not_indexed(tmp_path):
+    async with house(tmp_path, search_wait_s=0) as h:
+        ada = await h.person()
+        await lent(ada, OLD)
+        await h.settle(ada)
+        stop_index(h.services.indexer)
+        await ada.push("facts", fact("f"))
+        assert (await ada.search("password", mode="words"))["scope"]["complete"]
