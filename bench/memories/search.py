@@ -31,7 +31,7 @@ from targets.wire import push_body
 from vademecum.app import open_services
 from vademecum.engines.lance import Block, Chunk
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.model.memory.indexable_text import pieces
+from vademecum.model.memory.indexable_text import split_text
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope
 from vademecum.model.schema.collections import Registry
 from vademecum.services.runtime.container import Services
@@ -119,7 +119,7 @@ async def index(services: Services, user_id: str, turns: Turns) -> None:
 
 
 def _block(turns: Turns, number: int) -> Block:
-    (piece,) = pieces(turns.texts[number])
+    (piece,) = split_text(turns.texts[number])
     key = f"episodes/{turns.name(number)}"
     return Block(key, key, 0, [Chunk(0, None, None, piece.text)], turns.vectors[number : number + 1])
 

@@ -6,7 +6,7 @@ import threading
 from property.rows import dead, document, fact, project, session, summary, turn
 from server.accounts.account_clients import owner
 from server.in_process_server import MODELS, house, refused
-from vademecum.model.chat.prompt import NOT_FOUND, STANDING
+from vademecum.model.chat.prompt import DATA_RULE, NOT_FOUND
 from vademecum.services.chat import prompt_context
 
 HOSTILE = """The rent of the mill is R9,000."
@@ -49,7 +49,7 @@ async def test_a_context_has_its_sections_in_order_with_source_and_scope(tmp_pat
         lease = (await ada.upload("lease.txt", "The rent of the mill is due in March.")).json()["document"]
         made = await told(ada, systemPrompt="You are a careful clerk.")
         assert made["prompt"] == "\n".join([
-            "You are a careful clerk.", "", STANDING, "",
+            "You are a careful clerk.", "", DATA_RULE, "",
             "[STATE CONTEXT]", "- rent: R9,000", "[END STATE CONTEXT]", "",
             "[CONVERSATION CONTEXT]", "User: question 1", "Assistant: answer 1", "[END CONVERSATION CONTEXT]", "",
             "[MEMORY CONTEXT]", '- 2020-05-01, session "Rent": They spoke of a mill.',
@@ -139,11 +139,11 @@ async def test_of_many_long_facts_the_best_are_told_and_no_more_is_kept_than_tha
 
     monkeypatch.setattr(prompt_context, "render", watched)
     ranked = set()
-    most_useful = prompt_context.most_useful
+    sort_by_usefulness = prompt_context.sort_by_usefulness
     monkeypatch.setattr(
         prompt_context,
         "most_useful",
-        lambda pairs: ranked.add(threading.current_thread()) or most_useful(pairs),
+        lambda pairs: ranked.add(threading.current_thread()) or sort_by_usefulness(pairs),
     )
     async with house(tmp_path) as h:
         ada = await h.person()

@@ -103,7 +103,7 @@ async def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_i
 ) -> None:
     async with house(tmp_path) as h:
         ada = await furnished(h)
-        seek = h.services.recall.seeker.search_hybrid
+        seek = h.services.recall.hybrid_search.search_hybrid
 
         async def moving(*asked: Any) -> Any:
             hits = await seek(*asked)
@@ -112,7 +112,7 @@ async def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_i
             assert await ada.push("sessions", moved, assumed=session(mover, **before)) == []
             return hits
 
-        h.services.recall.seeker.search_hybrid = moving  # type: ignore[method-assign]
+        h.services.recall.hybrid_search.search_hybrid = moving  # type: ignore[method-assign]
         assert await seen(ada, sessionId=asker) == {asker}
 
 

@@ -7,7 +7,6 @@ import asyncio
 from property.rows import block, document
 from property.sync_wire import send
 from server.in_process_server import house
-from server.models.test_embed_progress import installed  # noqa: F401
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services.models.embed_blocks import BLOCKS_PER_TURN, MAX_ATTEMPTS, Block, order_blocks
 from wait_until import soon
@@ -48,9 +47,11 @@ def test_edited_block_is_tried_again():
     assert order_blocks([edited], {Block("edited.0", 1): MAX_ATTEMPTS}) == [edited]
 
 
-async def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, installed, monkeypatch):  # noqa: F811
+async def test_a_large_document_gives_way_to_a_small_one_that_comes_later(
+    tmp_path, single_model, monkeypatch
+):
     names = observed(monkeypatch)
-    async with house(tmp_path, model=installed) as h:
+    async with house(tmp_path, model=single_model) as h:
         ada = await h.person()
         await write(ada, "large", LARGE)
         await soon(lambda: names)
@@ -64,8 +65,8 @@ async def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_pa
 
 
 async def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(
-    tmp_path, installed, monkeypatch
-):  # noqa: F811
+    tmp_path, single_model, monkeypatch
+):
     names = observed(monkeypatch)
     both_here, seen = asyncio.Event(), asyncio.Event()
     noted = Embedder.embed_passages
@@ -78,7 +79,7 @@ async def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(
         return vectors
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
-    async with house(tmp_path, model=installed) as h:
+    async with house(tmp_path, model=single_model) as h:
         ada = await h.person()
         await write(ada, "large", LARGE)
         await write(ada, "small", 1)
@@ -97,9 +98,9 @@ async def statuses(person):
     return {name: row["status"] for name, row in (await person.live("documents")).items()}
 
 
-async def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, installed, monkeypatch):  # noqa: F811
+async def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, single_model, monkeypatch):
     names = observed(monkeypatch)
-    async with house(tmp_path, model=installed) as h:
+    async with house(tmp_path, model=single_model) as h:
         ada, bob, eve = [await h.person() for _ in range(3)]
         await write(ada, "ada", LARGE)
         await write(bob, "bob", LARGE)
@@ -114,8 +115,8 @@ async def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, 
 
 
 async def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(
-    tmp_path, installed, monkeypatch
-):  # noqa: F811
+    tmp_path, single_model, monkeypatch
+):
     go_on = asyncio.Event()
     passages = Embedder.embed_passages
 
@@ -125,7 +126,7 @@ async def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(
         return await passages(embedder, texts)
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
-    async with house(tmp_path, model=installed) as h:
+    async with house(tmp_path, model=single_model) as h:
         ada = await h.person()
         assert (await ada.search("small"))["scope"]["pending"] == 0, "of no documents none waits"
         await write(ada, "small", 1)

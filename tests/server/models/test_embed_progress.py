@@ -6,28 +6,16 @@ import asyncio
 import json
 import threading
 import time
-from pathlib import Path
-
-import pytest
 
 from property.rows import block, document
 from property.sync_wire import send
 from server.in_process_server import house
 from server.listening_server import listen, listening
-from unit.engines.onnx.numpy_bert import write_source
-from vademecum.engines.onnx import download
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services.models.embed_progress import EmbedProgress
 from wait_until import soon
 
 BLOCKS = 8
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, source = tmp_path_factory.mktemp("models"), tmp_path_factory.mktemp("source")
-    download.prepare_from_folder(write_source(source, "all-minilm-l6-v2"), source, folder)
-    return folder
 
 
 def blocks(name: str, chunks: int = 1) -> list[tuple[dict, None]]:
@@ -50,7 +38,7 @@ def told(text: str) -> list[dict]:
 
 
 async def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_second(
-    tmp_path, installed, monkeypatch
+    tmp_path, single_model, monkeypatch
 ):
     passages = Embedder.embed_passages
 
@@ -59,7 +47,7 @@ async def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_seco
         return await passages(embedder, texts)
 
     monkeypatch.setattr(Embedder, "embed_passages", slow)
-    async with house(tmp_path, model=installed) as h, listening(h.app) as url:
+    async with house(tmp_path, model=single_model) as h, listening(h.app) as url:
         ada, bob = await h.person(), await h.person()
         async with (
             listen(url, ada, "/v1/sync/documents/0/pullStream") as plain,
@@ -85,7 +73,7 @@ async def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_seco
 
 
 async def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(
-    tmp_path, installed, monkeypatch
+    tmp_path, single_model, monkeypatch
 ):
     running, go_on = threading.Event(), threading.Event()
     work = Embedder._run
@@ -97,7 +85,7 @@ async def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(
         return work(embedder, text)
 
     monkeypatch.setattr(Embedder, "_run", stuck)
-    async with house(tmp_path, model=installed) as h:
+    async with house(tmp_path, model=single_model) as h:
         ada = await h.person()
         row = document(ada.id, "d", status="pending", chunkCount=16 * BLOCKS)
         assert await send(ada, "documents", (row, None)) == []
@@ -117,7 +105,7 @@ async def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(
 
 
 async def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
-    tmp_path, installed, monkeypatch
+    tmp_path, single_model, monkeypatch
 ):
     tellers = set()
     tell, passages = EmbedProgress.publish, Embedder.embed_passages
@@ -134,7 +122,7 @@ async def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_telle
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
     monkeypatch.setattr(EmbedProgress, "publish", noted)
-    async with house(tmp_path, model=installed) as h, listening(h.app) as url:
+    async with house(tmp_path, model=single_model) as h, listening(h.app) as url:
         ada = await h.person()
         async with listen(url, ada, "/v1/sync/stream") as ear:
             row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)

@@ -111,14 +111,14 @@ def test_a_search_is_waited_for_while_it_is_worked_on(tmp_path):
     here, over = asyncio.Event(), asyncio.Event()
 
     async def scenario(h, url, ada):
-        seek = h.services.recall.seeker.search_hybrid
+        seek = h.services.recall.hybrid_search.search_hybrid
 
         async def late(*asked):
             here.set()
             await over.wait()
             return await seek(*asked)
 
-        h.services.recall.seeker.search_hybrid = late
+        h.services.recall.hybrid_search.search_hybrid = late
         await ada.push("sessions", session("s1"))
         await ada.add("episodes", episode("e1", "s1", userMessage="swordfish"))
         asking = asyncio.create_task(ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1"))

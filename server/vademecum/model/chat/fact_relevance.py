@@ -1,11 +1,9 @@
-"""Which facts belong to a question: those that share a telling word with it, or lie close in meaning.
+"""Select the facts that are relevant to a question: those that share a distinctive term with it or are close in meaning.
 
-A fact whose source was removed never belongs to any, nor does one that the assistant has proposed until a person has
-confirmed it: chat is never authoritative, and what is said in one project is not told in another. A word is a term as
-search knows it (`terms` is handed in), less the words that every question has: of a few languages only, since in the
-others nothing worse happens than a fact too many. Meaning is the caller's to judge, by a threshold that was fitted
-for the model; without one, words alone decide.
-The browser mirrors this file; shared cases: tests/conformance/prompt.json.
+A fact is never relevant if its source was removed, or if it was extracted and the user has not confirmed it: chat is not
+authoritative, and text of one project must not enter another. Terms are those of search (`tokenize` is passed in) without
+the common words of a few languages; in other languages a fact too many may be selected. The caller judges meaning, by a
+threshold that was fitted for the model. The browser mirrors this file; shared cases: tests/conformance/prompt.json.
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ import msgspec
 
 from vademecum.model.schema.derived_ids import is_fact_id
 
-Terms = Callable[[str], Sequence[str]]
+Tokenize = Callable[[str], Sequence[str]]
 
-# Articles, pronouns, prepositions, auxiliaries and what asks, as `ranking.fold` spells them; without those that name a
-# thing in English, as `son` and `hat` do.
+# Articles, pronouns, prepositions, auxiliaries and question words, folded as by `tokenize.fold`, without those that are
+# nouns in English, such as `son` and `hat`.
 _COMMON = (
     "a about after all also am an and any are as at be been before but by can could did do does for from "
     "give had has have he her him his how i if in is it its me my no not of on or our she should so tell "
@@ -34,12 +32,12 @@ _COMMON = (
     "che chi come da di dove e gli ho non nel per piu quale quando sei sono com em eu meu minha na nao o "
     "os quem sao tem um uma aan dat deze een het hoe ik met mijn niet op voor waar wat zijn"
 )
-COMMON = frozenset(_COMMON.split())
-_HUMP = re.compile("([a-z0-9])([A-Z])")
+COMMON_WORDS = frozenset(_COMMON.split())
+_CAMEL_CASE = re.compile("([a-z0-9])([A-Z])")
 
 
 class Fact(msgspec.Struct, frozen=True, rename="camel"):
-    """A row of `facts`, as far as it matters here."""
+    """The fields of a row of `facts` that are used here."""
 
     id: str
     key: str
@@ -51,31 +49,34 @@ class Fact(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_proposal(self) -> bool:
-        """Drawn from a conversation, and confirmed by nobody."""
+        """Whether the fact was extracted from a conversation and is not confirmed."""
         return not self.confirmed and is_fact_id(self.id)
 
 
-def telling(text: str, terms: Terms) -> set[str]:
-    """The words of a text that say what it is about."""
-    found = {term for term in terms(_HUMP.sub(r"\1 \2", text)) if term not in COMMON}
-    return {term for term in found if len(term) > 1 or not term.isascii()}
+def distinctive_terms(text: str, tokenize: Tokenize) -> set[str]:
+    """Return the terms of a text without common words and single ASCII characters."""
+    terms = {term for term in tokenize(_CAMEL_CASE.sub(r"\1 \2", text)) if term not in COMMON_WORDS}
+    return {term for term in terms if len(term) > 1 or not term.isascii()}
 
 
-def belonging(
-    question: str, facts: Iterable[Fact], terms: Terms, close: Collection[str] = ()
+def select_relevant(
+    question: str, facts: Iterable[Fact], tokenize: Tokenize, close: Collection[str] = ()
 ) -> list[tuple[int, Fact]]:
-    """Those of the facts that belong to the question, each with how many words it shares with it."""
-    asked = telling(question, terms)
+    """Return the relevant facts, each with the number of terms that it shares with the question.
+
+    `close`: the ids of facts that are close in meaning.
+    """
+    question_terms = distinctive_terms(question, tokenize)
     counted = (
-        (len(asked & telling(f"{fact.key} {fact.value}", terms)), fact)
+        (len(question_terms & distinctive_terms(f"{fact.key} {fact.value}", tokenize)), fact)
         for fact in facts
         if not (fact.source_removed or fact.is_proposal)
     )
     return [(shared, fact) for shared, fact in counted if shared or fact.id in close]
 
 
-def most_useful(counted: Iterable[tuple[int, Fact]]) -> list[tuple[int, Fact]]:
-    """Confirmed ones first, then those that share the most words with the question, then the surest, then the newest."""
+def sort_by_usefulness(counted: Iterable[tuple[int, Fact]]) -> list[tuple[int, Fact]]:
+    """Sort confirmed facts first, then by shared terms, confidence and age, newest first."""
     ranked = sorted(counted, key=lambda pair: pair[1].id)
     ranked.sort(key=lambda pair: pair[1].updated_at, reverse=True)
     ranked.sort(key=lambda pair: (not pair[1].confirmed, -pair[0], -pair[1].confidence))

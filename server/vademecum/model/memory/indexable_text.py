@@ -1,7 +1,7 @@
-"""Recollection: what a row of memory says to those who look for it, and how it is cut for the index.
+"""The searchable text of memory rows, and how it is split for the index.
 
-A turn of talk often means little without the one before ("and why?"), so the end of that one is embedded with it. It is
-never kept beside it: what the index holds of a row is the row's own text, which goes when the row goes.
+A turn often means little without the turn before it ("and why?"), so the end of that one is embedded with it. The index
+stores only a row's own text, which is deleted with the row.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from vademecum.model.text.normalization import normalize
 
 Kind = Literal["episodes", "memories", "entities", "summaries", "observations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-OF_A_DAY = ("episodes", "memories", "observations")
+DATED_KINDS = ("episodes", "memories", "observations")
 FINISHED = ("done", "stopped")
-BEFORE = 300  # characters of the turn before, at most
+MAX_CONTEXT = 300  # characters of the turn before
 
 
-class Remembered(msgspec.Struct, rename="camel", frozen=True):
-    """The fields of all kinds that recall asks for; those that a row's kind has not are empty."""
+class MemoryRow(msgspec.Struct, rename="camel", frozen=True):
+    """The fields of all kinds that memory search reads. Fields that a kind lacks are empty."""
 
     created_at: str = ""
     updated_at: str = ""
@@ -42,21 +42,21 @@ class Remembered(msgspec.Struct, rename="camel", frozen=True):
     pinned: bool = False
 
 
-decode = msgspec.json.Decoder(Remembered).decode
+decode = msgspec.json.Decoder(MemoryRow).decode
 
 
 def kind_of(key: str) -> str:
-    """The collection that a row's key ("collection/id") names."""
+    """Return the collection of a row's key, "collection/id"."""
     return key.partition("/")[0]
 
 
-def said(key: str, row: Remembered) -> str:
-    """What the row says; empty if it is not to be recalled: deleted, a turn that is not finished, a superseded memory."""
+def index_text(key: str, row: MemoryRow) -> str:
+    """Return the searchable text of a row: "" for a deleted row, an unfinished turn or a superseded memory."""
     if row.deleted or row.superseded_by:
         return ""
     match kind_of(key):
         case "episodes":
-            return turn(row) if row.status in FINISHED else ""
+            return turn_text(row) if row.status in FINISHED else ""
         case "memories":
             return normalize(row.text)
         case "entities":
@@ -69,23 +69,23 @@ def said(key: str, row: Remembered) -> str:
             return ""
 
 
-def may_be_told(key: str, row: Remembered) -> bool:
-    """Return whether a prompt may hold what the row says. Its user finds it in any case."""
+def may_enter_prompts(key: str, row: MemoryRow) -> bool:
+    """Return whether prompts may contain the row. Search by the user finds it in any case."""
     return kind_of(key) != "episodes" or enters_prompts(row.model, row.ai_response)
 
 
-def dated(key: str, row: Remembered) -> str:
-    """The marks of the day when the row was said, by which it is found, too. Others, such as a summary, are not of a day."""
-    return dates_in_text.date_terms(row.created_at) if kind_of(key) in OF_A_DAY else ""
+def row_date_terms(key: str, row: MemoryRow) -> str:
+    """Return the date terms of a row. Entities and summaries belong to no day."""
+    return dates_in_text.date_terms(row.created_at) if kind_of(key) in DATED_KINDS else ""
 
 
-def turn(row: Remembered) -> str:
-    """What was asked and what was answered."""
+def turn_text(row: MemoryRow) -> str:
+    """Return question and answer."""
     return normalize(f"{row.user_message}\n\n{row.ai_response}")
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A chunk of what a row says, and the text whose vector it gets."""
+    """A chunk of a row, and the text that is embedded for it."""
 
     text: str
     embedded: str
@@ -97,23 +97,21 @@ class _Part(msgspec.Struct, frozen=True):
     section: str | None = None
 
 
-def pieces(own: str, before: str = "") -> list[Piece]:
-    """What a row says in chunks of the model's length. The first is embedded together with the end of `before`."""
-    end = ending(before)
-    if not own.strip() or not end:
-        return [Piece(one.text, one.text) for one in chunk([_Part(own)])]
-    first, *others = chunk([_Part(end), _Part(own)])
-    text = first.text.removeprefix(end).strip()
-    if (
-        not first.text.startswith(end) or not text
-    ):  # odd characters: better no context than another row's text
-        return pieces(own)
-    return [Piece(text, first.text), *(Piece(one.text, one.text) for one in others)]
+def split_text(text: str, previous: str = "") -> list[Piece]:
+    """Split a row's text into chunks. The first is embedded together with the end of `previous`, the turn before."""
+    context = context_of(previous)
+    if not text.strip() or not context:
+        return [Piece(one.text, one.text) for one in chunk([_Part(text)])]
+    first, *others = chunk([_Part(context), _Part(text)])
+    own = first.text.removeprefix(context).strip()
+    if not first.text.startswith(context) or not own:  # rare characters: omit the context
+        return split_text(text)
+    return [Piece(own, first.text), *(Piece(one.text, one.text) for one in others)]
 
 
-def ending(text: str) -> str:
-    """The last characters of a text, too few for the chunker to make a chunk of them alone: less than a quarter of one."""
-    end = normalize(text[-BEFORE:])
+def context_of(text: str) -> str:
+    """Return the end of a text, less than a quarter of a chunk, so that the chunker never makes it a chunk of its own."""
+    end = normalize(text[-MAX_CONTEXT:])
     while sum(cost(ord(character)) for character in end) >= BUDGET // 4:
         end = end[10:]
     return end.strip()

@@ -33,7 +33,7 @@ MemoryScope = Pool | InProject | Everything
 MemoryPartition = Pool | InProject  # the scopes that a row can belong to
 
 
-def home(project_id: str | None) -> MemoryPartition:
+def partition_of(project_id: str | None) -> MemoryPartition:
     """Return the scope of a session, memory or summary with this project, or with none."""
     return InProject(project_id) if project_id else Pool()
 

@@ -28,7 +28,7 @@ from vademecum.errors import (
     VademecumError,
 )
 from vademecum.model.chat.endpoint_url import base_address
-from vademecum.model.chat.prompt import Allowed, Ids, Tokens, nothing_found
+from vademecum.model.chat.prompt import SectionBudgets, SectionIds, Tokens, nothing_found
 from vademecum.model.records.store_interface import UserStores
 from vademecum.model.sync.quotas import DOCUMENTS
 from vademecum.services.chat.prompt_context import Context, ContextBuilder, ContextScope, Question, Requester
@@ -62,8 +62,8 @@ class Told(msgspec.Struct, frozen=True):
 
     citations: list[CitedPassage]
     tokens: Tokens
-    budget: Allowed
-    dropped: Ids
+    budget: SectionBudgets
+    dropped: SectionIds
     scope: ContextScope
     model: str | None
 

@@ -16,18 +16,18 @@ import msgspec
 
 from vademecum.errors import TooLarge, no_such
 from vademecum.model.chat.answers import enters_prompts
-from vademecum.model.chat.fact_relevance import Fact, belonging, most_useful
+from vademecum.model.chat.fact_relevance import Fact, select_relevant, sort_by_usefulness
 from vademecum.model.chat.prompt import (
     BUDGETS,
-    CHARACTERS,
-    Allowed,
+    MAX_TOKEN_CHARS,
     Budget,
-    Given,
-    Ids,
     Mode,
     Passage,
     Prompt,
-    Recalled,
+    PromptInput,
+    RecalledMemory,
+    SectionBudgets,
+    SectionIds,
     SystemPromptTooLarge,
     Tokens,
     Turn,
@@ -78,8 +78,8 @@ class ContextScope(msgspec.Struct, rename="camel", kw_only=True):
 class Context(msgspec.Struct):
     prompt: str
     tokens: Tokens
-    budget: Allowed
-    dropped: Ids
+    budget: SectionBudgets
+    dropped: SectionIds
     scope: ContextScope
 
 
@@ -124,7 +124,7 @@ class _Known(NamedTuple):
     facts: Sequence[Fact]
     end: TurnPosition | None
     turns: Sequence[Turn]
-    summaries: Sequence[Recalled]
+    summaries: Sequence[RecalledMemory]
 
 
 _session = msgspec.json.Decoder(_Session)
@@ -160,7 +160,7 @@ class ContextBuilder:
         told = [*known.summaries, *reminded.lines]
         passages = [_passage(result) for result in results]
         made = await self._made(
-            Given(question.system, mode, known.facts, known.turns, told, passages), budget
+            PromptInput(question.system, mode, known.facts, known.turns, told, passages), budget
         )
         notices = [FALLBACK if mode != known.session.mode else None, reminded.notice]
         scope = ContextScope(
@@ -176,7 +176,7 @@ class ContextBuilder:
         context = Context(made.prompt, made.tokens, made.budget, made.dropped, scope)
         return context, [by_place[place] for place in made.kept.passages]
 
-    async def _made(self, given: Given, budget: Budget) -> Prompt:
+    async def _made(self, given: PromptInput, budget: Budget) -> Prompt:
         tx = await asyncio.to_thread(render, given, budget)
         try:
             return await assemble(tx, budget, self._inference.count_tokens)
@@ -255,7 +255,7 @@ async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]
     """
     keys = await list_live_keys(store, "facts")
     found: list[tuple[int, Fact]] = []
-    longest = CHARACTERS * budget.state
+    longest = MAX_TOKEN_CHARS * budget.state
     async for portion in read_batches(store, keys):
         bodies = [body for _, body in portion]
         found = await asyncio.to_thread(_more_facts, query, found, bodies, longest)
@@ -271,7 +271,7 @@ def _more_facts(
     """
     decoded = (_fact.decode(body) for body in bodies)
     more = (msgspec.structs.replace(fact, value=fact.value[: longest + 1]) for fact in decoded)
-    best = most_useful([*found, *belonging(query, more, tokenize_query)])[:FACTS]
+    best = sort_by_usefulness([*found, *select_relevant(query, more, tokenize_query)])[:FACTS]
     sizes = accumulate(len(fact.value) for _, fact in best)
     return [pair for pair, size in zip(best, sizes, strict=True) if size <= FACTS_LENGTHS * longest]
 
@@ -281,7 +281,7 @@ async def _turns(
 ) -> Sequence[Turn]:
     """Return the latest answered turns before `end`, oldest first, reading few more than the budget can take."""
     keys = _newest(store, list_live_children(store, f"sessions/{session_id}", "episodes"))
-    enough = most = CHARACTERS * budget.volatile
+    enough = most = MAX_TOKEN_CHARS * budget.volatile
     found: list[_Episode] = []
     while keys and len(found) < TURNS and enough >= 0:
         some = _first(store, keys, enough)

@@ -16,7 +16,7 @@ import structlog
 
 from vademecum.errors import VademecumError
 from vademecum.model import secrets
-from vademecum.model.chat.prompt import Recalled
+from vademecum.model.chat.prompt import RecalledMemory
 from vademecum.model.memory.indexable_text import Kind, kind_of
 from vademecum.model.memory.scope import PROJECTS, SESSIONS, InProject, MemoryPartition, sees
 from vademecum.model.records.store_interface import UserStore, UserStores
@@ -53,7 +53,7 @@ class MemoryQuery(NamedTuple):
 
 
 class PromptMemoryResult(NamedTuple):
-    lines: Sequence[Recalled]
+    lines: Sequence[RecalledMemory]
     notice: str | None = None
 
 
@@ -93,7 +93,7 @@ class PromptMemory:
             _log.error("defect", exc_info=error)
         return PromptMemoryResult([], NOTICE)
 
-    async def _recalled(self, user_id: str, asking: MemoryQuery) -> list[Recalled]:
+    async def _recalled(self, user_id: str, asking: MemoryQuery) -> list[RecalledMemory]:
         found = await self._recall.search(user_id, asking.home, asking.query, KINDS, MOST, for_prompt=True)
         found = [one for one in found if not _is_to_come(one, asking)]
         async with self._users.open(user_id) as store:
@@ -103,11 +103,11 @@ class PromptMemory:
         return await asyncio.to_thread(lambda: list(map(_line, found, called)))
 
 
-async def read_summaries(store: UserStore, session_id: str, home: MemoryPartition) -> list[Recalled]:
+async def read_summaries(store: UserStore, session_id: str, home: MemoryPartition) -> list[RecalledMemory]:
     """Return the newest summary of the session, then the newest overview of its project."""
     places = [SESSIONS + session_id, *([PROJECTS + home.project_id] if isinstance(home, InProject) else [])]
     names = await _names(store, places)
-    found: list[Recalled] = []
+    found: list[RecalledMemory] = []
     for place in places:
         keys = [
             key
@@ -118,7 +118,7 @@ async def read_summaries(store: UserStore, session_id: str, home: MemoryPartitio
         body = (await store.read_bodies([newest])).get(newest)
         if body is not None and place in names:
             row = _summary.decode(body)
-            found.append(Recalled(newest, row.updated_at[:10], names[place], row.content))
+            found.append(RecalledMemory(newest, row.updated_at[:10], names[place], row.content))
     return found
 
 
@@ -161,8 +161,8 @@ def _called(place: str, named: _Titled) -> str:
     return f'session "{named.title}"' if place.startswith(SESSIONS) else f'project "{named.name}"'
 
 
-def _line(one: Recollection, place: str) -> Recalled:
+def _line(one: Recollection, place: str) -> RecalledMemory:
     """Return a row as a prompt line, with secrets redacted: a device may have stored some in another session."""
     turn = one.id if one.kind == "episodes" else None
     said, where = secrets.redact(one.text), secrets.redact(place)
-    return Recalled(f"{one.kind}/{one.id}", one.updated_at[:10], where, said, turn)
+    return RecalledMemory(f"{one.kind}/{one.id}", one.updated_at[:10], where, said, turn)

@@ -14,7 +14,7 @@ import msgspec
 
 from vademecum.errors import BadRequest
 from vademecum.model.documents.cleanup_candidates import Candidate, cleanup
-from vademecum.model.documents.filename_match import match
+from vademecum.model.documents.filename_match import match_filenames
 from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Id, Json
 from vademecum.model.sync.transaction import Transaction
@@ -90,7 +90,7 @@ async def find_by_name(store: UserStore, name: str, session_id: str) -> list[byt
     active = list_borrowed_ids(store, session_id)
     entries = sorted(await _read_live_entries(store), key=_creation_order, reverse=True)
     pool = [(entry.id, entry.filename) for entry in entries if entry.id not in active]
-    return await _read_in_order(store, await asyncio.to_thread(match, name, pool))
+    return await _read_in_order(store, await asyncio.to_thread(match_filenames, name, pool))
 
 
 async def suggest_cleanup(store: UserStore, limit: int) -> list[bytes]:

@@ -21,12 +21,12 @@ from vademecum.model.memory.indexable_text import (
     FINISHED,
     KINDS,
     Piece,
-    dated,
     decode,
+    index_text,
     kind_of,
-    pieces,
-    said,
-    turn,
+    row_date_terms,
+    split_text,
+    turn_text,
 )
 from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.vector_codec import Vectors
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
 
 FOLDER = "recall"
-TURN = 16  # rows that get vectors before the next user's rows
-ATTEMPTS = 3
+ROWS_PER_TURN = 16  # rows that get vectors before the next user's rows
+MAX_ATTEMPTS = 3
 
 _log = structlog.get_logger("vademecum.recall")
 
 
 def has_recallable_changes(changes: Iterable[Change]) -> bool:
     """Return whether a commit changed searchable rows. An unfinished turn is saved every two seconds but not indexed."""
-    return any(kind_of(change.key) in KINDS and not _is_under_way(change) for change in changes)
+    return any(kind_of(change.key) in KINDS and not _is_unfinished(change) for change in changes)
 
 
-def _is_under_way(change: Change) -> bool:
+def _is_unfinished(change: Change) -> bool:
     if kind_of(change.key) != "episodes" or change.removes_row:
         return False
     return decode(change.body).status not in FINISHED
@@ -80,11 +80,11 @@ class MemoryBlockSource:
         upto = seqs[keys[-1]] if more else latest
         bodies = await store.read_bodies(keys)
         rows = [(key, bodies[key]) for key in keys]
-        async for portion in read_batches(store, await self._following(store, keys)):
-            rows += portion
+        async for batch in read_batches(store, await self._list_dependent_turns(store, keys)):
+            rows += batch
         return SourcePage(rows, upto, more)
 
-    async def _following(self, store: UserStore, keys: Iterable[str]) -> list[str]:
+    async def _list_dependent_turns(self, store: UserStore, keys: Iterable[str]) -> list[str]:
         """Return the turns whose vectors include the old text of one of `keys`, which changed: they are embedded again."""
         turns = [key for key in keys if kind_of(key) == "episodes"]
         if not turns:
@@ -100,21 +100,21 @@ class MemoryBlockSource:
         deleted: list[str] = []
         for key, body in rows:
             row = decode(body)
-            if text := said(key, row):
-                blocks.append(_block(key, pieces(text), dated(key, row)))
+            if text := index_text(key, row):
+                blocks.append(_block(key, split_text(text), row_date_terms(key, row)))
             else:
                 deleted.append(key)
         return [block for block in blocks if block.chunks], deleted
 
 
 def _block(
-    key: str, cut_up: list[Piece], day: str, vectors: Vectors | None = None, before: str | None = None
+    key: str, pieces: list[Piece], day: str, vectors: Vectors | None = None, before: str | None = None
 ) -> Block:
     """Return the block of a row. `day`: search terms of the row's date.
 
     `before`: the key of the previous turn, embedded together with this one; it takes the field of a chunk's heading.
     """
-    chunks = [Chunk(number, None, before, piece.text, day) for number, piece in enumerate(cut_up)]
+    chunks = [Chunk(number, None, before, piece.text, day) for number, piece in enumerate(pieces)]
     return Block(key, key, 0, chunks, vectors)
 
 
@@ -130,45 +130,47 @@ class MemoryVectorizer:
         indexes: Indexes,
         indexer: Indexer,
         inference: Inference,
-        again: Callable[[str], None],
+        schedule_again: Callable[[str], None],
     ) -> None:
         self._users = users
         self._indexes = indexes
         self._indexer = indexer
         self._inference = inference
-        self._again = again
+        self._schedule_again = schedule_again
         self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, row, its seq)
 
-    async def follow(self, user_id: str) -> None:
+    async def update_words(self, user_id: str) -> None:
         """Update the words of the index from the records, and queue the computation of vectors."""
         await self._indexer.work(user_id)
         if await self._indexes.read(user_id, lambda index: index.without_vectors()):
-            self._again(user_id)
+            self._schedule_again(user_id)
 
     async def work(self, user_id: str) -> None:
-        """Compute vectors of up to TURN rows. Raises Broken if failed rows are worth another attempt."""
+        """Compute vectors of up to ROWS_PER_TURN rows. Raises Broken if failed rows are worth another attempt."""
         embedder = await self._inference.get()
         if embedder is None:
             return
         await self._indexer.work(user_id)  # callers that wait for this job need all earlier commits
-        todo = await self._todo(user_id)
-        befores = await self._befores(user_id, todo[:TURN])
-        made: list[_Made] = []
+        todo = await self._list_todo(user_id)
+        previous_turns = await self._find_previous_turns(user_id, todo[:ROWS_PER_TURN])
+        embedded: list[_EmbeddedBlock] = []
         failed = 0
-        for key in todo[:TURN]:
+        for key in todo[:ROWS_PER_TURN]:
             try:
-                made += await self._vectors(user_id, key, befores.get(key), embedder)
+                embedded += await self._embed(user_id, key, previous_turns.get(key), embedder)
             except Exception as error:
                 if self._inference.opened() is not embedder:
                     return  # the model changed, which rebuilds the whole index
-                failed += await self._fail(user_id, key, error)
-        await self._indexer.update_vectors(user_id, embedder.model, lambda store: _standing(store, made))
-        if len(todo) > TURN:
-            self._again(user_id)
+                failed += await self._count_failure(user_id, key, error)
+        await self._indexer.update_vectors(
+            user_id, embedder.model, lambda store: _unchanged_blocks(store, embedded)
+        )
+        if len(todo) > ROWS_PER_TURN:
+            self._schedule_again(user_id)
         elif failed:
             raise Broken(f"{failed} rows of memory could not be embedded.")
 
-    async def _todo(self, user_id: str) -> list[str]:
+    async def _list_todo(self, user_id: str) -> list[str]:
         """Return the rows without vectors, except abandoned ones and changed ones, which will be indexed again."""
         wanted, (epoch, seq) = await self._indexes.read(
             user_id, lambda index: (index.without_vectors(), index.checkpoint)
@@ -179,10 +181,10 @@ class MemoryVectorizer:
                 key
                 for key in wanted
                 if store.epoch == epoch and store.is_live(key) and rows[key].seq <= seq
-                if self._failures[user_id, key, rows[key].seq] < ATTEMPTS
+                if self._failures[user_id, key, rows[key].seq] < MAX_ATTEMPTS
             ]
 
-    async def _befores(self, user_id: str, keys: list[str]) -> dict[str, str]:
+    async def _find_previous_turns(self, user_id: str, keys: list[str]) -> dict[str, str]:
         """Return, for each turn among `keys` that is not the first of its session, the previous turn."""
         async with self._users.open(user_id) as store:
             heads = store.row_index
@@ -190,10 +192,12 @@ class MemoryVectorizer:
                 name for key in keys if kind_of(key) == "episodes" for name in heads.rows[key].parents
             }
             named = [list(heads.dependents.get(name, ())) for name in sessions]  # copies, for the thread
-            found = await asyncio.to_thread(lambda: [_turns_before(store, some, keys) for some in named])
+            found = await asyncio.to_thread(lambda: [_previous_turns_in(store, some, keys) for some in named])
         return {key: before for some in found for key, before in some.items()}
 
-    async def _vectors(self, user_id: str, key: str, before: str | None, embedder: Embedder) -> list[_Made]:
+    async def _embed(
+        self, user_id: str, key: str, before: str | None, embedder: Embedder
+    ) -> list[_EmbeddedBlock]:
         async with self._users.open(user_id) as store:
             names = [key] if before is None else [key, before]
             heads = store.row_index.rows
@@ -201,46 +205,52 @@ class MemoryVectorizer:
             bodies = await store.read_bodies(names)
         row = decode(bodies.get(key, b"{}"))
         earlier = b"{}" if before is None else bodies.get(before, b"{}")
-        cut_up = await asyncio.to_thread(lambda: pieces(said(key, row), turn(decode(earlier))))
+        pieces = await asyncio.to_thread(lambda: split_text(index_text(key, row), turn_text(decode(earlier))))
         matrices: list[Vectors] = []
-        for at in range(0, len(cut_up), TURN):  # small batches, so that a long turn does not delay documents
-            texts = [piece.embedded for piece in cut_up[at : at + TURN]]
+        for at in range(
+            0, len(pieces), ROWS_PER_TURN
+        ):  # small batches, so that a long turn does not delay documents
+            texts = [piece.embedded for piece in pieces[at : at + ROWS_PER_TURN]]
             matrix = await self._inference.embed_block(embedder, user_id, key, texts)
             if matrix is None:
                 return []
             matrices.append(matrix)
         if not matrices:
             return []
-        return [_Made(_block(key, cut_up, dated(key, row), np.concatenate(matrices), before), seqs)]
+        return [
+            _EmbeddedBlock(
+                _block(key, pieces, row_date_terms(key, row), np.concatenate(matrices), before), seqs
+            )
+        ]
 
-    async def _fail(self, user_id: str, key: str, error: Exception) -> bool:
+    async def _count_failure(self, user_id: str, key: str, error: Exception) -> bool:
         """Count a failure. Return whether another attempt is allowed."""
         async with self._users.open(user_id) as store:
             head = store.row_index.rows.get(key)
         place = user_id, key, head.seq if head is not None else 0
         self._failures[place] += 1
         _log.error("row of memory not embedded", exc_info=error)
-        return self._failures[place] < ATTEMPTS
+        return self._failures[place] < MAX_ATTEMPTS
 
 
-class _Made(NamedTuple):
+class _EmbeddedBlock(NamedTuple):
     """A block with its vectors, and the `seq` of the rows that they were computed from."""
 
     block: Block
     seqs: dict[str, int]
 
 
-def _standing(store: UserStore, made: Iterable[_Made]) -> list[Block]:
+def _unchanged_blocks(store: UserStore, embedded: Iterable[_EmbeddedBlock]) -> list[Block]:
     """Return the blocks whose rows have not changed since."""
     rows = store.row_index.rows
     return [
         one.block
-        for one in made
+        for one in embedded
         if all(store.is_live(key) and rows[key].seq == seq for key, seq in one.seqs.items())
     ]
 
 
-def _turns_before(store: UserStore, named: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
+def _previous_turns_in(store: UserStore, named: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
     """Return, for each of `keys` among the turns of a session, the turn written before it.
 
     Turns are ordered by `seq`, which the row index holds. Times would require reading the whole session for each turn.

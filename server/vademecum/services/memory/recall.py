@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from vademecum.engines.lance import Hit, IndexDamaged
-from vademecum.model.memory.indexable_text import Kind, Remembered, decode, kind_of, may_be_told, said
+from vademecum.model.memory.indexable_text import (
+    Kind,
+    MemoryRow,
+    decode,
+    index_text,
+    kind_of,
+    may_enter_prompts,
+)
 from vademecum.model.memory.recency import CANDIDATES, score_candidates
 from vademecum.model.memory.scope import PROJECTS, SESSIONS, InProject, MemoryPartition, MemoryScope, sees
 from vademecum.model.records.store_interface import UserStore, UserStores
@@ -32,7 +39,7 @@ from vademecum.services.sync.batches import Batch, read_batches
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
-DEEPEST = 16 * FUSION_DEPTH  # the most hits that are checked for a prompt
+MAX_DEPTH = 16 * FUSION_DEPTH  # the most hits that are checked for a prompt
 
 
 class Recollection(msgspec.Struct, rename="camel", frozen=True):
@@ -68,7 +75,7 @@ class Recall:
         users: UserStores,
         indexes: Indexes,
         indexer: Indexer,
-        seeker: HybridSearch,
+        hybrid_search: HybridSearch,
         vectors: JobQueue,
         wait_s: float,
         clock: Callable[[], str],
@@ -76,7 +83,7 @@ class Recall:
         self._users = users
         self.indexes = indexes
         self.indexer = indexer
-        self.seeker = seeker
+        self.hybrid_search = hybrid_search
         self._vectors = vectors
         self._wait_s = wait_s
         self._clock = clock
@@ -112,7 +119,7 @@ class Recall:
         embedder = await self.indexes.embedder(user_id, OPEN_TIMEOUT_S)
         async with self._users.open(user_id) as store:
             epoch, seq = store.epoch, store.seq
-            ids = await _ids(store, scope, kinds)
+            ids = await _list_keys_in_scope(store, scope, kinds)
         if among is not None:
             ids = [key for key in ids if key in among]
         if not ids or not query.strip():
@@ -120,7 +127,7 @@ class Recall:
         mode: SearchMode = "hybrid" if embedder is not None else "words"
         depth = max(k, FUSION_DEPTH)
         while True:
-            hits, read = await self.seeker.search_hybrid(
+            hits, read = await self.hybrid_search.search_hybrid(
                 user_id,
                 query,
                 ids,
@@ -131,19 +138,19 @@ class Recall:
                 dates_in_text.query_date_terms(query, self._clock()),
             )
             async with self._users.open(user_id) as store:
-                found = await _standing(store, scope, hits, read)
-            told = [one for one in found if not for_prompt or may_be_told(one.key, one.row)]
-            if len(told) == len(found) or len(told) >= k or depth >= DEEPEST:
+                checked = await _check_hits(store, scope, hits, read)
+            allowed = [one for one in checked if not for_prompt or may_enter_prompts(one.key, one.row)]
+            if len(allowed) == len(checked) or len(allowed) >= k or depth >= MAX_DEPTH:
                 break
             depth *= 4  # answers excluded from prompts filled the results
         async with self._users.open(user_id) as store:
-            standing = await _lifted(store, told)
-            results = _aged(store, standing[: max(k, CANDIDATES)], self._clock())
-        whole = embedder is None or not self._vectors.is_pending(user_id)
-        return RecallResult(results[:k], read >= seq and whole)
+            boosted = await _boost_turns(store, allowed)
+            results = _rank_by_age(store, boosted[: max(k, CANDIDATES)], self._clock())
+        is_whole = embedder is None or not self._vectors.is_pending(user_id)
+        return RecallResult(results[:k], read >= seq and is_whole)
 
     async def nearest(
-        self, user_id: str, home: MemoryPartition, text: str, kind: Kind, k: int
+        self, user_id: str, partition: MemoryPartition, text: str, kind: Kind, k: int
     ) -> list[tuple[str, float]]:
         """Return the ids of the `k` rows nearest in meaning to `text`, with cosine similarities; empty without a model.
 
@@ -153,16 +160,16 @@ class Recall:
         if await self.indexes.embedder(user_id, OPEN_TIMEOUT_S) is None or not text.strip():
             return []
         async with self._users.open(user_id) as store:
-            ids = await _ids(store, home, {kind})
+            ids = await _list_keys_in_scope(store, partition, {kind})
             heads = store.row_index.rows
             at = store.epoch, max((heads[key].seq for key in ids), default=0)
         if not ids:
             return []
         await self._wait_for_vectors(user_id, ids, at)
-        hits, read = await self.seeker.nearest_texts(user_id, text, ids, max(k, FUSION_DEPTH), at)
+        hits, read = await self.hybrid_search.nearest_texts(user_id, text, ids, max(k, FUSION_DEPTH), at)
         async with self._users.open(user_id) as store:
-            standing = await _standing(store, home, hits, read)
-        return [(one.key.partition("/")[2], one.relevance) for one in standing][:k]
+            checked = await _check_hits(store, partition, hits, read)
+        return [(one.key.partition("/")[2], one.relevance) for one in checked][:k]
 
     async def _wait_for_vectors(self, user_id: str, ids: Collection[str], at: tuple[str, int]) -> None:
         with suppress(IndexDamaged, IndexReplaced):
@@ -186,13 +193,17 @@ def is_row_in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
     return place is not None and sees(scope, place.project_id)
 
 
-async def _ids(store: UserStore, scope: MemoryScope, kinds: Collection[str]) -> list[str]:
+async def _list_keys_in_scope(store: UserStore, scope: MemoryScope, kinds: Collection[str]) -> list[str]:
     """Return the keys of all rows of these kinds within the scope."""
     candidates = _candidates(store, scope)  # a copy: while the thread looks, a commit may change the rows
-    return await asyncio.to_thread(_seen, store, scope, candidates, tuple(f"{kind}/" for kind in kinds))
+    return await asyncio.to_thread(
+        _filter_in_scope, store, scope, candidates, tuple(f"{kind}/" for kind in kinds)
+    )
 
 
-def _seen(store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple[str, ...]) -> list[str]:
+def _filter_in_scope(
+    store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple[str, ...]
+) -> list[str]:
     """Return the keys within the scope.
 
     Live rows with the same parents have the same location, so each session is looked up once.
@@ -220,34 +231,34 @@ def _candidates(store: UserStore, scope: MemoryScope) -> list[str]:
     return named + [key for session in sessions for key in dependents.get(session, ())]
 
 
-class _Standing(NamedTuple):
-    """A hit that was checked against the records. `whole`: the hit covers the entire text of the row."""
+class _CheckedHit(NamedTuple):
+    """A hit that was checked against the records. `is_whole`: the hit covers the entire text of the row."""
 
     key: str
     text: str
-    whole: bool
+    is_whole: bool
     relevance: float
-    row: Remembered
+    row: MemoryRow
 
 
-async def _lifted(store: UserStore, standing: Sequence[_Standing]) -> list[_Standing]:
+async def _boost_turns(store: UserStore, checked: Sequence[_CheckedHit]) -> list[_CheckedHit]:
     """Boost turns by the relevance of neighboring turns, because an answer seldom repeats the words of its question.
 
     Only checked hits boost others, so deleted, changed or out-of-scope rows have no influence.
     """
-    found = {one.key: one.relevance for one in standing if kind_of(one.key) == "episodes"}
+    found = {one.key: one.relevance for one in checked if kind_of(one.key) == "episodes"}
     heads, dependents = store.row_index.rows, store.row_index.dependents
     sessions = dict.fromkeys(session for key in found for session in heads[key].parents)
     named = [list(dependents.get(session, ())) for session in sessions]  # copies, as in `_ids`
-    lifted = await asyncio.to_thread(
-        lambda: boost_found_neighbors(found, [_conversation(store, keys) for keys in named])
+    boosted = await asyncio.to_thread(
+        lambda: boost_found_neighbors(found, [_turns_in_order(store, keys) for keys in named])
     )
-    counted = [one._replace(relevance=lifted.get(one.key, one.relevance)) for one in standing]
+    counted = [one._replace(relevance=boosted.get(one.key, one.relevance)) for one in checked]
     return sorted(counted, key=lambda one: -one.relevance)
 
 
-def _conversation(store: UserStore, keys: Iterable[str]) -> list[str]:
-    """The turns among these rows as they were written (by `seq`: heads know no times)."""
+def _turns_in_order(store: UserStore, keys: Iterable[str]) -> list[str]:
+    """Return the turns among these rows in the order of their `seq`. The row index has no times."""
     heads = ((key, store.row_index.rows.get(key)) for key in keys if kind_of(key) == "episodes")
     return [
         key
@@ -257,49 +268,51 @@ def _conversation(store: UserStore, keys: Iterable[str]) -> list[str]:
     ]
 
 
-def _aged(store: UserStore, standing: Sequence[_Standing], now: str) -> list[Recollection]:
+def _rank_by_age(store: UserStore, checked: Sequence[_CheckedHit], now: str) -> list[Recollection]:
     """Return the results sorted by relevance combined with recency."""
-    ages = [age_days(one.row.updated_at, now) for one in standing]
-    scores = score_candidates([one.relevance for one in standing], ages, [one.row.pinned for one in standing])
-    found = [_recollection(store, one, score) for one, score in zip(standing, scores, strict=True)]
+    ages = [age_days(one.row.updated_at, now) for one in checked]
+    scores = score_candidates([one.relevance for one in checked], ages, [one.row.pinned for one in checked])
+    found = [_recollection(store, one, score) for one, score in zip(checked, scores, strict=True)]
     return sorted((one for one in found if one is not None), key=lambda one: (-one.score, one.kind, one.id))
 
 
-async def _standing(
+async def _check_hits(
     store: UserStore, scope: MemoryScope, hits: Iterable[tuple[Hit, float]], read: int
-) -> list[_Standing]:
+) -> list[_CheckedHit]:
     """Return the hits that are unchanged in the records, each row once with its best passage.
 
     A row changed after the `seq` that the index had `read` counts only if the hit covers its entire text.
     """
-    fitting: dict[str, list[tuple[Hit, float]]] = {}
+    hits_by_key: dict[str, list[tuple[Hit, float]]] = {}
     for hit, relevance in hits:
-        fitting.setdefault(hit.document_id, []).append((hit, relevance))
-    found: list[_Standing] = []
-    async for portion in read_batches(store, list(fitting)):
-        found += await asyncio.to_thread(_unchanged, portion, fitting)
+        hits_by_key.setdefault(hit.document_id, []).append((hit, relevance))
+    found: list[_CheckedHit] = []
+    async for batch in read_batches(store, list(hits_by_key)):
+        found += await asyncio.to_thread(_find_unchanged, batch, hits_by_key)
     # Checked last, to drop rows deleted or moved during the read.
     rows = store.row_index.rows
     found = [
         one
         for one in found
-        if is_row_in_scope(store, scope, one.key) and (one.whole or rows[one.key].seq <= read)
+        if is_row_in_scope(store, scope, one.key) and (one.is_whole or rows[one.key].seq <= read)
     ]
     return sorted(found, key=lambda one: -one.relevance)
 
 
-def _unchanged(portion: Batch, fitting: dict[str, list[tuple[Hit, float]]]) -> list[_Standing]:
-    found: list[_Standing] = []
-    for key, body in portion:
+def _find_unchanged(batch: Batch, hits_by_key: dict[str, list[tuple[Hit, float]]]) -> list[_CheckedHit]:
+    """Return, for each row, its best hit whose text is still in the row."""
+    found: list[_CheckedHit] = []
+    for key, body in batch:
         row = decode(body)
-        text = said(key, row)
-        best = next(((hit.text, fit) for hit, fit in fitting[key] if hit.text in text), None)
+        text = index_text(key, row)
+        best = next(((hit.text, score) for hit, score in hits_by_key[key] if hit.text in text), None)
         if best is not None:
-            found.append(_Standing(key, best[0], best[0] == text.strip(), best[1], row))
+            passage, relevance = best
+            found.append(_CheckedHit(key, passage, passage == text.strip(), relevance, row))
     return found
 
 
-def _recollection(store: UserStore, one: _Standing, score: float) -> Recollection | None:
+def _recollection(store: UserStore, one: _CheckedHit, score: float) -> Recollection | None:
     place = locate_row(one.key, store.row_index.rows.get)
     if place is None:
         return None

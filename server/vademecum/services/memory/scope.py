@@ -17,7 +17,7 @@ from vademecum.model.memory.scope import (
     InProject,
     MemoryPartition,
     MemoryScope,
-    home,
+    partition_of,
     sees,
 )
 from vademecum.model.records.store_interface import UserStore
@@ -75,7 +75,7 @@ def find_session_home(head_of: Callable[[str], RowHead | None], session_id: str)
     session = head_of(SESSIONS + session_id)
     if session is None or session.deleted:
         raise no_such("sessions")
-    return home(find_project_id(session.references))
+    return partition_of(find_project_id(session.references))
 
 
 def find_project_id(references: Iterable[str]) -> str | None:

@@ -188,7 +188,7 @@ def open_recall(
         inference,
         partial(background_jobs.run_now, "recall_vectors"),
     )
-    words = background_jobs.add_index("recall", vectoriser.follow, parallel=2)
+    words = background_jobs.add_index("recall", vectoriser.update_words, parallel=2)
     vectors = background_jobs.add_index("recall_vectors", vectoriser.work)
     wait_s = settings.search_wait_s
     return Recall(

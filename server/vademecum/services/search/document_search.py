@@ -16,7 +16,7 @@ import msgspec
 
 from vademecum.engines.lance import Hit
 from vademecum.errors import TierTooLow
-from vademecum.model.documents.filename_match import asked_about
+from vademecum.model.documents.filename_match import find_named_documents
 from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.sync.quotas import Limits
@@ -89,9 +89,9 @@ class Found(msgspec.Struct):
 
 
 class DocumentSearch:
-    def __init__(self, users: UserStores, seeker: HybridSearch, inference: Inference) -> None:
+    def __init__(self, users: UserStores, hybrid_search: HybridSearch, inference: Inference) -> None:
         self._users = users
-        self._seeker = seeker
+        self._hybrid_search = hybrid_search
         self._inference = inference
 
     async def search(
@@ -107,38 +107,40 @@ class DocumentSearch:
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
             )
         embedder = await self._inference.for_user(user_id, OPEN_TIMEOUT_S)
-        possible: SearchMode = mode if embedder is not None else "words"
+        used_mode: SearchMode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
             scope = list_borrowed_ids(store, session_id)
             names = await read_filenames(store, scope)
             at = store.epoch, store.latest_seq(BLOCKS)  # only these rows are in the index
         if not scope:
-            return Found(SearchScope(session_id, [], possible, True, 0), [])
+            return Found(SearchScope(session_id, [], used_mode, True, 0), [])
         depth = max(k, FUSION_DEPTH)
-        hits, read = await self._seeker.search_hybrid(user_id, query, scope, depth, possible, at)
-        named = await asyncio.to_thread(asked_about, query, names)
+        hits, read = await self._hybrid_search.search_hybrid(user_id, query, scope, depth, used_mode, at)
+        named = await asyncio.to_thread(find_named_documents, query, names)
         if named.documents and named.documents < names.keys():
-            own, _ = await self._seeker.search_hybrid(user_id, query, named.documents, depth, possible, at)
-            hits = _by_turns(own, hits, surely=named.surely)
+            named_hits, _ = await self._hybrid_search.search_hybrid(
+                user_id, query, named.documents, depth, used_mode, at
+            )
+            hits = _interleave_named(named_hits, hits, is_certain=named.is_certain)
         async with self._users.open(user_id) as store:
-            results = await _read_back(store, session_id, hits, k)
+            results = await _check_hits(store, session_id, hits, k)
             active = list_borrowed_ids(store, session_id)
             pending = _pending(store, active, self._inference.searched_models(user_id))
-        return Found(SearchScope(session_id, sorted(active), possible, read >= at[1], pending), results)
+        return Found(SearchScope(session_id, sorted(active), used_mode, read >= at[1], pending), results)
 
 
-def _by_turns(own: ScoredHits, all_of_them: ScoredHits, *, surely: bool) -> ScoredHits:
+def _interleave_named(named_hits: ScoredHits, all_hits: ScoredHits, *, is_certain: bool) -> ScoredHits:
     """Interleave the hits of documents named in the question with the hits of all documents.
 
     A named document is probably asked about, but perhaps not alone. Its hits come first, unless the name is uncertain
     and other hits match far better.
     """
-    scored = {hit.place: (hit, score) for hit, score in (*own, *all_of_them)}
-    own_places = [hit.place for hit, _ in own]
-    every = [(hit.place, score) for hit, score in all_of_them]
-    every_place = [place for place, _ in every]
-    own_first = surely or not own or is_near_best(own_places[0], every)
-    places = interleave(own_places, every_place) if own_first else interleave(every_place, own_places)
+    scored = {hit.place: (hit, score) for hit, score in (*named_hits, *all_hits)}
+    named_places = [hit.place for hit, _ in named_hits]
+    scored_places = [(hit.place, score) for hit, score in all_hits]
+    all_places = [place for place, _ in scored_places]
+    is_named_first = is_certain or not named_hits or is_near_best(named_places[0], scored_places)
+    places = interleave(named_places, all_places) if is_named_first else interleave(all_places, named_places)
     return [scored[place] for place in places]
 
 
@@ -151,15 +153,15 @@ def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[s
     )
 
 
-async def _read_back(
+async def _check_hits(
     store: UserStore, session_id: str, hits: Iterable[tuple[Hit, float]], k: int
 ) -> list[Result]:
     """Return the first `k` passages that are unchanged in the records, reading few more blocks than needed."""
-    standing: list[Result] = []
+    checked: list[Result] = []
     groups_of_hits = await asyncio.to_thread(group_by_text, hits)
     group_of = {hit.place: number for number, group in enumerate(groups_of_hits) for hit, _ in group}
     candidates = iter(groups_of_hits)
-    while (missing := k - len(_shown_once(standing, group_of))) > 0 and (
+    while (missing := k - len(_merge_repeats(checked, group_of))) > 0 and (
         groups := list(islice(candidates, missing))
     ):
         active = list_borrowed_ids(store, session_id)
@@ -170,15 +172,15 @@ async def _read_back(
             if hit.document_id in active and store.is_live(_block(hit))
         ]
         bodies = await store.read_bodies(list({_block(hit) for hit, _ in some}))
-        standing += await asyncio.to_thread(_standing, some, bodies)
-    names = await read_filenames(store, {result.document_id for result in standing})
+        checked += await asyncio.to_thread(_unchanged_results, some, bodies)
+    names = await read_filenames(store, {result.document_id for result in checked})
     active = list_borrowed_ids(
         store, session_id
     )  # checked last, to drop documents deleted or returned meanwhile
-    return _shown_once(
+    return _merge_repeats(
         [
             msgspec.structs.replace(result, filename=names[result.document_id])
-            for result in standing
+            for result in checked
             if result.document_id in active and result.document_id in names and store.is_live(_block(result))
         ],
         group_of,
@@ -193,7 +195,7 @@ def group_by_text(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, flo
     return list(groups.values())
 
 
-def _shown_once(results: Iterable[Result], group_of: Mapping[tuple[str, int, int], int]) -> list[Result]:
+def _merge_repeats(results: Iterable[Result], group_of: Mapping[tuple[str, int, int], int]) -> list[Result]:
     """Return every passage once, with its other locations in `also`."""
     groups: dict[int, list[Result]] = {}
     for result in results:
@@ -214,7 +216,7 @@ def _block(found: Hit | Result) -> str:
     return f"vectorEmbeddings/{found.document_id}.{found.block}"
 
 
-def _standing(hits: list[tuple[Hit, float]], bodies: Mapping[str, bytes]) -> list[Result]:
+def _unchanged_results(hits: list[tuple[Hit, float]], bodies: Mapping[str, bytes]) -> list[Result]:
     """Return results for the hits whose text is unchanged in their block. The caller sets their filenames."""
     blocks = {key: _stored.decode(body).chunks for key, body in bodies.items()}
     found: list[Result] = []

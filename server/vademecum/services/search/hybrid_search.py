@@ -18,7 +18,7 @@ from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
-ATTEMPTS = 3  # the index may be replaced during a search, or found damaged
+MAX_ATTEMPTS = 3  # the index may be replaced during a search, or found damaged
 ScoredHits = list[tuple[Hit, float]]
 
 
@@ -39,41 +39,41 @@ class HybridSearch:
         depth: int,
         mode: SearchMode,
         at: tuple[str, int],
-        weight: float = VECTOR_WEIGHT,
-        marks: str = "",
+        vector_weight: float = VECTOR_WEIGHT,
+        date_terms: str = "",
     ) -> tuple[ScoredHits, int]:
         """Return the best hits within `ids`, and the `seq` up to which the index had certainly read.
 
         `at`: epoch and `seq` at the time of the question; a lower returned `seq` means a late index. `marks`: search
         terms in addition to the query's. Raises Busy.
         """
-        return await self._ask(
-            user_id, at, lambda: self._hits(user_id, query, marks, ids, depth, mode, weight)
+        return await self._with_retries(
+            user_id, at, lambda: self._search(user_id, query, date_terms, ids, depth, mode, vector_weight)
         )
 
     async def nearest_texts(
         self, user_id: str, text: str, ids: Collection[str], depth: int, at: tuple[str, int]
     ) -> tuple[ScoredHits, int]:
         """Return the hits whose meaning is nearest to `text`, with both sides embedded as statements."""
-        return await self._ask(user_id, at, lambda: self._alike(user_id, text, ids, depth))
+        return await self._with_retries(user_id, at, lambda: self._search_nearest(user_id, text, ids, depth))
 
-    async def _ask(
+    async def _with_retries(
         self, user_id: str, at: tuple[str, int], work: Callable[[], Awaitable[ScoredHits]]
     ) -> tuple[ScoredHits, int]:
-        seq = await self._wait(user_id, *at)
-        for _ in range(ATTEMPTS):
+        seq = await self._wait_for_index(user_id, *at)
+        for _ in range(MAX_ATTEMPTS):
             try:
                 return await work(), seq
             except IndexDamaged:  # it was reset and is rebuilt from the records
-                seq = await self._wait(user_id, *at)
+                seq = await self._wait_for_index(user_id, *at)
             except (IndexReplaced, EmbedderClosed):  # the model changed meanwhile
                 continue
         raise Busy("The search index is being rebuilt. Try again in a second.", retry_after_s=1)
 
-    async def _wait(self, user_id: str, epoch: str, seq: int) -> int:
+    async def _wait_for_index(self, user_id: str, epoch: str, seq: int) -> int:
         """Wait at most `wait_s` until the index has read up to `seq`. Return the `seq` it has certainly read."""
-        its_epoch, its_seq = await self._indexes.read(user_id, lambda index: index.checkpoint)
-        reached = its_seq if its_epoch == epoch else 0
+        index_epoch, index_seq = await self._indexes.read(user_id, lambda index: index.checkpoint)
+        reached = index_seq if index_epoch == epoch else 0
         if reached >= seq:
             return reached
         self._indexer.forget(user_id)  # it may have been rebuilt
@@ -85,38 +85,43 @@ class HybridSearch:
             return reached
         return seq
 
-    async def _hits(
+    async def _search(
         self,
         user_id: str,
         query: str,
-        marks: str,
+        date_terms: str,
         ids: Collection[str],
         depth: int,
         mode: SearchMode,
-        weight: float,
+        vector_weight: float,
     ) -> ScoredHits:
         embedder = await self._indexes.embedder(user_id)
-        meaning: list[Hit] = []
-        words: list[Hit] = []
+        vector_hits: list[Hit] = []
+        keyword_hits: list[Hit] = []
         if mode != "words" and embedder is not None and query.strip():
             vector, model = await embedder.embed_query(query), embedder.model
-            meaning = await self._indexes.read(
+            vector_hits = await self._indexes.read(
                 user_id, lambda index: _nearest(index, model, vector, ids, depth)
             )
         if mode != "meaning":
-            wanted = f"{query} {marks}"
-            words = await self._indexes.read(user_id, lambda index: index.keyword_search(wanted, ids, depth))
+            terms = f"{query} {date_terms}"
+            keyword_hits = await self._indexes.read(
+                user_id, lambda index: index.keyword_search(terms, ids, depth)
+            )
         if mode == "meaning":
-            return [(hit, hit.score) for hit in meaning]
+            return [(hit, hit.score) for hit in vector_hits]
         if mode == "words":
-            return [(hit, hit.score) for hit in words]
-        by_place = {hit.place: hit for hit in (*meaning, *words)}
+            return [(hit, hit.score) for hit in keyword_hits]
+        by_place = {hit.place: hit for hit in (*vector_hits, *keyword_hits)}
         fused = fuse_hybrid(
-            [(h.place, h.score) for h in words], [(h.place, h.score) for h in meaning], depth, weight
+            [(h.place, h.score) for h in keyword_hits],
+            [(h.place, h.score) for h in vector_hits],
+            depth,
+            vector_weight,
         )
         return [(by_place[place], score) for place, score in fused]
 
-    async def _alike(self, user_id: str, text: str, ids: Collection[str], depth: int) -> ScoredHits:
+    async def _search_nearest(self, user_id: str, text: str, ids: Collection[str], depth: int) -> ScoredHits:
         embedder = await self._indexes.embedder(user_id)
         if embedder is None:
             return []

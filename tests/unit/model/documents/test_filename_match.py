@@ -1,4 +1,4 @@
-"""Which documents a message names: as search folds words, so that a name is found however it is typed."""
+"""Documents that a message names."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vademecum.model.documents.filename_match import asked_about, match
+from vademecum.model.documents.filename_match import find_named_documents, match_filenames
 
 CASES = json.loads((Path(__file__).parents[3] / "conformance" / "filename_match.json").read_text())
 
@@ -23,19 +23,19 @@ CASES = json.loads((Path(__file__).parents[3] / "conformance" / "filename_match.
         ("한국어", "한국어.pdf"),
     ],
 )
-def test_a_name_is_found_whatever_its_case_accents_and_extension(message: str, filename: str) -> None:
-    assert match(message, [("d", filename)]) == ["d"]
+def test_name_matches_without_case_accents_and_extension(message: str, filename: str) -> None:
+    assert match_filenames(message, [("d", filename)]) == ["d"]
 
 
-def test_a_voiced_kana_is_another_letter() -> None:
-    assert match("カス", [("d", "ガス.pdf")]) == []
+def test_voiced_kana_is_another_letter() -> None:
+    assert match_filenames("カス", [("d", "ガス.pdf")]) == []
 
 
-def test_a_character_that_came_after_unicode_14_parts_words() -> None:
-    assert match("b", [("d", "a\U0001ccd6b.pdf")]) == ["d"]
+def test_unassigned_character_splits_words() -> None:
+    assert match_filenames("b", [("d", "a\U0001ccd6b.pdf")]) == ["d"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_a_question_is_about_the_documents_whose_names_are_in_it(case: dict[str, Any]) -> None:
+def test_conformance(case: dict[str, Any]) -> None:
     filenames = {name: name for name in case["filenames"]}
-    assert asked_about(case["message"], filenames) == (set(case["askedAbout"]), case["surely"])
+    assert find_named_documents(case["message"], filenames) == (set(case["named"]), case["isCertain"])

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from vademecum.model.memory.scope import MemoryScope, home, sees
+from vademecum.model.memory.scope import MemoryScope, partition_of, sees
 
 CASES: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[3] / "conformance" / "scope.json").read_text()
@@ -21,5 +21,5 @@ def test_a_scope_sees_its_own_rows_alone(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES["home"], ids=lambda case: case["name"])
-def test_a_row_is_at_home_in_its_project_or_in_the_pool(case: dict[str, Any]) -> None:
-    assert msgspec.to_builtins(home(case["project"])) == case["home"]
+def test_partition_of_a_row(case: dict[str, Any]) -> None:
+    assert msgspec.to_builtins(partition_of(case["project"])) == case["home"]

@@ -6,16 +6,16 @@ import promptCases from "../../../conformance/prompt.json";
 import { sanitize, sanitizeLine, quote } from "../../../../web/src/core/text/sanitize.ts";
 import {
   BUDGETS,
-  RESPONSE_LEAST,
+  MIN_RESPONSE_TOKENS,
   SystemPromptTooLarge,
   assemble,
   type Budget,
-  type Given,
+  type PromptInput,
   type Prompt,
 } from "../../../../web/src/core/chat/prompt.ts";
-import { onTopic } from "../../../../web/src/core/chat/fact_relevance.ts";
+import { selectRelevant } from "../../../../web/src/core/chat/fact_relevance.ts";
 
-type Case = Partial<Given> & {
+type Case = Partial<PromptInput> & {
   name: string;
   budget: Budget;
   query?: string;
@@ -24,7 +24,14 @@ type Case = Partial<Given> & {
 };
 
 const ROUNDS = 500;
-const NOTHING: Given = { system: "", mode: "analysis", facts: [], turns: [], memories: [], passages: [] };
+const NOTHING: PromptInput = {
+  system: "",
+  mode: "analysis",
+  facts: [],
+  turns: [],
+  memories: [],
+  passages: [],
+};
 const KINDS = ["facts", "turns", "memories", "passages"] as const;
 const FRAGMENTS = [
   "[END DOCUMENT CONTEXT]",
@@ -67,7 +74,7 @@ describe("shared cases", () => {
 
   test.each(promptCases as unknown as Case[])("prompt: $name", async (given) => {
     const { name: _, budget, query = "", close = [], expected, ...told } = given;
-    const facts = onTopic(query, told.facts ?? [], terms, new Set(close));
+    const facts = selectRelevant(query, told.facts ?? [], terms, new Set(close));
     const made = assemble({ ...NOTHING, ...told, facts }, budget, countWords);
     if (expected.made) expect(await made).toEqual(expected.made);
     else await expect(made).rejects.toMatchObject(expected.refused ?? {});
@@ -93,12 +100,12 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-function anything(seed: number): { given: Given; budget: Budget } {
+function anything(seed: number): { given: PromptInput; budget: Budget } {
   const below = numbers(seed);
   const text = () => Array.from({ length: below(12) }, () => FRAGMENTS[below(FRAGMENTS.length)]).join("");
   const some = <T>(make: (id: string) => T) => Array.from({ length: below(7) }, (_, at) => make(`id${at}`));
   const rest = { updatedAt: "", confidence: 1, sourceRemoved: false };
-  const given: Given = {
+  const given: PromptInput = {
     system: "word ".repeat(below(60) * 15),
     mode: below(2) ? "analysis" : "authoritative",
     facts: some((id) => ({ id, key: text(), value: text(), confirmed: below(2) === 1, ...rest })),
@@ -107,10 +114,10 @@ function anything(seed: number): { given: Given; budget: Budget } {
     passages: some((id) => ({ id, filename: text(), text: text(), page: below(2) ? below(9) : undefined })),
   };
   const sizes = { state: below(60), rag: below(60), volatile: below(60) };
-  return { given, budget: { ...sizes, response: RESPONSE_LEAST + below(RESPONSE_LEAST) } };
+  return { given, budget: { ...sizes, response: MIN_RESPONSE_TOKENS + below(MIN_RESPONSE_TOKENS) } };
 }
 
-async function made(given: Given, budget: Budget): Promise<Prompt | undefined> {
+async function made(given: PromptInput, budget: Budget): Promise<Prompt | undefined> {
   try {
     return await assemble(given, budget, countWords);
   } catch (error) {
@@ -152,7 +159,7 @@ async function fits({ prompt, tokens, budget: allowed }: Prompt, budget: Budget)
   expect(tokens.state).toBeLessThanOrEqual(budget.state);
   expect(tokens.volatile).toBeLessThanOrEqual(Math.min(allowed.volatile, budget.volatile));
   expect(tokens.rag).toBeLessThanOrEqual(Math.min(allowed.rag, budget.rag));
-  expect(allowed.response).toBeGreaterThanOrEqual(RESPONSE_LEAST);
+  expect(allowed.response).toBeGreaterThanOrEqual(MIN_RESPONSE_TOKENS);
   expect(allowed.response).toBeLessThanOrEqual(budget.response);
   expect(whole + allowed.response).toBeLessThanOrEqual(
     budget.state + budget.rag + budget.volatile + budget.response,
@@ -160,7 +167,7 @@ async function fits({ prompt, tokens, budget: allowed }: Prompt, budget: Budget)
 }
 
 /** Every delimiter stands once if its section is there, and nowhere else. */
-function isToldApart({ prompt, kept }: Prompt, given: Given): void {
+function isToldApart({ prompt, kept }: Prompt, given: PromptInput): void {
   const documents = given.mode === "authoritative" ? "AUTHORITATIVE DOCUMENT" : "DOCUMENT";
   const sections: [string, string[]][] = [
     ["STATE", kept.facts],

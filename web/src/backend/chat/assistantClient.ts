@@ -3,7 +3,7 @@
 import { STREAM_IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.ts";
 import { openResponse, requestJson, type Server } from "../../lib/http.ts";
 import { Events } from "../../lib/sse.ts";
-import type { Allowed, Ids } from "../../core/chat/prompt.ts";
+import type { SectionBudgets, SectionIds } from "../../core/chat/prompt.ts";
 import type { MemoryScope } from "../../core/memory/scope.ts";
 
 export interface Assistant {
@@ -29,8 +29,8 @@ export interface PromptSummary {
     text: string;
   }[];
   tokens: { system: number; state: number; volatile: number; rag: number };
-  budget: Allowed;
-  dropped: Ids;
+  budget: SectionBudgets;
+  dropped: SectionIds;
   /** Where memory was looked up, null for a session that is new to the server, and what of it is in the prompt. */
   scope: {
     memory: MemoryScope | null;

@@ -10,7 +10,7 @@ import { tokenizeQuery } from "../../core/text/tokenize.ts";
 import { recall } from "../../core/memory/recall.ts";
 import type { Collections, EpisodeDoc } from "../../core/schema/rows.ts";
 import { home } from "../../core/memory/scope.ts";
-import { onTopic } from "../../core/chat/fact_relevance.ts";
+import { selectRelevant } from "../../core/chat/fact_relevance.ts";
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
 import { now, type AccountContext } from "../account/accountContext.ts";
 import type { DocumentSearch } from "../library/documentSearch.ts";
@@ -62,7 +62,7 @@ export async function previewPrompt(
       system: "",
       mode:
         session.mode === "authoritative" && limits.authoritative && searches ? "authoritative" : "analysis",
-      facts: onTopic(query, facts, tokenizeQuery),
+      facts: selectRelevant(query, facts, tokenizeQuery),
       turns: turns.map((row) => (entersPrompts(row) ? row : { ...row, aiResponse: "" })),
       memories: recall(query, home(session.projectId), rows, now(), MAX_RECALLED),
       passages: found.map(({ documentId, block, chunkIndex, filename, text, page }) => ({

@@ -2,7 +2,7 @@
 
 import { distinctUntilChanged, map, type Observable } from "rxjs";
 import { editRow } from "../../storage/editRow.ts";
-import { named } from "../../core/documents/filename_match.ts";
+import { matchFilenames } from "../../core/documents/filename_match.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import { childIdRange, now, type AccountContext } from "../account/accountContext.ts";
 
@@ -54,7 +54,7 @@ export async function returnDocument(
 /** Documents of the pool that a message names and the session does not see, best first. */
 export async function mentionedDocuments({ database }: AccountContext, message: string, sessionId: string) {
   const pool = (await database.documents.find().exec()).map((row) => row.toJSON() as DocumentDoc);
-  return named(
+  return matchFilenames(
     message,
     pool.filter(({ activeSessions }) => !activeSessions.includes(sessionId)),
   );

@@ -1,18 +1,18 @@
 /**
- * Which facts belong to a question: those that share a telling word with it, or lie close in meaning. The twin of
- * server/vademecum/model/chat/fact_relevance.py, which says why; shared cases: tests/conformance/prompt.json.
+ * Select the facts that are relevant to a question. The twin of server/vademecum/model/chat/fact_relevance.py, which has
+ * the reasons; shared cases: tests/conformance/prompt.json.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
 import type { FactDoc } from "../schema/rows.ts";
 
-type Terms = (text: string) => readonly string[];
+type Tokenize = (text: string) => readonly string[];
 export type Fact = Pick<
   FactDoc,
   "id" | "key" | "value" | "updatedAt" | "confirmed" | "confidence" | "sourceRemoved"
 >;
 
-const COMMON = new Set(
+const COMMON_WORDS = new Set(
   (
     "a about after all also am an and any are as at be been before but by can could did do does for from " +
     "give had has have he her him his how i if in is it its me my no not of on or our she should so tell " +
@@ -27,30 +27,33 @@ const COMMON = new Set(
     "os quem sao tem um uma aan dat deze een het hoe ik met mijn niet op voor waar wat zijn"
   ).split(" "),
 );
-const HUMP = /([a-z0-9])([A-Z])/gu;
-const PROPOSED = /^f[0-9a-f]{32}$/u;
+const CAMEL_CASE = /([a-z0-9])([A-Z])/gu;
+const EXTRACTED_ID = /^f[0-9a-f]{32}$/u;
 
-/** The words of a text that say what it is about. */
-function telling(text: string, terms: Terms): Set<string> {
-  const found = terms(text.replace(HUMP, "$1 $2"));
-  return new Set(found.filter((term) => !COMMON.has(term) && !/^[\x00-\x7f]?$/u.test(term)));
+/** The terms of a text without common words and single ASCII characters. */
+function distinctiveTerms(text: string, tokenize: Tokenize): Set<string> {
+  const found = tokenize(text.replace(CAMEL_CASE, "$1 $2"));
+  return new Set(found.filter((term) => !COMMON_WORDS.has(term) && !/^[\x00-\x7f]?$/u.test(term)));
 }
 
 /**
- * The facts that belong to the question, the most useful first: confirmed ones, then those that share the most words
- * with it, then the surest, then the newest. `close`: ids of facts whose meaning is near enough.
+ * The relevant facts, sorted by confirmation, shared terms, confidence and age, newest first. `close`: ids of facts that
+ * are close in meaning.
  */
-export function onTopic(
+export function selectRelevant(
   question: string,
   facts: readonly Fact[],
-  terms: Terms,
+  tokenize: Tokenize,
   close: ReadonlySet<string> = new Set(),
 ): Fact[] {
-  const asked = telling(question, terms);
+  const questionTerms = distinctiveTerms(question, tokenize);
   return facts
-    .map((fact) => ({ fact, shared: shared(asked, telling(`${fact.key} ${fact.value}`, terms)) }))
+    .map((fact) => ({
+      fact,
+      shared: countShared(questionTerms, distinctiveTerms(`${fact.key} ${fact.value}`, tokenize)),
+    }))
     .filter(({ fact, shared }) => !fact.sourceRemoved && (shared > 0 || close.has(fact.id)))
-    .filter(({ fact }) => fact.confirmed || !PROPOSED.test(fact.id)) // what nobody has confirmed is no more than said
+    .filter(({ fact }) => fact.confirmed || !EXTRACTED_ID.test(fact.id))
     .sort(
       (a, b) =>
         Number(b.fact.confirmed) - Number(a.fact.confirmed) ||
@@ -62,6 +65,6 @@ export function onTopic(
     .map(({ fact }) => fact);
 }
 
-function shared(asked: Set<string>, told: Set<string>): number {
-  return [...asked].filter((term) => told.has(term)).length;
+function countShared(a: Set<string>, b: Set<string>): number {
+  return [...a].filter((term) => b.has(term)).length;
 }

@@ -1,7 +1,7 @@
 /** What memory has for a question, as the end of an answer without a model: said to be remembered, and no source. */
 
 import { excerpt } from "../text/snippet.ts";
-import type { Recalled } from "./prompt.ts";
+import type { RecalledMemory } from "./prompt.ts";
 import { readable } from "../text/stripMarkdown.ts";
 import { looksSecret } from "../secrets/secretHeuristics.ts";
 import { quotation } from "./quotationAnswer.ts";
@@ -11,7 +11,7 @@ const WIDTH = 240;
 const BLANKS = /\s+/gu;
 
 /** As Markdown; empty if there is nothing. */
-export function reminder(query: string, recalled: readonly Recalled[]): string {
+export function reminder(query: string, recalled: readonly RecalledMemory[]): string {
   // What is said here is stored in another turn: a secret must not get there.
   const lines = recalled
     .map((one) => ({ ...one, said: one.turn === undefined ? one.text : readable(one.text) })) // a turn is Markdown

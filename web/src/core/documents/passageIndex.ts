@@ -5,7 +5,7 @@
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
-import { askedAbout } from "./filename_match.ts";
+import { findNamedDocuments } from "./filename_match.ts";
 import { tokenizeQuery, duplicateKey } from "../text/tokenize.ts";
 import { topKWithTies, bm25Scores, Postings, roundScore } from "../text/bm25.ts";
 import { interleave, FUSION_DEPTH, isNearBest, fuseHybrid } from "../text/fusion.ts";
@@ -180,7 +180,7 @@ export class Passages {
  */
 function namedByTurns(query: string, scope: readonly Held[], find: (scope: readonly Held[]) => Hit[]): Hit[] {
   const all = find(scope);
-  const asked = askedAbout(
+  const asked = findNamedDocuments(
     query,
     scope.map(({ document }) => document),
   );
@@ -189,7 +189,7 @@ function namedByTurns(query: string, scope: readonly Held[], find: (scope: reado
   const own = find(scope.filter(({ document }) => named.has(document)));
   const hits = new Map([...own, ...all].map((hit) => [key(hit), hit]));
   const every = all.map((hit): [string, number] => [key(hit), hit.score]);
-  const ownFirst = asked.surely || !own[0] || isNearBest(key(own[0]), every);
+  const ownFirst = asked.isCertain || !own[0] || isNearBest(key(own[0]), every);
   const [first, second] = ownFirst ? [own, all] : [all, own];
   return interleave(first.map(key), second.map(key)).map((key) => hits.get(key)!);
 }

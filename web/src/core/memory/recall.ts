@@ -7,7 +7,7 @@ import { compareStrings } from "../../lib/compareStrings.ts";
 import { queryDateTerms, dateTerms } from "../text/dates_in_text.ts";
 import { strength } from "./recency.ts";
 import { normalize } from "../text/normalization.ts";
-import type { Recalled } from "../chat/prompt.ts";
+import type { RecalledMemory } from "../chat/prompt.ts";
 import { tokenizeQuery } from "../text/tokenize.ts";
 import { Postings, topKWithTies, bm25Scores } from "../text/bm25.ts";
 import { FUSION_DEPTH, rescale } from "../text/fusion.ts";
@@ -24,7 +24,7 @@ export interface Rows {
 }
 
 interface Candidate {
-  recalled: Recalled;
+  recalled: RecalledMemory;
   /** The marks of the day when it was said. */
   day: string;
   updatedAt: string;
@@ -35,7 +35,13 @@ const RELEVANCE = 0.7;
 const RECENCY = 0.3;
 
 /** At most `k` rows that share a word with the question, best first. `now`: a time as rows have it. */
-export function recall(query: string, scope: MemoryScope, rows: Rows, now: string, k: number): Recalled[] {
+export function recall(
+  query: string,
+  scope: MemoryScope,
+  rows: Rows,
+  now: string,
+  k: number,
+): RecalledMemory[] {
   const candidates = within(scope, rows);
   const postings = Postings.ofTexts(candidates.map(({ recalled, day }) => `${day}\n${recalled.text}`));
   const scores = bm25Scores([postings], tokenizeQuery(`${query} ${queryDateTerms(query, now)}`));

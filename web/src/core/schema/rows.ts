@@ -4,7 +4,12 @@ export interface DocumentDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   userId: string;
   originSessionId: string;
   activeSessions: string[];
@@ -25,12 +30,24 @@ export interface VectorEmbeddingDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   documentId: string;
   block: number;
   model: string;
   dims: number;
-  chunks: { index: number; start: number; text: string; tokens: number; page?: number; section?: string }[];
+  chunks: {
+    index: number;
+    start: number;
+    text: string;
+    tokens: number;
+    page?: number;
+    section?: string;
+  }[];
   embedding: string | null;
   _deleted?: boolean;
 }
@@ -39,7 +56,12 @@ export interface ProjectDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   name: string;
   description?: string;
   _deleted?: boolean;
@@ -49,7 +71,12 @@ export interface SessionDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   title: string;
   mode: "analysis" | "authoritative";
   externalId?: string;
@@ -61,11 +88,22 @@ export interface EpisodeDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   sessionId: string;
   userMessage: string;
   aiResponse: string;
-  citations: { documentId: string; filename: string; page?: number; block?: number; chunkIndex?: number }[];
+  citations: {
+    documentId: string;
+    filename: string;
+    page?: number;
+    block?: number;
+    chunkIndex?: number;
+  }[];
   status: "queued" | "streaming" | "done" | "stopped" | "failed";
   model?: string;
   _deleted?: boolean;
@@ -75,7 +113,12 @@ export interface FactDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   key: string;
   value: string;
   sourceRemoved: boolean;
@@ -89,7 +132,12 @@ export interface MemoryDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   text: string;
   sessionIds: string[];
   source: "user" | "extracted";
@@ -104,7 +152,12 @@ export interface EntityDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   name: string;
   type: "person" | "place" | "project" | "technology" | "concept" | "organization";
   projectId: string;
@@ -116,7 +169,12 @@ export interface RelationshipDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   fromId: string;
   toId: string;
   label: string;
@@ -127,7 +185,12 @@ export interface SummaryDoc {
   id: string;
   createdAt: string;
   updatedAt: string;
-  syncError?: { code: string; message: string; at: string; base?: string };
+  syncError?: {
+    code: string;
+    message: string;
+    at: string;
+    base?: string;
+  };
   content: string;
   sessionId?: string;
   projectId?: string;
