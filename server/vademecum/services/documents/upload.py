@@ -19,13 +19,14 @@ from vademecum.model.documents.chunking import Chunk, chunk
 from vademecum.model.records.accounts import Account
 from vademecum.model.schema.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.sync.cascade import delete_with_dependents
-from vademecum.model.sync.quotas import Limits, check_quota
+from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.model.text.display_text import short_name
 from vademecum.services.documents.borrow import borrow, check_session
 from vademecum.services.documents.documents import find_same_content, is_complete, list_block_keys
 from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.ids import new_id
+from vademecum.services.sync import write_row
 
 
 class Uploaded(msgspec.Struct):
@@ -195,21 +196,17 @@ def _store(
     known = _borrow_same_content(tx, document["contentHash"], session_id, document["id"])
     if known is not None and known.whole:  # a concurrent upload of the same bytes finished first
         return Uploaded(known.row, existing=True)
-    times = {"createdAt": tx.now, "updatedAt": tx.now, "_deleted": False}
-    row = {**document, **times, "lastAccessedAt": tx.now}
-    before = known.row if known is not None else None
-    if before is not None:
-        row = _completed(tx, before, row)
+    now = max(tx.now, tx.meta.forgotten_at)  # the clock may have been set back
+    times = {"createdAt": now, "updatedAt": now, "_deleted": False}
+    row = {**document, **times, "lastAccessedAt": now}
+    if known is not None:
+        row = _completed(tx, known.row, row)
     blocks = _blocks(row["id"], chunks, tokens, times)
-    for key in set(list_block_keys(tx, row["id"])) - {key for key, _ in blocks}:
+    for key in set(list_block_keys(tx, row["id"])) - {f"vectorEmbeddings/{block['id']}" for block in blocks}:
         delete_with_dependents(tx, key)
-    rows = [(key, r, msgspec.json.encode(r)) for key, r in [(f"documents/{row['id']}", row), *blocks]]
-    growth = sum(tx.measure_growth(*stored) for stored in rows)
-    exceeded = check_quota("documents", before, row, growth, len(rows[0][2]), tx.totals.usage, limits)
-    if exceeded is not None:
-        raise LimitReached(exceeded.message_for_api, code=exceeded.code)
-    for key, r, body in rows:
-        tx.put(key, r, body)
+    row = write_row.put(tx, "documents", row, limits)
+    for block in blocks:
+        write_row.put(tx, "vectorEmbeddings", block, limits)
     return Uploaded(row, existing=False)
 
 
@@ -225,13 +222,11 @@ def _completed(tx: Transaction, before: Json, read: Json) -> Json:
     return old | {name: read[name] for name in of_the_file if name in read}
 
 
-def _blocks(
-    document_id: str, chunks: Sequence[Chunk], tokens: Sequence[int], times: Json
-) -> list[tuple[str, Json]]:
-    found = []
+def _blocks(document_id: str, chunks: Sequence[Chunk], tokens: Sequence[int], times: Json) -> list[Json]:
+    blocks = []
     pairs = list(zip(chunks, tokens, strict=True))
     for number, first in enumerate(range(0, len(pairs), BLOCK_CHUNKS)):
-        row = {
+        block = {
             "id": f"{document_id}.{number}",
             "documentId": document_id,
             "block": number,
@@ -241,8 +236,8 @@ def _blocks(
             "embedding": None,
             **times,
         }
-        found.append((f"vectorEmbeddings/{row['id']}", row))
-    return found
+        blocks.append(block)
+    return blocks
 
 
 def _wire_chunk(piece: Chunk, tokens: int) -> Json:

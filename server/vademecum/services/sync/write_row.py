@@ -34,6 +34,7 @@ _ERRORS: dict[str, type[VademecumError]] = {
     "TIER": TierTooLow,
     "TOO_LARGE": TooLarge,
     "STORAGE_LIMIT": LimitReached,
+    "DOCUMENT_LIMIT": LimitReached,
 }
 
 
@@ -118,6 +119,13 @@ def change_keeping_updated_at(
     return _write(tx, tx.collections[collection], _changed(before, fields), before, limits)
 
 
+def put(tx: Transaction, collection: str, row: Json, limits: Limits) -> Json:
+    """Store a complete row in place of the stored version, if there is one. Rows that it refers to may be missing."""
+    key = f"{collection}/{row['id']}"
+    before = tx.row(key) if tx.head(key) is not None else None
+    return _store(tx, tx.collections[collection], row, before, limits)
+
+
 def _changed(before: Json, fields: Json) -> Json:
     return {**{name: value for name, value in before.items() if name not in fields}, **_given(fields)}
 
@@ -127,9 +135,13 @@ def _given(fields: Json) -> Json:
 
 
 def _write(tx: Transaction, collection: Collection, row: Json, before: Json | None, limits: Limits) -> Json:
-    """Store a row as a push with `before` as the assumed state would, and return it as it is stored."""
     _check_links(tx, collection, row, before)
-    problem = find_problem(collection, row, user_id="")
+    return _store(tx, collection, row, before, limits)
+
+
+def _store(tx: Transaction, collection: Collection, row: Json, before: Json | None, limits: Limits) -> Json:
+    """Store a row as a push with `before` as the assumed state would, and return it as it is stored."""
+    problem = find_problem(collection, row, user_id=row.get("userId", ""))
     incoming = IncomingRow(f"{collection.name}/{row['id']}", row, msgspec.json.encode(row), before, problem)
     outcome = RowWriter(tx, collection, limits).write(incoming)
     if isinstance(outcome, Rejected):
