@@ -116,8 +116,7 @@ class LinkIndex:
             del self.unique_owners[unique_key(key, head.unique_value)]
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(msgspec.Struct):
     """The totals over all rows that the quotas need."""
 
     documents: int = 0

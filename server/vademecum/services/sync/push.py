@@ -37,6 +37,9 @@ class Accepted(msgspec.Struct, frozen=True):
     answer: Json | None = None
 
 
+ACCEPTED = Accepted()
+
+
 class Rejected(msgspec.Struct, frozen=True):
     """The row is not stored.
 
@@ -110,8 +113,7 @@ class RowWriter:
         if incoming.key != sent.key:
             return self._merge_into_existing_entity(sent, incoming)
         outcome = self._decide(incoming)
-        must_answer = incoming.altered and not is_repeated_rejection(sent.row, sent.assumed)
-        if must_answer and outcome == Accepted():
+        if incoming.altered and outcome == ACCEPTED and not is_repeated_rejection(sent.row, sent.assumed):
             return Accepted(self._tx.row(sent.key))
         return outcome
 
@@ -142,7 +144,7 @@ class RowWriter:
     def _merge_into_existing_entity(self, sent: IncomingRow, incoming: IncomingRow) -> Accepted | Rejected:
         """Merge an entity into the one of its name, unless that was deleted, and put a tombstone under the id sent."""
         if is_repeated_rejection(sent.row, sent.assumed):
-            return Accepted()
+            return ACCEPTED
         tx = self._tx
         stored = _read_stored(tx, incoming.key)
         is_forgotten = sent.row["createdAt"] < tx.meta.forgotten_at
@@ -207,7 +209,7 @@ class RowWriter:
             return Accepted(tx.row(key))
         if not waiting and (head is None or head.deleted or head.seq == WAITING):
             cascade.admit_waiting_children(tx, key)
-        return Accepted(None if row is incoming.row or row == incoming.row else row)
+        return ACCEPTED if row is incoming.row or row == incoming.row else Accepted(row)
 
     def _find_duplicate(self, key: str, row: Json) -> str | None:
         """Return a message if another live row has the row's unique value."""
