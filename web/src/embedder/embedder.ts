@@ -1,10 +1,10 @@
-/** The model in the browser: text in, the server's vectors out. It runs in a worker and asks nobody but the server. */
+/** The embedding model in the browser. It gives the same vectors as the server, and is downloaded only from the server. */
 
-import { isHere } from "./modelFiles.ts";
-import type { Manifest, Message, Opening, Progress, Request, Verb, Verbs } from "./workerMessages.ts";
-import { Queue } from "./priorityQueue.ts";
+import { isDownloaded } from "./modelFiles.ts";
+import type { Manifest, Message, Method, Methods, OpenOptions, Progress, Request } from "./workerMessages.ts";
+import { PriorityQueue } from "./priorityQueue.ts";
 
-export { isHere } from "./modelFiles.ts";
+export { isDownloaded } from "./modelFiles.ts";
 export type { Manifest, Progress } from "./workerMessages.ts";
 
 type Vector = Float32Array<ArrayBuffer>;
@@ -12,116 +12,120 @@ type Vector = Float32Array<ArrayBuffer>;
 export interface Options {
   base?: string;
   threads?: number;
-  /** Hears of the download, which goes on from what was here already. Where all was here, it hears nothing. */
+  /** Called during the download, which resumes an earlier one. Not called if the model is already on this device. */
   onProgress?: (progress: Progress) => void;
-  /** Ends it; what was downloaded stays. */
+  /** Cancels the download. The downloaded part is kept. */
   signal?: AbortSignal;
 }
 
 export interface Embedder {
   readonly manifest: Manifest;
-  /** One vector a text, n × dims, in order. Aborted, it leaves the queue. */
+  /** Return the vectors of texts, n × dims, in order. */
   passages(texts: readonly string[], signal?: AbortSignal): Promise<Vector>;
-  /** The vector of a question, ahead of every passage that waits. */
+  /** Return the vector of a question, before all waiting passages. */
   query(text: string, signal?: AbortSignal): Promise<Vector>;
-  /** Tokens of each text alone: no prefix, no [CLS] and [SEP], not cut. */
+  /** Return the number of tokens of each text, without prefix, [CLS], [SEP] and truncation. */
   countTokens(texts: readonly string[]): Promise<number[]>;
-  /** The ids that the model is given for a text, prefix and all. */
+  /** Return the input ids for the model, including the prefix of the text. */
   tokens(text: string): Promise<number[]>;
-  /** Ends the worker. Whoever still waits gets an error. */
+  /** Terminate the worker. Pending calls are rejected. */
   close(): void;
 }
 
-/** Downloads the model, unless it is here, and starts nothing. */
+/** Download the model, unless it is on this device. */
 export async function fetchModel(manifest: Manifest, options: Options = {}): Promise<void> {
-  if (await isHere(manifest, options.base ?? "")) return;
-  (await remotely("fetch", manifest, options)).close();
+  if (await isDownloaded(manifest, options.base ?? "")) return;
+  (await startWorker("fetch", manifest, options)).close();
 }
 
-/** Downloads the model, unless it is here, and starts it. */
+/** Download the model, unless it is on this device, and start it. */
 export async function open(manifest: Manifest, options: Options = {}): Promise<Embedder> {
-  return embedder(manifest, await remotely("open", manifest, options));
+  return embedder(manifest, await startWorker("open", manifest, options));
 }
 
-/** A worker that has done so. */
-async function remotely(verb: "fetch" | "open", manifest: Manifest, options: Options): Promise<Remote> {
+/** Return a worker that has downloaded or opened the model. */
+async function startWorker(
+  method: "fetch" | "open",
+  manifest: Manifest,
+  options: Options,
+): Promise<EmbedderWorker> {
   const { base = "", threads = 0, onProgress = () => {}, signal } = options;
   signal?.throwIfAborted();
-  const remote = new Remote(onProgress);
-  const stop = () => remote.close(signal?.reason);
-  signal?.addEventListener("abort", stop);
+  const worker = new EmbedderWorker(onProgress);
+  const onAbort = () => worker.close(signal?.reason);
+  signal?.addEventListener("abort", onAbort);
   try {
-    await remote.ask(verb, { manifest, base, threads } satisfies Opening);
-    return remote;
+    await worker.call(method, { manifest, base, threads } satisfies OpenOptions);
+    return worker;
   } catch (error) {
-    remote.close();
+    worker.close();
     throw error;
   } finally {
-    signal?.removeEventListener("abort", stop);
+    signal?.removeEventListener("abort", onAbort);
   }
 }
 
-function embedder(manifest: Manifest, remote: Remote): Embedder {
-  const queue = new Queue((text) => remote.ask("embed", text));
+function embedder(manifest: Manifest, worker: EmbedderWorker): Embedder {
+  const queue = new PriorityQueue((text) => worker.call("embed", text));
   const { prefixes, dims } = manifest;
   return {
     manifest,
     passages: async (texts, signal) => {
       const vectors = await Promise.all(texts.map((text) => queue.passage(prefixes.passage + text, signal)));
-      return joined(vectors, dims);
+      return concatenate(vectors, dims);
     },
     query: (text, signal) => queue.question(prefixes.query + text, signal),
-    countTokens: (texts) => remote.ask("count", [...texts]),
-    tokens: (text) => remote.ask("tokens", text),
-    close: () => remote.close(),
+    countTokens: (texts) => worker.call("count", [...texts]),
+    tokens: (text) => worker.call("tokens", text),
+    close: () => worker.close(),
   };
 }
 
-function joined(vectors: readonly Vector[], dims: number): Vector {
+function concatenate(vectors: readonly Vector[], dims: number): Vector {
   const all = new Float32Array(vectors.length * dims);
   vectors.forEach((vector, n) => all.set(vector, n * dims));
   return all;
 }
 
-interface Waiting {
-  resolve: (answer: any) => void;
+interface PendingCall {
+  resolve: (output: any) => void;
   reject: (reason: unknown) => void;
 }
 
-/** The worker as a function that is called and answers. */
-class Remote {
+/** Calls methods of the worker. */
+class EmbedderWorker {
   readonly #worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
-  readonly #waiting = new Map<number, Waiting>();
-  #last = 0;
-  #closed: unknown;
+  readonly #pending = new Map<number, PendingCall>();
+  #lastId = 0;
+  #closeReason: unknown;
 
   constructor(onProgress: (progress: Progress) => void) {
     this.#worker.addEventListener("message", ({ data }: MessageEvent<Message>) => {
       if (data.kind === "progress") return onProgress(data.progress);
-      const waiting = this.#waiting.get(data.id);
-      this.#waiting.delete(data.id);
-      if (data.kind === "answer") waiting?.resolve(data.answer);
-      else waiting?.reject(new Error(data.message));
+      const call = this.#pending.get(data.id);
+      this.#pending.delete(data.id);
+      if (data.kind === "output") call?.resolve(data.output);
+      else call?.reject(new Error(data.message));
     });
-    // A worker that cannot be loaded, or ran out of memory, answers nothing more.
+    // The worker could not be loaded, or it ran out of memory.
     this.#worker.addEventListener("error", (event) =>
       this.close(new Error(`The embedder failed: ${event.message}`)),
     );
   }
 
-  ask<V extends Verb>(verb: V, given: Verbs[V]["given"]): Promise<Verbs[V]["answer"]> {
-    if (this.#closed) return Promise.reject(this.#closed);
-    const id = ++this.#last;
+  call<M extends Method>(method: M, input: Methods[M]["input"]): Promise<Methods[M]["output"]> {
+    if (this.#closeReason) return Promise.reject(this.#closeReason);
+    const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
-      this.#worker.postMessage({ id, verb, given } as Request);
+      this.#pending.set(id, { resolve, reject });
+      this.#worker.postMessage({ id, method, input } as Request);
     });
   }
 
   close(reason: unknown = new Error("The embedder is closed.")): void {
-    this.#closed ??= reason;
+    this.#closeReason ??= reason;
     this.#worker.terminate();
-    for (const { reject } of this.#waiting.values()) reject(this.#closed);
-    this.#waiting.clear();
+    for (const { reject } of this.#pending.values()) reject(this.#closeReason);
+    this.#pending.clear();
   }
 }

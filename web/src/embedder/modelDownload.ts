@@ -1,7 +1,6 @@
 /**
- * A model's files, kept in the browser in pieces. A piece is there whole or not at all, so a download that breaks off
- * goes on at the piece where it stopped, also after the page was closed. What is read is held against its SHA-256
- * every time: a file that was damaged, here or on the way, is loaded again.
+ * Download a model's files in pieces and cache them, so that an interrupted download resumes at the missing piece, even
+ * after the page was closed. A file's SHA-256 is checked each time it is read, and a damaged file is downloaded again.
  */
 
 import { sha256 } from "../lib/sha256.ts";
@@ -10,29 +9,26 @@ import { IDLE_TIMEOUT_MS, withIdleTimeout } from "../lib/idleTimeout.ts";
 import { CACHE, keyOf, keysOf, markOf, pieces } from "./modelFiles.ts";
 import type { ModelFile } from "./workerMessages.ts";
 
-const TRIES = 5;
+const ATTEMPTS = 5;
 const FIRST_WAIT_MS = 500;
 
-/**
- * Until this worker ends, nobody drops the files of this model. `model` is the address of its folder, up to the last
- * slash; here and below.
- */
-export function keep(model: string): Promise<void> {
-  return new Promise((kept, failed) => {
-    const forEver = () => new Promise<never>(kept as () => void);
-    navigator.locks.request(lockOf(model), { mode: "shared" }, forEver).catch(failed);
+/** Protect a model from eviction until this worker ends. `model`: the address of its folder, here and below. */
+export function protectModel(model: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const holdLock = () => new Promise<never>(resolve as () => void); // never ends
+    navigator.locks.request(lockOf(model), { mode: "shared" }, holdLock).catch(reject);
   });
 }
 
-/** Takes away what is here of all other models, but for those that another worker keeps. */
-export async function dropOthers(model: string): Promise<void> {
+/** Delete the files of all other models, except those that another worker protects. */
+export async function evictOtherModels(model: string): Promise<void> {
   const cache = await caches.open(CACHE);
-  const kept = await cache.keys();
-  const others = new Set(kept.map(({ url }) => modelOf(url)).filter((other) => other !== model));
+  const entries = await cache.keys();
+  const others = new Set(entries.map(({ url }) => modelOf(url)).filter((other) => other !== model));
   for (const other of others) {
     await navigator.locks.request(lockOf(other), { ifAvailable: true }, async (lock) => {
       if (!lock) return;
-      await Promise.all(kept.filter(({ url }) => modelOf(url) === other).map((key) => cache.delete(key)));
+      await Promise.all(entries.filter(({ url }) => modelOf(url) === other).map((key) => cache.delete(key)));
     });
   }
 }
@@ -45,28 +41,26 @@ function lockOf(model: string): string {
   return `${CACHE} ${model}`;
 }
 
-/** `onBytes` hears how many bytes of the file are here, each time that more of it comes. */
-export async function read(
+/** Return a file, downloading what is missing. `onBytes` is called with the bytes on this device after each piece. */
+export async function loadFile(
   url: string,
   file: ModelFile,
   onBytes: (loaded: number) => void,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  if (!globalThis.caches) throw new Error("A browser keeps a model only for a page that came by HTTPS.");
-  // Two tabs would load the same pieces.
+  if (!globalThis.caches) throw new Error("The browser caches a model only for pages with HTTPS.");
+  // The lock keeps two tabs from downloading the same pieces.
   return navigator.locks.request(`${CACHE} ${file.sha256}`, async () => {
     const cache = await caches.open(CACHE);
-    for (const _ of ["what is here", "loaded anew"]) {
+    for (const _ of ["cached", "downloaded again"]) {
       const data = await assemble(cache, url, file, onBytes);
       if ((await sha256(data)) === file.sha256) {
-        // Without the mark, as on a full disk, a look says that it is not here: it is whole all the same.
+        // Storing the mark may fail on a full disk. The file is complete nevertheless.
         await cache.put(markOf(url), new Response()).catch(() => {});
         return data;
       }
       await Promise.all(keysOf(url, file).map((key) => cache.delete(key)));
     }
-    throw new Error(
-      `${file.path} does not arrive as the server has it. Is something between here and there?`,
-    );
+    throw new Error(`${file.path} differs from the file on the server. A proxy may have changed it.`);
   });
 }
 
@@ -74,12 +68,12 @@ async function assemble(cache: Cache, url: string, file: ModelFile, onBytes: (lo
   const data = new Uint8Array(file.bytes);
   for (const { from, to } of pieces(file)) {
     const key = keyOf(url, from);
-    const kept = await cache.match(key);
-    if (kept) {
-      data.set(new Uint8Array(await kept.arrayBuffer()), from);
+    const cached = await cache.match(key);
+    if (cached) {
+      data.set(new Uint8Array(await cached.arrayBuffer()), from);
       continue;
     }
-    const piece = await untilItComes(() => load(url, from, to));
+    const piece = await withRetries(() => fetchPiece(url, from, to));
     await cache.put(key, new Response(piece));
     data.set(piece, from);
     onBytes(to);
@@ -87,45 +81,47 @@ async function assemble(cache: Cache, url: string, file: ModelFile, onBytes: (lo
   return data;
 }
 
-class Refused extends Error {}
+/** An error that a retry does not solve. */
+class PermanentError extends Error {}
 
-function load(url: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
+function fetchPiece(url: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
   return withIdleTimeout(IDLE_TIMEOUT_MS, null, (signal, heard) =>
     loadPiece(url, { from, to }, signal, heard),
   );
 }
 
-/** It may be slow, as long as more of it comes. */
+/** Download a piece. `heard` resets the idle timeout. */
 async function loadPiece(
   url: string,
   { from, to }: { from: number; to: number },
   signal: AbortSignal,
   heard: () => void,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  // Not into the browser's HTTP cache as well: the piece is kept here.
   const headers = { range: `bytes=${from}-${to - 1}` };
-  const answer = await fetch(url, { headers, credentials: "omit", cache: "no-store", signal });
-  const passing = answer.status === 429 || answer.status >= 500;
-  if (answer.status !== 206 && !passing) throw new Refused(`${url}: the server answered ${answer.status}.`);
+  // "no-store", because the piece is cached here and not also in the HTTP cache.
+  const response = await fetch(url, { headers, credentials: "omit", cache: "no-store", signal });
+  const isTemporary = response.status === 429 || response.status >= 500;
+  if (response.status !== 206 && !isTemporary)
+    throw new PermanentError(`${url}: the server responded with status ${response.status}.`);
   const piece = new Uint8Array(to - from);
-  const reader = answer.body!.getReader();
+  const reader = response.body!.getReader();
   let loaded = 0;
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     heard();
-    if (!passing && loaded + read.value.length <= piece.length) piece.set(read.value, loaded);
+    if (!isTemporary && loaded + read.value.length <= piece.length) piece.set(read.value, loaded);
     loaded += read.value.length;
   }
-  if (passing || loaded !== piece.length) throw new Error(`${url}: the download broke off.`);
+  if (isTemporary || loaded !== piece.length) throw new Error(`${url}: the download was interrupted.`);
   return piece;
 }
 
-/** A connection that breaks is tried again, each time after twice as long. */
-async function untilItComes<T>(attempt: () => Promise<T>): Promise<T> {
-  for (let tries = 1, wait = FIRST_WAIT_MS; ; tries++, wait *= 2) {
+/** Retry with exponential backoff. */
+async function withRetries<T>(load: () => Promise<T>): Promise<T> {
+  for (let attempt = 1, wait = FIRST_WAIT_MS; ; attempt++, wait *= 2) {
     try {
-      return await attempt();
+      return await load();
     } catch (error) {
-      if (error instanceof Refused || tries === TRIES) throw error;
+      if (error instanceof PermanentError || attempt === ATTEMPTS) throw error;
       await sleep(wait);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Where a browser keeps a model's files: in pieces, and with a mark beside each that was found to be what the manifest
- * says. To look for them reads none of them.
+ * The cache entries of a model's files: pieces, and a mark for each file that matched its hash. The marks allow to check
+ * for a model without reading it.
  */
 
 import type { Manifest, ModelFile } from "./workerMessages.ts";
@@ -10,21 +10,21 @@ const GRAPH = "model.onnx";
 const TOKENIZER = "tokenizer.json";
 const PIECE = 2 ** 20;
 
-/** Whether all of the model is on this device, as far as a look tells: it is checked when it is opened. */
-export async function isHere(manifest: Manifest, base: string): Promise<boolean> {
+/** Return whether the whole model is on this device. The hashes are checked only when it is opened. */
+export async function isDownloaded(manifest: Manifest, base: string): Promise<boolean> {
   if (!globalThis.caches) return false;
   const cache = await caches.open(CACHE);
-  const kept = new Set((await cache.keys()).map(({ url }) => url));
+  const cached = new Set((await cache.keys()).map(({ url }) => url));
   const folder = folderOf(manifest, base);
-  return filesOf(manifest).every((file) => keysOf(folder + file.path, file).every((key) => kept.has(key)));
+  return filesOf(manifest).every((file) => keysOf(folder + file.path, file).every((key) => cached.has(key)));
 }
 
-/** The address of a model's folder, up to the last slash. */
+/** Return the address of a model's folder, with a slash at the end. */
 export function folderOf({ hash }: Manifest, base: string): string {
   return new URL(`${base}/models/${hash}/`, location.origin).href;
 }
 
-/** Those that a browser needs. */
+/** Return the files that a browser needs. */
 export function filesOf(manifest: Manifest): ModelFile[] {
   return [GRAPH, TOKENIZER].map((path) => {
     const file = manifest.files.find((listed) => listed.path === path);
@@ -45,12 +45,12 @@ export function keyOf(url: string, from: number): string {
   return `${url}?from=${from}`;
 }
 
-/** Of what says that the file was whole. */
+/** Return the key of the entry that marks a file as complete. */
 export function markOf(url: string): string {
   return `${url}?whole`;
 }
 
-/** All that is kept of a file. */
+/** Return the keys of all entries of a file. */
 export function keysOf(url: string, file: ModelFile): string[] {
   return [...pieces(file).map(({ from }) => keyOf(url, from)), markOf(url)];
 }

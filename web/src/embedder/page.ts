@@ -1,4 +1,4 @@
-/** The page with the embedder alone. */
+/** A page with only the embedder, for tests. */
 
 import * as embedder from "./embedder.ts";
 

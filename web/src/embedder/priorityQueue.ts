@@ -1,11 +1,10 @@
-/** Two lanes in front of one worker: it does one text at a time, and a question overtakes every passage that waits. */
-
 interface Job<R> {
   text: string;
   settle: { resolve: (result: R) => void; reject: (reason: unknown) => void };
 }
 
-export class Queue<R> {
+/** Runs one text at a time. Questions run before all waiting passages. */
+export class PriorityQueue<R> {
   readonly #run: (text: string) => Promise<R>;
   readonly #questions: Job<R>[] = [];
   readonly #passages: Job<R>[] = [];
@@ -23,25 +22,25 @@ export class Queue<R> {
     return this.#add(this.#passages, text, signal);
   }
 
-  #add(lane: Job<R>[], text: string, signal?: AbortSignal): Promise<R> {
-    let leave = () => {};
-    const answer = new Promise<R>((resolve, reject) => {
+  #add(queue: Job<R>[], text: string, signal?: AbortSignal): Promise<R> {
+    let onAbort = () => {};
+    const result = new Promise<R>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const job = { text, settle: { resolve, reject } };
-      lane.push(job);
-      // What runs already runs to its end; its result goes nowhere.
-      leave = () => {
-        const place = lane.indexOf(job);
-        if (place >= 0) lane.splice(place, 1);
+      queue.push(job);
+      // A job that is already running continues, and its result is dropped.
+      onAbort = () => {
+        const index = queue.indexOf(job);
+        if (index >= 0) queue.splice(index, 1);
         reject(signal?.reason);
       };
-      signal?.addEventListener("abort", leave, { once: true });
-      void this.#work();
+      signal?.addEventListener("abort", onAbort, { once: true });
+      void this.#runJobs();
     });
-    return answer.finally(() => signal?.removeEventListener("abort", leave));
+    return result.finally(() => signal?.removeEventListener("abort", onAbort));
   }
 
-  async #work(): Promise<void> {
+  async #runJobs(): Promise<void> {
     if (this.#busy) return;
     this.#busy = true;
     for (let job; (job = this.#questions.shift() ?? this.#passages.shift());) {

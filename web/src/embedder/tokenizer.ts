@@ -1,26 +1,26 @@
-/** Text to token ids, exactly as server/vademecum/engines/onnx/embedder.py does it. */
+/** Convert text to token ids exactly as server/vademecum/engines/onnx/embedder.py does. */
 
 import { Tokenizer } from "@huggingface/tokenizers";
 import { prepareForTokenizer } from "../core/text/normalization.ts";
 
 export class Tokens {
   readonly #tokenizer: Tokenizer;
-  readonly #most: number;
+  readonly #max: number;
 
-  /** `tokenizer`: the parsed tokenizer.json. `most`: tokens that the model takes. */
-  constructor(tokenizer: object, most: number) {
+  /** `tokenizer`: the parsed tokenizer.json. `max`: the tokens that the model accepts. */
+  constructor(tokenizer: object, max: number) {
     this.#tokenizer = new Tokenizer(tokenizer, {});
-    this.#most = most;
+    this.#max = max;
   }
 
-  /** Tokens of a text alone: no prefix, no [CLS] and [SEP], not cut. */
+  /** Return the number of tokens of a text, without prefix, [CLS], [SEP] and truncation. */
   count(text: string): number {
     return this.#tokenizer.encode(prepareForTokenizer(text), { add_special_tokens: false }).ids.length;
   }
 
-  /** The ids the model is given: begins with [CLS], ends with [SEP] whatever was cut in front of it. */
+  /** Return the input ids for the model: [CLS], the text, truncated if necessary, and [SEP]. */
   ids(text: string): number[] {
     const { ids } = this.#tokenizer.encode(prepareForTokenizer(text));
-    return ids.length <= this.#most ? ids : [...ids.slice(0, this.#most - 1), ...ids.slice(-1)];
+    return ids.length <= this.#max ? ids : [...ids.slice(0, this.#max - 1), ...ids.slice(-1)];
   }
 }

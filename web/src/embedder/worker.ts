@@ -1,11 +1,11 @@
-/** The worker that runs the model: one text a run, as the server does it, so that the vectors are the same. */
+/** The worker that runs the model. It embeds one text at a time, as the server does, so that the vectors are equal. */
 
 import * as ort from "onnxruntime-web/wasm";
 import loader from "onnxruntime-web/ort-wasm-simd-threaded.mjs?url";
 import wasm from "onnxruntime-web/ort-wasm-simd-threaded.wasm?url";
-import { dropOthers, keep, read } from "./modelDownload.ts";
+import { evictOtherModels, loadFile, protectModel } from "./modelDownload.ts";
 import { filesOf, folderOf } from "./modelFiles.ts";
-import type { Manifest, Message, Opening, Request, Verb, Verbs } from "./workerMessages.ts";
+import type { Manifest, Message, Method, Methods, OpenOptions, Request } from "./workerMessages.ts";
 import { Tokens } from "./tokenizer.ts";
 
 interface Model {
@@ -16,51 +16,52 @@ interface Model {
 
 let model: Model | undefined;
 
-type Handlers = { [V in Verb]: (given: Verbs[V]["given"]) => Promise<Verbs[V]["answer"]> };
+type Handlers = { [M in Method]: (input: Methods[M]["input"]) => Promise<Methods[M]["output"]> };
 const handlers: Handlers = {
-  fetch: async (opening) => {
-    await contentsOf(opening);
+  fetch: async (options) => {
+    await loadFiles(options);
     return null;
   },
-  open: async (opening) => {
-    model = await open(opening);
+  open: async (options) => {
+    model = await open(options);
     return null;
   },
-  embed: (text) => embed(opened(), text),
-  tokens: async (text) => opened().tokens.ids(text),
-  count: async (texts) => texts.map((text) => opened().tokens.count(text)),
+  embed: (text) => embed(openModel(), text),
+  tokens: async (text) => openModel().tokens.ids(text),
+  count: async (texts) => texts.map((text) => openModel().tokens.count(text)),
 };
 
-function opened(): Model {
+function openModel(): Model {
   if (!model) throw new Error("The model is not open.");
   return model;
 }
 
-async function open(opening: Opening): Promise<Model> {
-  const { manifest, threads } = opening;
-  const [graph, tokenizer] = await contentsOf(opening);
+async function open(options: OpenOptions): Promise<Model> {
+  const { manifest, threads } = options;
+  const [graph, tokenizer] = await loadFiles(options);
   const json = JSON.parse(new TextDecoder().decode(tokenizer)) as object;
   return { manifest, tokens: new Tokens(json, manifest.maxTokens), session: await start(graph!, threads) };
 }
 
-/** What is in the files that a browser needs; what of them is not here is loaded. */
-async function contentsOf({ manifest, base }: Opening): Promise<Uint8Array<ArrayBuffer>[]> {
+/** Return the contents of the files that a browser needs, downloading what is missing. */
+async function loadFiles({ manifest, base }: OpenOptions): Promise<Uint8Array<ArrayBuffer>[]> {
   const files = filesOf(manifest);
   const total = files.reduce((sum, file) => sum + file.bytes, 0);
   const folder = folderOf(manifest, base);
-  await keep(folder);
-  let before = 0;
+  await protectModel(folder);
+  let completed = 0;
   const contents: Uint8Array<ArrayBuffer>[] = [];
   for (const file of files) {
-    const tell = (loaded: number) => send({ kind: "progress", progress: { loaded: before + loaded, total } });
-    contents.push(await read(folder + file.path, file, tell));
-    before += file.bytes;
+    const onBytes = (loaded: number) =>
+      send({ kind: "progress", progress: { loaded: completed + loaded, total } });
+    contents.push(await loadFile(folder + file.path, file, onBytes));
+    completed += file.bytes;
   }
-  await dropOthers(folder);
+  await evictOtherModels(folder);
   return contents;
 }
 
-/** Left to itself onnxruntime would look for its own files beside whatever the bundler made, or at a CDN. */
+/** Start onnxruntime with our copies of its files. By default it looks for them beside the bundle or at a CDN. */
 function start(graph: Uint8Array<ArrayBuffer>, threads: number): Promise<ort.InferenceSession> {
   ort.env.wasm.wasmPaths = {
     mjs: new URL(loader, location.href).href,
@@ -73,21 +74,21 @@ function start(graph: Uint8Array<ArrayBuffer>, threads: number): Promise<ort.Inf
 async function embed({ manifest, tokens, session }: Model, text: string): Promise<Float32Array<ArrayBuffer>> {
   const ids = tokens.ids(text);
   const shape = [1, ids.length];
-  const found = await session.run({
+  const outputs = await session.run({
     input_ids: new ort.Tensor("int64", BigInt64Array.from(ids, BigInt), shape),
     attention_mask: new ort.Tensor("int64", new BigInt64Array(ids.length).fill(1n), shape),
   });
-  return Float32Array.from(found[manifest.output]!.data as Float32Array);
+  return Float32Array.from(outputs[manifest.output]!.data as Float32Array);
 }
 
 function send(message: Message): void {
   self.postMessage(message);
 }
 
-async function handle({ id, verb, given }: Request): Promise<void> {
+async function handle({ id, method, input }: Request): Promise<void> {
   try {
-    const handler = handlers[verb] as (given: unknown) => Promise<Verbs[Verb]["answer"]>;
-    send({ kind: "answer", id, answer: await handler(given) });
+    const handler = handlers[method] as (input: unknown) => Promise<Methods[Method]["output"]>;
+    send({ kind: "output", id, output: await handler(input) });
   } catch (error) {
     send({ kind: "failure", id, message: error instanceof Error ? error.message : String(error) });
   }

@@ -1,36 +1,36 @@
-/** What the page and the embedder's worker say to each other. */
+/** Messages between the page and the embedder's worker. */
 
 import type { Manifest } from "../core/schema/modelManifest.ts";
 
 export type { Manifest, ModelFile } from "../core/schema/modelManifest.ts";
 
-export interface Opening {
+export interface OpenOptions {
   manifest: Manifest;
-  /** Origin of the server; empty in the app, which the server itself serves. */
+  /** Origin of the server. Empty in the app, which the server itself serves. */
   base: string;
-  /** 0: as many as onnxruntime finds good for this machine. */
+  /** 0: let onnxruntime choose. */
   threads: number;
 }
 
-/** The worker's verbs: what each is given and what it answers. */
-export interface Verbs {
-  fetch: { given: Opening; answer: null };
-  open: { given: Opening; answer: null };
-  embed: { given: string; answer: Float32Array<ArrayBuffer> };
-  tokens: { given: string; answer: number[] };
-  count: { given: string[]; answer: number[] };
+/** The worker's methods with their input and output. */
+export interface Methods {
+  fetch: { input: OpenOptions; output: null };
+  open: { input: OpenOptions; output: null };
+  embed: { input: string; output: Float32Array<ArrayBuffer> };
+  tokens: { input: string; output: number[] };
+  count: { input: string[]; output: number[] };
 }
 
-export type Verb = keyof Verbs;
-export type Request = { [V in Verb]: { id: number; verb: V; given: Verbs[V]["given"] } }[Verb];
+export type Method = keyof Methods;
+export type Request = { [M in Method]: { id: number; method: M; input: Methods[M]["input"] } }[Method];
 
 export interface Progress {
-  /** Bytes of the model that are on this device, and that there are. */
+  /** Bytes of the model on this device, and of the whole model. */
   loaded: number;
   total: number;
 }
 
 export type Message =
-  | { kind: "answer"; id: number; answer: Verbs[Verb]["answer"] }
+  | { kind: "output"; id: number; output: Methods[Method]["output"] }
   | { kind: "failure"; id: number; message: string }
   | { kind: "progress"; progress: Progress };

@@ -18,7 +18,7 @@ import {
   timer,
   type Observable,
 } from "rxjs";
-import { fetchModel, isHere, open, type Embedder, type Options } from "../../embedder/embedder.ts";
+import { fetchModel, isDownloaded, open, type Embedder, type Options } from "../../embedder/embedder.ts";
 import { requestJson } from "../../lib/http.ts";
 import { isAway } from "../../core/sync/syncStatus.ts";
 import type { Manifest } from "../../core/schema/modelManifest.ts";
@@ -205,7 +205,7 @@ export class EmbeddingModel {
 
   async #isDownloaded(): Promise<boolean> {
     const { model } = this.#context.account;
-    return !!model && isHere(model, this.#context.server.base);
+    return !!model && isDownloaded(model, this.#context.server.base);
   }
 
   /** Every tab hears which model the server has by now, whichever has asked. */
