@@ -1,30 +1,30 @@
-/** The reader alone, for a test to call. */
+/** A page with only the parsers, for tests to call. */
 
-import { read, Unreadable, type Read } from "../../../web/src/parsers/parseInWorker.ts";
+import { parseInWorker, Unreadable, type Parsed } from "../../../web/src/parsers/parseInWorker.ts";
 import { chunk, type Chunk } from "../../../web/src/core/documents/chunking.ts";
 
 export interface Outcome {
-  read?: Read;
+  parsed?: Parsed;
   chunks?: Chunk[];
   code?: string;
 }
 
-export interface Asked {
-  /** Where the server of the test has the file. */
+export interface ParseRequest {
+  /** The address of the file on the test's server. */
   url: string;
   name: string;
   seconds?: number;
-  /** Stop when so many pages are read. */
+  /** Abort after this many pages. */
   stopAt?: number;
 }
 
-async function outcome({ url, name, seconds = 60, stopAt = Infinity }: Asked): Promise<Outcome> {
+async function outcome({ url, name, seconds = 60, stopAt = Infinity }: ParseRequest): Promise<Outcome> {
   const bytes = await (await fetch(url)).arrayBuffer();
-  const stop = new AbortController();
-  const onProgress = (_: string, done: number) => done >= stopAt && stop.abort("stopped");
+  const controller = new AbortController();
+  const onProgress = (_: string, done: number) => done >= stopAt && controller.abort("stopped");
   try {
-    const found = await read(name, bytes, { seconds, signal: stop.signal, onProgress });
-    return { read: found, chunks: chunk(found.parts) };
+    const parsed = await parseInWorker(name, bytes, { seconds, signal: controller.signal, onProgress });
+    return { parsed, chunks: chunk(parsed.parts) };
   } catch (error) {
     if (error instanceof Unreadable) return { code: error.code };
     return { code: String(error) };

@@ -1,4 +1,4 @@
-/** The page that reads files, and the files, served under the server's own policy. */
+/** Serve a page with the parsers and the sample files, with the server's Content Security Policy. */
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -10,11 +10,11 @@ import { extname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
-export interface Made {
+export interface SampleFile {
   group: string;
   name: string;
   url: string;
-  /** What the server's reader makes of it: parts and chunks, or the code of a refusal. */
+  /** The result of the server's parser: parts and chunks, or an error code. */
   expected: {
     code?: string;
     mime_type?: string;
@@ -27,7 +27,7 @@ export interface Made {
 interface About {
   policy: string;
   messages: Record<string, string>;
-  files: Made[];
+  files: SampleFile[];
 }
 
 const TYPES: Record<string, string> = {
@@ -37,8 +37,8 @@ const TYPES: Record<string, string> = {
 };
 
 export class Site {
-  /** Whether the browser is told what it may not do. */
-  policed = true;
+  /** Whether responses have the Content Security Policy. */
+  sendsPolicy = true;
 
   private constructor(
     private readonly folder: string,
@@ -66,22 +66,22 @@ export class Site {
       },
     });
     const about = JSON.parse(readFileSync(join(folder, "about.json"), "utf8")) as About;
-    const server = createServer((request, answer) => {
-      const policy = site.policed ? { "content-security-policy": about.policy } : {};
+    const server = createServer((request, response) => {
+      const policy = site.sendsPolicy ? { "content-security-policy": about.policy } : {};
       const path = request.url!.startsWith("/files/") ? request.url!.slice(7) : `page${request.url!}`;
-      answer.writeHead(200, {
+      response.writeHead(200, {
         "content-type": TYPES[extname(path)] ?? "application/octet-stream",
         ...policy,
       });
-      answer.end(readFileSync(join(folder, path)));
+      response.end(readFileSync(join(folder, path)));
     }).listen(0, "127.0.0.1");
     const site = new Site(folder, server, about);
     await once(server, "listening");
     return site;
   }
 
-  /** Bytes on the wire of what was asked for. */
-  packed(urls: readonly string[]): number {
+  /** Return the compressed size of assets. */
+  compressedSize(urls: readonly string[]): number {
     const paths = urls.map((url) => join(this.folder, "page", new URL(url).pathname));
     return paths.reduce((sum, path) => sum + gzipSync(readFileSync(path)).length, 0);
   }

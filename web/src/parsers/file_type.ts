@@ -1,4 +1,4 @@
-/** What is this file? The bytes decide; the name only tells kinds of plain text apart. */
+/** Detect a file's type from its bytes. The name only distinguishes kinds of plain text. */
 
 import { directory, unpack } from "./formats/ooxml/zip_container.ts";
 import { decode, latin1 } from "./charset/detect.ts";
@@ -18,7 +18,7 @@ import {
   XLSX,
 } from "./result.ts";
 
-/** The kinds of Office files, by the name of the main member or by its content type if it has another name. */
+/** The types of Office files: the usual name of the main member, its content type, and the MIME type of the file. */
 const OOXML = [
   [/^word\/document\d*\.xml$/iu, "wordprocessingml.document.main+xml", DOCX],
   [/^ppt\/presentation\.xml$/iu, "presentationml.presentation.main+xml", PPTX],
@@ -36,20 +36,20 @@ const DECLARATION = /\s*(?:<\?xml[^>]*>\s*)?/iuy;
 const HTML_START = /\s*<(?:!doctype\s+html|html|head|body)\b/iuy;
 const HEAD = 65_536;
 
-/** The MIME type. Throws Unreadable for what has no parser. */
+/** Return the MIME type of a file. Throws Unreadable if no parser supports it. */
 export function sniff(data: Uint8Array, filename: string): string {
   const head = latin1(data.subarray(0, 1024));
   if (isPdf(data, head)) return PDF;
   if (head.startsWith("PK\x03\x04") || head.startsWith("PK\x05\x06")) return archive(data);
   if (head.startsWith("{\\rtf")) return RTF;
   if (head.startsWith(OLD_OFFICE)) {
-    const locked = latin1(data).includes([..."Encrypt"].join("\0"));
-    throw new Unreadable(locked ? "ENCRYPTED" : "UNSUPPORTED_TYPE");
+    const isEncrypted = latin1(data).includes([..."Encrypt"].join("\0"));
+    throw new Unreadable(isEncrypted ? "ENCRYPTED" : "UNSUPPORTED_TYPE");
   }
   return plain(data, filename);
 }
 
-/** The mark may stand anywhere in the first 1,024 bytes; but a text may speak of it. */
+/** Return whether `%PDF-` is in the first 1,024 bytes and the file is not a text that mentions it. */
 function isPdf(data: Uint8Array, head: string): boolean {
   if (!head.includes("%PDF-")) return false;
   const first = head.replace(/^\xef\xbb\xbf/u, "").trimStart();
@@ -71,21 +71,21 @@ function archive(data: Uint8Array): string {
   if ([...members.values()].some(({ encrypted }) => encrypted)) throw new Unreadable("ENCRYPTED");
   const mimetype = members.get("mimetype");
   if (mimetype && mimetype.size < 200) {
-    const kind = latin1(unpack(data, mimetype)).trim();
-    if (kind === EPUB || kind === ODT) return kind;
+    const mimeType = latin1(unpack(data, mimetype)).trim();
+    if (mimeType === EPUB || mimeType === ODT) return mimeType;
   }
   const names = [...members.keys()];
-  const listed = members.get(TYPES);
-  const types = listed && listed.size < 2 ** 20 ? latin1(unpack(data, listed)) : "";
-  for (const [main, type, kind] of OOXML)
-    if (names.some((name) => main.test(name)) || types.includes(type)) return kind;
+  const typesMember = members.get(TYPES);
+  const types = typesMember && typesMember.size < 2 ** 20 ? latin1(unpack(data, typesMember)) : "";
+  for (const [mainName, contentType, mimeType] of OOXML)
+    if (names.some((name) => mainName.test(name)) || types.includes(contentType)) return mimeType;
   throw new Unreadable("UNSUPPORTED_TYPE");
 }
 
 function plain(data: Uint8Array, filename: string): string {
   if (!data.some((byte) => byte !== 32 && (byte < 9 || byte > 13))) throw new Unreadable("EMPTY");
   const text = decode(data);
-  if (beginsLikeHtml(text.slice(0, HEAD))) return HTML;
+  if (startsWithHtml(text.slice(0, HEAD))) return HTML;
   const ending = /[^/\\]\.([^./\\]*)$/u.exec(filename)?.[1]?.toLowerCase() ?? "";
   const start = text.trimStart();
   if (MARKUP_ENDINGS.includes(ending) && start.startsWith("<")) return HTML; // a page may begin with any tag
@@ -93,19 +93,19 @@ function plain(data: Uint8Array, filename: string): string {
   return (start.startsWith("{") || start.startsWith("[")) && isJson(text) ? JSON_TEXT : "text/plain";
 }
 
-/** Behind any number of remarks. They are stepped over one by one: no way to split them is tried twice. */
-function beginsLikeHtml(text: string): boolean {
+/** Return whether a text starts with HTML, after any number of comments. A loop skips them without backtracking. */
+function startsWithHtml(text: string): boolean {
   DECLARATION.lastIndex = 0;
   DECLARATION.test(text);
-  let at = DECLARATION.lastIndex;
+  let position = DECLARATION.lastIndex;
   for (;;) {
-    while (/\s/u.test(text[at] ?? "")) at++;
-    if (!text.startsWith("<!--", at)) break;
-    const end = text.indexOf("-->", at + 4);
+    while (/\s/u.test(text[position] ?? "")) position++;
+    if (!text.startsWith("<!--", position)) break;
+    const end = text.indexOf("-->", position + 4);
     if (end < 0) return false;
-    at = end + 3;
+    position = end + 3;
   }
-  HTML_START.lastIndex = at;
+  HTML_START.lastIndex = position;
   return HTML_START.test(text);
 }
 

@@ -1,38 +1,42 @@
 /**
- * Text out of a file, read on this device. Each file has a worker of its own, which ends with it: a file that hangs,
- * crashes or eats all memory costs that one file.
+ * Extract the text of a file on this device. Each file has its own worker, so a file that hangs, crashes or uses all
+ * memory affects no other file.
  */
 
 import type { Message, Request } from "./workerMessages.ts";
-import { LIMITS, Unreadable, type Progress, type Read } from "./result.ts";
+import { LIMITS, Unreadable, type Parsed, type Progress } from "./result.ts";
 
-export { unloaded, Unreadable, type Read } from "./result.ts";
+export { throwNotLoaded, Unreadable, type Parsed } from "./result.ts";
 
-interface ReadOptions {
+interface ParseOptions {
   signal?: AbortSignal;
-  /** Hears of the pages that were read, where the kind has pages. */
+  /** Called after each page, for formats with pages. */
   onProgress?: Progress;
-  /** How long a file may take. */
+  /** The time limit of a file. */
   seconds?: number;
 }
 
-/** Takes the bytes over: afterwards the buffer is empty. Rejects with Unreadable, or with the signal's reason. */
-export async function read(name: string, bytes: ArrayBuffer, options: ReadOptions = {}): Promise<Read> {
+/** Parse a file. The buffer is transferred and empty afterwards. Rejects with Unreadable or the signal's reason. */
+export async function parseInWorker(
+  name: string,
+  bytes: ArrayBuffer,
+  options: ParseOptions = {},
+): Promise<Parsed> {
   const { signal, onProgress, seconds = LIMITS.seconds } = options;
   signal?.throwIfAborted();
   const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
-  const { promise, resolve, reject } = withResolvers<Read>();
-  const stop = () => reject(signal?.reason);
-  signal?.addEventListener("abort", stop);
+  const { promise, resolve, reject } = withResolvers<Parsed>();
+  const onAbort = () => reject(signal?.reason);
+  signal?.addEventListener("abort", onAbort);
   const timer = setTimeout(() => reject(new Unreadable("PARSE_TIMEOUT")), seconds * 1000);
   let started = false;
   worker.addEventListener("message", ({ data }: MessageEvent<Message>) => {
     started = true;
     if (data.kind === "progress") onProgress?.(data.stage, data.done, data.total);
-    else if (data.kind === "read") resolve(data.read);
-    else if (data.kind === "refused") reject(new Unreadable(data.code)); // pdf.js says something else, once
+    else if (data.kind === "parsed") resolve(data.parsed);
+    else if (data.kind === "failed") reject(new Unreadable(data.code)); // pdf.js posts a message of its own
   });
-  // It could not be loaded; or it died without a word, as for want of memory.
+  // The worker could not be loaded, or it crashed after it had started, as when it runs out of memory.
   worker.addEventListener("error", () => reject(new Unreadable(started ? "PARSE_MEMORY" : "NEEDS_SERVER")));
   try {
     worker.postMessage({ name, bytes } satisfies Request, [bytes]);
@@ -40,11 +44,11 @@ export async function read(name: string, bytes: ArrayBuffer, options: ReadOption
   } finally {
     worker.terminate();
     clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
+    signal?.removeEventListener("abort", onAbort);
   }
 }
 
-/** Promise.withResolvers, which phones of 2023 lack. */
+/** Promise.withResolvers, which browsers from 2023 lack. */
 function withResolvers<T>() {
   let resolve!: (value: T) => void;
   let reject!: (reason: unknown) => void;

@@ -1,20 +1,20 @@
-/** What a parser gives: stretches of text that know their page and section; or a clear reason why there is none. */
+/** The result of a parser: parts of text with page and section, or an error with a reason. */
 
 import type { Part } from "../core/documents/chunking.ts";
 
 export type { Part } from "../core/documents/chunking.ts";
 
-/** As the server's Parsed. `pageCount` counts blank pages too. */
-export interface Read {
+/** `pageCount` includes blank pages. */
+export interface Parsed {
   mimeType: string;
   pageCount?: number;
   parts: Part[];
 }
 
-/** Hears how far a parser is: `done` of `total` pages. */
+/** Called with the number of parsed pages and of all pages. */
 export type Progress = (stage: string, done: number, total: number) => void;
 
-export type Parse = (data: Uint8Array<ArrayBuffer>, tell: Progress) => Read | Promise<Read>;
+export type Parse = (data: Uint8Array<ArrayBuffer>, onProgress: Progress) => Parsed | Promise<Parsed>;
 
 const OFFICE = "application/vnd.openxmlformats-officedocument.";
 export const PDF = "application/pdf";
@@ -30,7 +30,7 @@ export const JSON_TEXT = "application/json";
 export const CSV = "text/csv";
 export const TSV = "text/tab-separated-values";
 
-/** The server's own bounds: a file that one of them reads is not refused by the other. */
+/** The limits of the server, so that both accept the same files. */
 export const LIMITS = {
   seconds: 60,
   expansionBytes: 200 * 2 ** 20,
@@ -42,7 +42,7 @@ export const LIMITS = {
   cells: 2_000_000,
 };
 
-/** Why there is no text; the sentences are in ui/words/unreadable.ts. */
+/** Why a file yields no text. The texts for users are in ui/documents/uploadText.ts. */
 export type Code =
   | "UNSUPPORTED_TYPE"
   | "NO_TEXT"
@@ -55,41 +55,41 @@ export type Code =
   | "EMPTY"
   | "NEEDS_SERVER";
 
-/** No text can be had. `code` is stable, and all that is said: nothing of the file stands in it. */
+/** The file yields no text. `code` is stable. Nothing of the file is quoted. */
 export class Unreadable extends Error {
   constructor(readonly code: Code) {
     super(code);
   }
 }
 
-/** What reads this file is not on this device and could not be fetched. The server has it. */
-export function unloaded(): never {
+/** Throw because a parser is not on this device and could not be downloaded. The server can parse the file. */
+export function throwNotLoaded(): never {
   throw new Unreadable("NEEDS_SERVER");
 }
 
-/** What engines say when there is no memory left. */
-const NO_MEMORY = /allocation failed|out of memory|invalid (array|string|typed array) (buffer )?length/iu;
+/** Error messages of JavaScript engines that have no memory left. */
+const OUT_OF_MEMORY = /allocation failed|out of memory|invalid (array|string|typed array) (buffer )?length/iu;
 
 export function isOutOfMemory(error: unknown): boolean {
-  return error instanceof Error && NO_MEMORY.test(error.message);
+  return error instanceof Error && OUT_OF_MEMORY.test(error.message);
 }
 
-/** A part, without the fields that it has not: rows are compared. */
+/** Return a part without fields that are undefined, because stored rows are compared. */
 export function part(
   text: string,
-  place: { page?: number | undefined; section?: string | undefined } = {},
+  location: { page?: number | undefined; section?: string | undefined } = {},
 ): Part {
-  const { page, section } = place;
+  const { page, section } = location;
   return { text, ...(page === undefined ? {} : { page }), ...(section === undefined ? {} : { section }) };
 }
 
-/** Neighbours of one section as one part. */
-export function joined(parts: readonly Part[]): Part[] {
+/** Merge adjacent parts of the same section. */
+export function mergeSections(parts: readonly Part[]): Part[] {
   const runs: Part[][] = [];
-  for (const one of parts) {
+  for (const next of parts) {
     const run = runs.at(-1);
-    if (run && run[0]!.section === one.section) run.push(one);
-    else runs.push([one]);
+    if (run && run[0]!.section === next.section) run.push(next);
+    else runs.push([next]);
   }
   return runs.map((run) => part(run.map(({ text }) => text).join("\n\n"), { section: run[0]!.section }));
 }

@@ -1,4 +1,4 @@
-/** The worker that reads one file. Only the parser that the file needs is loaded. */
+/** The worker that parses one file. Only the parser of its format is loaded. */
 
 import type { Message, Request } from "./workerMessages.ts";
 import {
@@ -15,12 +15,12 @@ import {
   PPTX,
   RTF,
   TSV,
-  unloaded,
+  throwNotLoaded,
   Unreadable,
   XLSX,
   type Code,
   type Parse,
-  type Read,
+  type Parsed,
 } from "./result.ts";
 import { sniff } from "./file_type.ts";
 import { parseCsv, parseJson, parseMarkdown, parsePlain, parseTsv } from "./formats/text.ts";
@@ -40,20 +40,20 @@ const PARSERS: Record<string, () => Promise<{ parse: Parse }>> = {
   [TSV]: async () => ({ parse: parseTsv }),
 };
 
-async function parsed({ name, bytes }: Request): Promise<Read> {
+async function parseFile({ name, bytes }: Request): Promise<Parsed> {
   const data = new Uint8Array(bytes);
-  const kind = sniff(data, name);
-  const loaded = await PARSERS[kind]?.().catch(unloaded);
-  const parse: Parse = loaded?.parse ?? ((data) => parsePlain(data, kind));
-  const read = await parse(data, (stage, done, total) => send({ kind: "progress", stage, done, total }));
-  const characters = read.parts.reduce((sum, { text }) => sum + text.length, 0);
-  if (characters > LIMITS.textChars || read.parts.length > LIMITS.parts)
+  const mimeType = sniff(data, name);
+  const parser = await PARSERS[mimeType]?.().catch(throwNotLoaded);
+  const parse: Parse = parser?.parse ?? ((data) => parsePlain(data, mimeType));
+  const parsed = await parse(data, (stage, done, total) => send({ kind: "progress", stage, done, total }));
+  const characters = parsed.parts.reduce((sum, { text }) => sum + text.length, 0);
+  if (characters > LIMITS.textChars || parsed.parts.length > LIMITS.parts)
     throw new Unreadable("TOO_EXPANSIVE");
-  if (!read.parts.some(({ text }) => text.trim())) throw new Unreadable("EMPTY");
-  return read;
+  if (!parsed.parts.some(({ text }) => text.trim())) throw new Unreadable("EMPTY");
+  return parsed;
 }
 
-/** The code for what went wrong. The errors of libraries are many. */
+/** Return the code of an error. Any unknown error of a library means that the file is damaged. */
 function codeOf(error: unknown): Code {
   if (error instanceof Unreadable) return error.code;
   return isOutOfMemory(error) ? "PARSE_MEMORY" : "DAMAGED";
@@ -65,8 +65,8 @@ function send(message: Message): void {
 
 self.addEventListener("message", ({ data }: MessageEvent<Request>) => {
   send({ kind: "progress", stage: "reading", done: 0, total: 0 });
-  parsed(data).then(
-    (read) => send({ kind: "read", read }),
-    (error: unknown) => send({ kind: "refused", code: codeOf(error) }),
+  parseFile(data).then(
+    (parsed) => send({ kind: "parsed", parsed }),
+    (error: unknown) => send({ kind: "failed", code: codeOf(error) }),
   );
 });

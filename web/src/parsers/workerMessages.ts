@@ -1,6 +1,6 @@
-/** What the page and the worker that reads one file say to each other. */
+/** Messages between the page and the worker that parses one file. */
 
-import type { Code, Read } from "./result.ts";
+import type { Code, Parsed } from "./result.ts";
 
 export interface Request {
   name: string;
@@ -9,5 +9,5 @@ export interface Request {
 
 export type Message =
   | { kind: "progress"; stage: string; done: number; total: number }
-  | { kind: "read"; read: Read }
-  | { kind: "refused"; code: Code };
+  | { kind: "parsed"; parsed: Parsed }
+  | { kind: "failed"; code: Code };

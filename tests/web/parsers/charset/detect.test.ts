@@ -1,24 +1,24 @@
-/** Letters out of bytes, on the device. What the server makes of the same: tests/unit/engines/files/charset/test_detect.py. */
+/** Detect encodings. The same cases for the server: tests/unit/engines/files/charset/test_detect.py. */
 
 import { decode } from "../../../../web/src/parsers/charset/detect.ts";
 
-/** A byte a letter. */
-const bytes = (text: string) => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+/** Return one byte per character. */
+const bytes = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 
 const GERMAN = "Müller, die Größe der Häuser in München";
 
 test.each(["utf-16", "UTF-16LE", "utf-16be", "unicode", "ucs-2", "x-user-defined"])(
-  "a text whose bytes name %s is not in it",
+  "a declaration of %s is ignored",
   (name) => {
-    for (const said of [
+    for (const text of [
       `<?xml version="1.0" encoding="${name}"?>\n<a>${GERMAN}</a>`,
       `# charset: ${name}\n${GERMAN}.`,
     ])
-      expect(decode(bytes(said))).toBe(said);
+      expect(decode(bytes(text))).toBe(text);
   },
 );
 
-test("a name that may be true is believed, also behind one that may not", () => {
-  const said = "charset=utf-16 charset=windows-1251 \xc4\xee\xe3\xee\xe2\xee\xf0";
-  expect(decode(bytes(said))).toBe("charset=utf-16 charset=windows-1251 Договор");
+test("a possible encoding after an impossible one is used", () => {
+  const text = "charset=utf-16 charset=windows-1251 \xc4\xee\xe3\xee\xe2\xee\xf0";
+  expect(decode(bytes(text))).toBe("charset=utf-16 charset=windows-1251 Договор");
 });

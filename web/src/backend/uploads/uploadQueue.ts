@@ -6,7 +6,7 @@
 import { distinctUntilChanged, filter, first, map } from "rxjs";
 import type { WaitingFile } from "../../storage/deviceDatabase.ts";
 import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
-import { read, unloaded, Unreadable } from "../../parsers/parseInWorker.ts";
+import { parseInWorker, throwNotLoaded, Unreadable } from "../../parsers/parseInWorker.ts";
 import { ApiError } from "../../lib/http.ts";
 import { canTryAgain, isOver, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
 import { deleteDocuments } from "../library/deletion.ts";
@@ -347,8 +347,8 @@ export class UploadQueue {
   ): Promise<number> {
     this.#tell(file.id, { stage: "reading", done: 0, of: 0 });
     const onProgress = (_: string, done: number, of: number) => this.#tell(file.id, { done, of });
-    const { mimeType, pageCount, parts } = await read(file.name, bytes, { signal, onProgress });
-    const [{ chunk }, { storeText }] = await storing().catch(unloaded);
+    const { mimeType, pageCount, parts } = await parseInWorker(file.name, bytes, { signal, onProgress });
+    const [{ chunk }, { storeText }] = await storing().catch(throwNotLoaded);
     const chunks = chunk(parts);
     if (chunks.length === 0) throw new Unreadable("EMPTY");
     const about = { mimeType, contentHash, size: file.content.size, ...(pageCount ? { pageCount } : {}) };

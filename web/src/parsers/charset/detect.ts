@@ -1,11 +1,12 @@
 /**
- * Letters out of bytes: what is marked, what is UTF-8, what is said, what a language's letters show. The same steps as
- * server/vademecum/engines/files/charset/detect.py, which then guesses by statistics; here such a file waits for the server.
+ * Decode bytes to text. The encoding comes from a byte order mark, valid UTF-8, a declaration in the text, or the letters
+ * of a language. The steps are those of server/vademecum/engines/files/charset/detect.py, which uses statistics as a last
+ * step. Here such a file waits for the server.
  */
 
 import { Unreadable } from "../result.ts";
 
-/** What a language writes beyond ASCII. Of two that fit equally well, the first is taken. */
+/** The non-ASCII letters of languages. The first of several that fit equally well is used. */
 const ALPHABETS = [
   ["windows-1252", "äöüßéà"],
   ["windows-1252", "àâæçéèêëîïôœùûüÿ"],
@@ -22,70 +23,71 @@ const ALPHABETS = [
   ["windows-1250", "čćđšž"],
   ["windows-1254", "çğıİöşüâîû"],
 ] as const;
-const SIGNS = "\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£";
-const FOREIGN = /[\xa1-\xff]{4,}/gu; // no Latin script has so many accents in a row
-/** UTF-16 that does not say so is the writing of one of these families, with Latin letters and signs in it. */
+const PUNCTUATION = "\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£";
+const NON_LATIN_RUN = /[\xa1-\xff]{4,}/gu; // no language in Latin script has so many accents in a row
+/** Text in UTF-16 without a byte order mark consists of one of these groups of scripts and of Latin letters and symbols. */
 const LATIN =
   "\\t\\n\\f\\r -~\\xa0-\\u024f\\u0300-\\u036f\\u1e00-\\u1eff\\u2000-\\u2bff\\ufeff\\u{1f000}-\\u{1faff}";
-const WIDE = [
+const NOT_IN_GROUP = [
   "\\u0370-\\u058f\\u1f00-\\u1fff", // Greek, Cyrillic, Armenian
   "\\u0590-\\u06ff\\ufb1d-\\ufdff\\ufe70-\\ufefc", // Hebrew, Arabic
   "\\u0900-\\u10ff", // India, South-East Asia, Georgia
   "\\u3000-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7a3\\uf900-\\ufaff\\uff00-\\uffef", // China, Japan, Korea
 ].map((letters) => new RegExp(`[^${LATIN}${letters}]`, "gu"));
-const SELDOM = /[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]/gu; // no text is made of them
+const RARE = /[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]/gu; // not the majority of any text
 const IDEOGRAPH = /[\u3400-\u9fff]/gu;
-const NO_IDEOGRAPH = /[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]/gu;
-const WIDE_MIN = 8; // letters; fewer show nothing
+const OTHER_CJK = /[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]/gu;
+const UTF16_MIN = 8; // characters; fewer are not enough to detect it
 const ZEROS = /\0/gu;
-const NAMED = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
+const DECLARATION = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
 const IMPOSSIBLE = new Set(["utf-16le", "utf-16be", "x-user-defined"]);
-const JAPANESE = /\x1b\$[@B]/u; // of ISO-2022-JP, as mail is: two letters of ASCII are one of its own
+const ISO_2022_JP = /\x1b\$[@B]/u; // its escape sequence, as in mail
 const ESCAPE = 0x1b;
 const SAMPLE = 1_000_000;
 const HEAD = 100_000;
-/** What a terminal was told: a letter struck over another, a bell, the end of an old file. */
-const STRUCK_OVER = /[^\n\b][\b]/gu;
-const MARK = /[\0-\x07\x0e-\x1a]/gu;
-const MARKS_SHARE = 0.02;
+/** Control characters of terminals and old systems: overstriking, a bell, the end of a file. */
+const OVERSTRIKE = /[^\n\b][\b]/gu;
+const CONTROL = /[\0-\x07\x0e-\x1a]/gu;
+const CONTROL_SHARE = 0.02;
 
-/** Text in whatever encoding; of stray control marks each becomes a blank. Throws Unreadable for bytes that are none. */
+/** Decode text in any encoding. Stray control characters become spaces. Throws Unreadable for binary data. */
 export function decode(data: Uint8Array): string {
-  const text = marked(data) ?? unmarked(data);
-  const plain = text.replace(STRUCK_OVER, "");
-  if (isNoText(plain, text.length)) throw new Unreadable("UNSUPPORTED_TYPE");
-  return plain.replace(MARK, " ").replaceAll("\b", " ");
+  const text = decodeWithMark(data) ?? decodeWithoutMark(data);
+  const plain = text.replace(OVERSTRIKE, "");
+  if (isBinary(plain, text.length)) throw new Unreadable("UNSUPPORTED_TYPE");
+  return plain.replace(CONTROL, " ").replaceAll("\b", " ");
 }
 
-/** One character a byte, the same number. */
+/** Return one character per byte, with the same number. */
 export function latin1(data: Uint8Array): string {
   let text = "";
-  for (let at = 0; at < data.length; at += 8192) text += String.fromCharCode(...data.subarray(at, at + 8192));
+  for (let start = 0; start < data.length; start += 8192)
+    text += String.fromCharCode(...data.subarray(start, start + 8192));
   return text;
 }
 
-function isNoText(text: string, length: number): boolean {
-  let marks = 0;
-  for (const _ of text.matchAll(MARK)) if (++marks > Math.max(1, length * MARKS_SHARE)) return true;
+function isBinary(text: string, length: number): boolean {
+  let controls = 0;
+  for (const _ of text.matchAll(CONTROL)) if (++controls > Math.max(1, length * CONTROL_SHARE)) return true;
   return false;
 }
 
-function marked(data: Uint8Array): string | null {
+function decodeWithMark(data: Uint8Array): string | null {
   const mark = latin1(data.subarray(0, 4));
   if (mark === "\xff\xfe\0\0" || mark === "\0\0\xfe\xff") throw new Unreadable("NEEDS_SERVER"); // UTF-32
-  if (mark.startsWith("\xff\xfe")) return strictly(data, "utf-16le");
-  if (mark.startsWith("\xfe\xff")) return strictly(data, "utf-16be");
-  return mark.startsWith("\xef\xbb\xbf") ? strictly(data, "utf-8") : null;
+  if (mark.startsWith("\xff\xfe")) return decodeStrict(data, "utf-16le");
+  if (mark.startsWith("\xfe\xff")) return decodeStrict(data, "utf-16be");
+  return mark.startsWith("\xef\xbb\xbf") ? decodeStrict(data, "utf-8") : null;
 }
 
-/** A mark without the encoding that it promises is damage. */
-function strictly(data: Uint8Array, encoding: string): string {
-  const text = attempt(data, encoding);
+/** Throw Unreadable if the data does not have the encoding of its mark. */
+function decodeStrict(data: Uint8Array, encoding: string): string {
+  const text = tryDecode(data, encoding);
   if (text === null) throw new Unreadable("DAMAGED");
   return text;
 }
 
-function attempt(data: Uint8Array, encoding: string): string | null {
+function tryDecode(data: Uint8Array, encoding: string): string | null {
   try {
     return new TextDecoder(encoding, { fatal: true }).decode(data);
   } catch (error) {
@@ -94,107 +96,107 @@ function attempt(data: Uint8Array, encoding: string): string | null {
   }
 }
 
-function unmarked(data: Uint8Array): string {
+function decodeWithoutMark(data: Uint8Array): string {
   const text =
-    (data.includes(ESCAPE) && JAPANESE.test(latin1(data)) ? attempt(data, "iso-2022-jp") : null) ??
-    attempt(data, "utf-8");
+    (data.includes(ESCAPE) && ISO_2022_JP.test(latin1(data)) ? tryDecode(data, "iso-2022-jp") : null) ??
+    tryDecode(data, "utf-8");
   if (text !== null) {
-    const many = count(ZEROS, text) > Math.max(1, text.length * MARKS_SHARE);
-    return (many ? wide(data) : null) ?? text;
+    const hasManyZeros = count(ZEROS, text) > Math.max(1, text.length * CONTROL_SHARE);
+    return (hasManyZeros ? decodeUtf16(data) : null) ?? text;
   }
   if (data.includes(0)) {
-    const found = wide(data);
-    if (found === null) throw new Unreadable("UNSUPPORTED_TYPE"); // sound, drawings and programs
-    return found;
+    const utf16 = decodeUtf16(data);
+    if (utf16 === null) throw new Unreadable("UNSUPPORTED_TYPE"); // such as audio, images and programs
+    return utf16;
   }
-  const said = named(data);
-  if (said && said !== "utf-8") return new TextDecoder(said).decode(data);
-  const broken = new TextDecoder().decode(data);
-  if (nearly(broken)) return broken;
-  const encoding = byLetters(latin1(data.subarray(0, SAMPLE)));
-  if (encoding) return inCodePage(data, encoding);
+  const declared = declaredEncoding(data);
+  if (declared && declared !== "utf-8") return new TextDecoder(declared).decode(data);
+  const utf8 = new TextDecoder().decode(data);
+  if (isMostlyValid(utf8)) return utf8;
+  const encoding = detectByLetters(latin1(data.subarray(0, SAMPLE)));
+  if (encoding) return decodeCodePage(data, encoding);
   const raw = latin1(data.subarray(0, HEAD));
-  throw new Unreadable(isNoText(raw, raw.length) ? "UNSUPPORTED_TYPE" : "NEEDS_SERVER");
+  throw new Unreadable(isBinary(raw, raw.length) ? "UNSUPPORTED_TYPE" : "NEEDS_SERVER");
 }
 
 /**
- * UTF-16 that does not say so. Its letters are of one part of Unicode; the other way round they are of many, or of none
- * that belong together.
+ * Decode UTF-16 without a byte order mark, or return null. In the right byte order the characters are of few blocks of
+ * Unicode; in the wrong one, of many or of unrelated ones.
  */
-function wide(data: Uint8Array): string | null {
-  let [found, fewest] = [null as string | null, Infinity];
+function decodeUtf16(data: Uint8Array): string | null {
+  let [best, fewest] = [null as string | null, Infinity];
   for (const [encoding, half] of [
     ["utf-16be", 0],
     ["utf-16le", 1],
   ] as const) {
-    const text = attempt(data, encoding);
-    if (text === null || text.length < WIDE_MIN || !isWriting(text.slice(0, HEAD))) continue;
-    const parts = new Set(data.subarray(0, 2 * HEAD).filter((_, at) => at % 2 === half)).size;
-    if (parts <= fewest) [found, fewest] = [text, parts];
+    const text = tryDecode(data, encoding);
+    if (text === null || text.length < UTF16_MIN || !isWriting(text.slice(0, HEAD))) continue;
+    const blocks = new Set(data.subarray(0, 2 * HEAD).filter((_, index) => index % 2 === half)).size;
+    if (blocks <= fewest) [best, fewest] = [text, blocks];
   }
-  return found;
+  return best;
 }
 
 /**
- * Two letters of ASCII make an ideograph, but hardly one of the signs that stand between real ones; and the halves of
- * these are not of ASCII alone.
+ * Return whether a text is plausible. Two ASCII characters that are decoded as one give an ideograph, but rarely the
+ * punctuation between real ideographs, and never one with a low byte above 0x7f.
  */
 function isWriting(text: string): boolean {
   const few = Math.floor(text.length / 50);
-  if (count(SELDOM, text) * 2 > text.length) return false;
-  if (Math.min(...WIDE.map((strangers) => count(strangers, text))) > few) return false;
+  if (count(RARE, text) * 2 > text.length) return false;
+  if (Math.min(...NOT_IN_GROUP.map((pattern) => count(pattern, text))) > few) return false;
   const ideographs = text.match(IDEOGRAPH) ?? [];
   if (ideographs.length <= few) return true;
-  const high = ideographs.filter((sign) => sign.charCodeAt(0) & 0x80).length;
-  return count(NO_IDEOGRAPH, text) * 50 >= text.length && high * 4 >= ideographs.length;
+  const nonAscii = ideographs.filter((ideograph) => ideograph.charCodeAt(0) & 0x80).length;
+  return count(OTHER_CJK, text) * 50 >= text.length && nonAscii * 4 >= ideographs.length;
 }
 
 function count(pattern: RegExp, text: string): number {
   return text.match(pattern)?.length ?? 0;
 }
 
-/** The encoding that a page or a source file says it has. One in which it could not say so with these bytes it has not. */
-function named(data: Uint8Array): string | null {
-  for (const [, name] of latin1(data.subarray(0, 8192)).matchAll(NAMED)) {
+/** Return the declared encoding of a page or source file, unless the declaration could not be read in that encoding. */
+function declaredEncoding(data: Uint8Array): string | null {
+  for (const [, name] of latin1(data.subarray(0, 8192)).matchAll(DECLARATION)) {
     try {
       const { encoding } = new TextDecoder(name!.toLowerCase());
       if (!IMPOSSIBLE.has(encoding)) return encoding;
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error; // only a name that nobody knows is passed over
+      if (!(error instanceof RangeError)) throw error; // ignore an unknown name
     }
   }
   return null;
 }
 
-/** UTF-8 with a few broken bytes. Other encodings make hardly a sound sequence by chance, and many broken ones. */
-function nearly(text: string): boolean {
-  const broken = text.match(/\ufffd/gu)?.length ?? 0;
-  const sound = (text.match(/[^\0-\x7f]/gu)?.length ?? 0) - broken;
-  return broken * 2 <= sound;
+/** Return whether a text is UTF-8 with few invalid bytes. Text in another encoding has many. */
+function isMostlyValid(text: string): boolean {
+  const invalid = text.match(/\ufffd/gu)?.length ?? 0;
+  const valid = (text.match(/[^\0-\x7f]/gu)?.length ?? 0) - invalid;
+  return invalid * 2 <= valid;
 }
 
-/** The encoding in which these are the letters of one language that writes Latin ones, or null. */
-function byLetters(bytes: string): string | null {
-  const high = new Map<string, number>();
-  for (const [byte] of bytes.matchAll(/[\x80-\xff]/gu)) high.set(byte, (high.get(byte) ?? 0) + 1);
-  const count = [...high.values()].reduce((sum, n) => sum + n, 0);
-  const few = Math.floor(count / 50); // a foreign name does not make a text foreign
-  const foreign = bytes.match(FOREIGN)?.join("").length ?? 0;
-  if (foreign > few) return null;
-  let [found, fewest] = [null as string | null, few + 1];
+/** Return the encoding in which the non-ASCII bytes are the letters of one language in Latin script, or null. */
+function detectByLetters(bytes: string): string | null {
+  const counts = new Map<string, number>();
+  for (const [byte] of bytes.matchAll(/[\x80-\xff]/gu)) counts.set(byte, (counts.get(byte) ?? 0) + 1);
+  const total = [...counts.values()].reduce((sum, n) => sum + n, 0);
+  const few = Math.floor(total / 50); // a text may contain some foreign names
+  const nonLatin = bytes.match(NON_LATIN_RUN)?.join("").length ?? 0;
+  if (nonLatin > few) return null;
+  let [best, fewest] = [null as string | null, few + 1];
   for (const [encoding, alphabet] of ALPHABETS) {
-    const known = new Set(SIGNS + alphabet + alphabet.toUpperCase());
-    let strangers = 0;
-    for (const [byte, n] of high) {
-      const letter = inCodePage(Uint8Array.of(byte.charCodeAt(0)), encoding);
-      if (!known.has(letter)) strangers += n;
+    const letters = new Set(PUNCTUATION + alphabet + alphabet.toUpperCase());
+    let foreign = 0;
+    for (const [byte, n] of counts) {
+      const letter = decodeCodePage(Uint8Array.of(byte.charCodeAt(0)), encoding);
+      if (!letters.has(letter)) foreign += n;
     }
-    if (strangers < fewest) [found, fewest] = [encoding, strangers];
+    if (foreign < fewest) [best, fewest] = [encoding, foreign];
   }
-  return found;
+  return best;
 }
 
-/** Browsers give control characters for the bytes that a Windows code page leaves open. */
-function inCodePage(data: Uint8Array, encoding: string): string {
+/** Decode a Windows code page. For its undefined bytes, browsers return control characters. */
+function decodeCodePage(data: Uint8Array, encoding: string): string {
   return new TextDecoder(encoding).decode(data).replace(/[\x80-\x9f]/gu, "\ufffd");
 }

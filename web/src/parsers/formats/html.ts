@@ -1,86 +1,87 @@
-/** HTML: the words that are shown, headings as sections. No tree is made, so a page may be nested very deep. */
+/** Parse HTML: the visible text, with headings as sections. No tree is built, so pages may be nested very deeply. */
 
 import { decode } from "../charset/detect.ts";
 import { decodeHtml } from "../markup/characterEntities.ts";
-import { HTML, part, type Part, type Read } from "../result.ts";
+import { HTML, part, type Parsed, type Part } from "../result.ts";
 import { attributesOf, scan, type Listener } from "../markup/tagScanner.ts";
 
 const words = (text: string) => new Set(text.split(" "));
-const UNSEEN = words("script style template noscript svg math iframe object title");
+const INVISIBLE = words("script style template noscript svg math iframe object title");
 const RAW = words("script style title textarea iframe");
 const VOID = words("area base br col embed hr img input link meta param source track wbr");
 const HEADINGS = words("h1 h2 h3 h4 h5 h6");
-const PARAGRAPHS = words("p table pre section"); // with an empty line before them
+const PARAGRAPHS = words("p table pre section"); // preceded by an empty line
 const BLOCKS = words(
   "h1 h2 h3 h4 h5 h6 p div li ul ol dl dt dd table tr pre blockquote hr address section article header " +
     "footer nav aside main figure figcaption form details summary body html",
 );
-const LINES = words("caption legend option"); // no blocks, but no words of what is beside them
-/** What ends by itself where one of these begins, unless one of the last column lies between. */
-const IMPLIED: [begins: Set<string>, ends: Set<string>, within: Set<string>][] = [
+const LINES = words("caption legend option"); // separate lines, although they are no blocks
+/** Implied end tags: the start of an element ends another one, unless an element of the last column is between them. */
+const IMPLIED_ENDS: [starts: Set<string>, ends: Set<string>, barriers: Set<string>][] = [
   [BLOCKS, words("p"), words("td th li dd table button object")],
   [words("li"), words("li"), words("ul ol menu")],
-  [words("dt"), words("dd"), words("dl")], // as libxml2 has it, which reads them on the server
+  [words("dt"), words("dd"), words("dl")], // as in libxml2, the parser of the server
   [words("dd"), words("dt"), words("dl")],
   [words("td th"), words("td th"), words("table tr")],
   [words("tr tbody thead tfoot"), words("tr"), words("table")],
   [words("option"), words("option"), words("select")],
 ];
-const NEAR = 100; // tags that are looked at for one that ends by itself
+const SEARCH_DEPTH = 100; // open tags that are searched for an implied end
 const BLANKS = /[ \t\n\f\r]+/gu;
-const ANCHORS = /(?<![ ¶])[ ¶]+$/u; // many manuals put a link to itself behind a heading
+const HEADING_ANCHOR = /(?<![ ¶])[ ¶]+$/u; // a link to the heading itself, as in many manuals
 const HIDDEN_STYLES = ["display:none", "visibility:hidden"];
 
-export function parse(data: Uint8Array): Read {
+export function parse(data: Uint8Array): Parsed {
   return { mimeType: HTML, parts: htmlParts(decode(data)) };
 }
 
-/** Parts by heading; the title of the page is the first section. */
+/** Return one part per heading. The title of the page is the first section. */
 export function htmlParts(text: string): Part[] {
-  const page = new Page();
+  const page = new PageReader();
   scan(text, page, RAW);
   page.close();
   return page.parts;
 }
 
-class Page implements Listener {
+class PageReader implements Listener {
   readonly parts: Part[] = [];
-  #pieces: string[] = []; // of the part that is being read
+  #pieces: string[] = []; // the text of the current part
   #title: string | undefined;
   #section: string | undefined;
   #inHeading = false;
   readonly #open: string[] = [];
-  readonly #count = new Map<string, number>(); // how many of a name are open
-  #unseenFrom = Infinity; // how many tags are open around the first that is not shown
+  readonly #openCount = new Map<string, number>(); // number of open elements by name
+  #invisibleDepth = Infinity; // depth of the outermost open element that is not visible
 
-  start(written: string, attributes: string, closed: boolean): void {
-    const name = written.toLowerCase();
-    this.#endImplied(name);
-    if (name === "br" && !this.#isUnseen()) this.#pieces.push("\n");
-    if (!this.#isUnseen() && (UNSEEN.has(name) || isHidden(attributes))) this.#unseenFrom = this.#open.length;
+  start(tagName: string, attributes: string, closed: boolean): void {
+    const name = tagName.toLowerCase();
+    this.#closeImplied(name);
+    if (name === "br" && this.#isVisible()) this.#pieces.push("\n");
+    if (this.#isVisible() && (INVISIBLE.has(name) || isHidden(attributes)))
+      this.#invisibleDepth = this.#open.length;
     this.#open.push(name);
-    this.#count.set(name, (this.#count.get(name) ?? 0) + 1);
-    if (!this.#isUnseen()) this.#begin(name);
-    if (closed || VOID.has(name)) this.#endLast();
+    this.#openCount.set(name, (this.#openCount.get(name) ?? 0) + 1);
+    if (this.#isVisible()) this.#startBlock(name);
+    if (closed || VOID.has(name)) this.#closeLast();
   }
 
-  end(written: string): void {
-    const name = written.toLowerCase();
-    if (this.#count.get(name)) this.#endTo(this.#open.lastIndexOf(name));
+  end(tagName: string): void {
+    const name = tagName.toLowerCase();
+    if (this.#openCount.get(name)) this.#closeTo(this.#open.lastIndexOf(name));
   }
 
-  text(text: string, literal: boolean): void {
-    const said = literal ? text : decodeHtml(text);
-    // A line break in the source is a blank on the page.
-    if (!this.#isUnseen()) this.#pieces.push(this.#count.get("pre") ? said : said.replace(BLANKS, " "));
-    else if (this.#open.at(-1) === "title" && this.#unseenFrom === this.#open.length - 1)
-      this.#section = this.#title = tidied((this.#title ?? "") + said) || undefined;
+  text(source: string, literal: boolean): void {
+    const text = literal ? source : decodeHtml(source);
+    // A line break in the source is displayed as a space.
+    if (this.#isVisible()) this.#pieces.push(this.#openCount.get("pre") ? text : text.replace(BLANKS, " "));
+    else if (this.#open.at(-1) === "title" && this.#invisibleDepth === this.#open.length - 1)
+      this.#section = this.#title = collapseSpaces((this.#title ?? "") + text) || undefined;
   }
 
-  /** The end of the page, or of a part of it. */
+  /** End the current part. */
   close(): void {
     this.#nameSection();
-    const lines = this.#pieces.join("").split("\n").map(tidied);
+    const lines = this.#pieces.join("").split("\n").map(collapseSpaces);
     this.#pieces = [];
     const text = lines
       .join("\n")
@@ -89,7 +90,7 @@ class Page implements Listener {
     if (text) this.parts.push(part(text, { section: this.#section }));
   }
 
-  #begin(name: string): void {
+  #startBlock(name: string): void {
     if (HEADINGS.has(name)) {
       this.close();
       this.#inHeading = true;
@@ -98,15 +99,15 @@ class Page implements Listener {
     else if (BLOCKS.has(name)) this.#pieces.push(PARAGRAPHS.has(name) ? "\n\n" : "\n");
   }
 
-  #endTo(depth: number): void {
-    while (this.#open.length > depth) this.#endLast();
+  #closeTo(depth: number): void {
+    while (this.#open.length > depth) this.#closeLast();
   }
 
-  #endLast(): void {
+  #closeLast(): void {
     const name = this.#open.pop()!;
-    this.#count.set(name, this.#count.get(name)! - 1);
-    if (this.#isUnseen()) {
-      if (this.#open.length <= this.#unseenFrom) this.#unseenFrom = Infinity;
+    this.#openCount.set(name, this.#openCount.get(name)! - 1);
+    if (!this.#isVisible()) {
+      if (this.#open.length <= this.#invisibleDepth) this.#invisibleDepth = Infinity;
     } else if (name === "td" || name === "th") this.#pieces.push("\t");
     else if (LINES.has(name)) this.#pieces.push("\n");
     else if (name === "main") this.#leaveSection();
@@ -116,38 +117,40 @@ class Page implements Listener {
     }
   }
 
-  #endImplied(name: string): void {
-    for (const [begins, ends, within] of IMPLIED) {
-      if (!begins.has(name) || ![...ends].some((one) => this.#count.get(one))) continue;
-      const near = this.#open.slice(-NEAR);
-      const at = near.findLastIndex((one) => ends.has(one) || within.has(one));
-      if (at >= 0 && ends.has(near[at]!)) this.#endTo(this.#open.length - near.length + at);
+  #closeImplied(name: string): void {
+    for (const [starts, ends, barriers] of IMPLIED_ENDS) {
+      if (!starts.has(name) || ![...ends].some((end) => this.#openCount.get(end))) continue;
+      const innermost = this.#open.slice(-SEARCH_DEPTH);
+      const index = innermost.findLastIndex((open) => ends.has(open) || barriers.has(open));
+      if (index >= 0 && ends.has(innermost[index]!))
+        this.#closeTo(this.#open.length - innermost.length + index);
     }
   }
 
-  #isUnseen(): boolean {
-    return this.#unseenFrom < Infinity;
+  #isVisible(): boolean {
+    return this.#invisibleDepth === Infinity;
   }
 
-  /** A menu before the main part, and a footer behind it, have headings that say nothing of what follows. */
+  /** Return to the title as section. A heading in a menu before the main part does not describe it. */
   #leaveSection(): void {
     this.close();
     this.#section = this.#title;
   }
 
   #nameSection(): void {
-    if (this.#inHeading) this.#section = tidied(this.#pieces.join("")).replace(ANCHORS, "") || this.#section;
+    if (this.#inHeading)
+      this.#section = collapseSpaces(this.#pieces.join("")).replace(HEADING_ANCHOR, "") || this.#section;
     this.#inHeading = false;
   }
 }
 
-function tidied(text: string): string {
+function collapseSpaces(text: string): string {
   return text.trim().replace(/\s+/gu, " ");
 }
 
-function isHidden(written: string): boolean {
-  if (!/hidden|style/iu.test(written)) return false;
-  for (const [name, value] of attributesOf(written)) {
+function isHidden(attributes: string): boolean {
+  if (!/hidden|style/iu.test(attributes)) return false;
+  for (const [name, value] of attributesOf(attributes)) {
     const key = name.toLowerCase();
     if (key === "hidden" || (key === "aria-hidden" && value === "true")) return true;
     const style = key === "style" ? value.replace(/\s/gu, "").toLowerCase() : "";

@@ -1,146 +1,146 @@
 /**
- * OpenDocument text, as it is shown: headings become sections; a row of a table is a line; a note stands below what
- * refers to it. What stands above the pages is read once, before all of them, and what stands below them after all.
+ * Parse OpenDocument text as it is displayed: headings become sections, a table row is a line, and a note is below its
+ * reference. Each page header is read once, before the text, and each footer after it.
  */
 
 import { Archive } from "./ooxml/zip_container.ts";
-import { joined, ODT, part, Unreadable, type Part, type Read } from "../result.ts";
+import { mergeSections, ODT, part, Unreadable, type Parsed, type Part } from "../result.ts";
 import { elements, every, find, type XmlNode } from "../markup/xml.ts";
 
 const BLOCKS = new Set(["text:h", "text:p", "table:table-row"]);
-/** Struck out; said about the text, not in it; how it is pronounced. */
-const GONE = new Set(
+/** Elements that are not displayed: deleted text, comments, descriptions and pronunciation. */
+const SKIPPED = new Set(
   "text:tracked-changes text:script text:note-citation text:ruby-text office:annotation svg:title svg:desc".split(
     " ",
   ),
 );
-const SIGNS: Record<string, string> = { "text:s": " ", "text:tab": "\t", "text:line-break": "\n" };
+const CHARACTERS: Record<string, string> = { "text:s": " ", "text:tab": "\t", "text:line-break": "\n" };
 const FAMILIES: Record<string, string> = {
   "text:h": "paragraph",
   "text:p": "paragraph",
   "text:span": "text",
 };
-const STANDARD = "Standard";
-const PAGES = "style:master-page-name";
+const STANDARD_PAGE = "Standard";
+const PAGE_ATTRIBUTE = "style:master-page-name";
 
-export function parse(data: Uint8Array): Read {
+export function parse(data: Uint8Array): Parsed {
   const archive = new Archive(data);
   if (archive.mentions("META-INF/manifest.xml", "encryption-data")) throw new Unreadable("ENCRYPTED");
   const content = archive.xml("content.xml");
   const roots = [...(archive.has("styles.xml") ? [archive.xml("styles.xml")] : []), content];
-  const reader = new Reader(showing(roots));
+  const reader = new Reader(styleVisibility(roots));
   const [body] = every(content, "office:text");
-  const parts: Part[] = reader.around(roots, "header");
+  const parts: Part[] = reader.headersOrFooters(roots, "header");
   let section: string | undefined;
   for (const block of body ? reader.blocks(body) : []) {
-    const [text = "", ...below] = reader.said(block);
+    const [text = "", ...notes] = reader.textAndNotes(block);
     if (block.name === "text:h" && text.trim()) section = text.trim();
-    parts.push(part([text, ...below].join("\n"), { section }));
+    parts.push(part([text, ...notes].join("\n"), { section }));
   }
-  return { mimeType: ODT, parts: joined([...parts, ...reader.around(roots, "footer")]) };
+  return { mimeType: ODT, parts: mergeSections([...parts, ...reader.headersOrFooters(roots, "footer")]) };
 }
 
-/** Of each style that says so, whether what is written in it is shown. */
-function showing(roots: readonly XmlNode[]): Map<string, boolean> {
+/** Return whether text in a style is displayed, for each style that specifies it. */
+function styleVisibility(roots: readonly XmlNode[]): Map<string, boolean> {
   const styles = new Map<string, XmlNode>();
   for (const root of roots)
     for (const style of every(root, "style:style")) {
       const { attributes } = style;
       styles.set(`${attributes.get("style:family")} ${attributes.get("style:name")}`, style);
     }
-  const shown = (style: XmlNode | undefined, seen = 0): boolean | undefined => {
-    if (!style || seen >= 20) return undefined;
+  const isDisplayed = (style: XmlNode | undefined, depth = 0): boolean | undefined => {
+    if (!style || depth >= 20) return undefined;
     const display = find(style, "style:text-properties")?.attributes.get("text:display");
     if (display !== undefined) return display !== "none";
     const { attributes } = style;
-    const above = `${attributes.get("style:family")} ${attributes.get("style:parent-style-name")}`;
-    return shown(styles.get(above), seen + 1);
+    const parent = `${attributes.get("style:family")} ${attributes.get("style:parent-style-name")}`;
+    return isDisplayed(styles.get(parent), depth + 1);
   };
-  const found = new Map<string, boolean>();
+  const visibility = new Map<string, boolean>();
   for (const [name, style] of styles) {
-    const is = shown(style);
-    if (is !== undefined) found.set(name, is);
+    const displayed = isDisplayed(style);
+    if (displayed !== undefined) visibility.set(name, displayed);
   }
-  return found;
+  return visibility;
 }
 
 class Reader {
-  constructor(private readonly shows: ReadonlyMap<string, boolean>) {}
+  constructor(private readonly styleVisibility: ReadonlyMap<string, boolean>) {}
 
-  /** What stands above or below the pages that are used, each once. A number alone is that of the page. */
-  around(roots: readonly XmlNode[], place: string): Part[] {
-    const used = new Set([STANDARD, ...roots.flatMap(pagesUsed)]);
-    const found = new Set<string>();
+  /** Return each distinct header or footer of the page styles in use. One without letters is a page number. */
+  headersOrFooters(roots: readonly XmlNode[], kind: "header" | "footer"): Part[] {
+    const used = new Set([STANDARD_PAGE, ...roots.flatMap(pageStylesOf)]);
+    const texts = new Set<string>();
     for (const page of roots.flatMap((root) => [...every(root, "style:master-page")]))
       for (const side of used.has(page.attributes.get("style:name") ?? "") ? ["", "-first", "-left"] : [])
-        for (const shown of elements(page)) {
-          if (shown.name !== `style:${place}${side}` || shown.attributes.get("style:display") === "false")
+        for (const element of elements(page)) {
+          if (element.name !== `style:${kind}${side}` || element.attributes.get("style:display") === "false")
             continue;
-          const said = this.#lines(shown);
-          if (/\p{L}/u.test(said)) found.add(said);
+          const text = this.#lines(element);
+          if (/\p{L}/u.test(text)) texts.add(text);
         }
-    return [...found].map((said) => part(said));
+    return [...texts].map((text) => part(text));
   }
 
-  /** Headings, paragraphs and rows that are shown. */
+  /** Yield the displayed headings, paragraphs and table rows. */
   *blocks(node: XmlNode): Generator<XmlNode> {
     for (const child of elements(node)) {
       if (BLOCKS.has(child.name)) yield child;
-      else if (!GONE.has(child.name) && !isHidden(child)) yield* this.blocks(child);
+      else if (!SKIPPED.has(child.name) && !isHidden(child)) yield* this.blocks(child);
     }
   }
 
-  /** Its text, and the notes that stand below it. */
-  said(block: XmlNode): string[] {
-    const below: string[] = [];
-    if (block.name !== "table:table-row") return [this.#words(block, true, below), ...below];
+  /** Return the text of a block, then those of its notes. */
+  textAndNotes(block: XmlNode): string[] {
+    const notes: string[] = [];
+    if (block.name !== "table:table-row") return [this.#text(block, true, notes), ...notes];
     const cells = elements(block).map((cell) =>
-      [...this.blocks(cell)].map((inner) => this.#line(inner, below)).join(" "),
+      [...this.blocks(cell)].map((inner) => this.#line(inner, notes)).join(" "),
     );
-    return [cells.join("\t"), ...below];
+    return [cells.join("\t"), ...notes];
   }
 
   #lines(node: XmlNode): string {
     return [...this.blocks(node)]
-      .map((block) => this.said(block).join("\n"))
+      .map((block) => this.textAndNotes(block).join("\n"))
       .join("\n")
       .trim();
   }
 
-  #line(block: XmlNode, below: string[]): string {
-    const [text = "", ...notes] = this.said(block);
-    below.push(...notes);
+  #line(block: XmlNode, notes: string[]): string {
+    const [text = "", ...ownNotes] = this.textAndNotes(block);
+    notes.push(...ownNotes);
     return text.trim();
   }
 
-  /** In the order in which they stand; a paragraph of a text box is a line of its own. */
-  #words(node: XmlNode, around: boolean, below: string[]): string {
+  /** Return the text of a node and add its notes to `notes`. A paragraph of a text box is a separate line. */
+  #text(node: XmlNode, isParentDisplayed: boolean, notes: string[]): string {
     const style = `${FAMILIES[node.name] ?? ""} ${node.attributes.get("text:style-name")}`;
-    const isShown = (this.shows.get(style) ?? around) && !isHidden(node);
+    const isDisplayed = (this.styleVisibility.get(style) ?? isParentDisplayed) && !isHidden(node);
     const inner = node.children.map((child) => {
-      if (typeof child === "string") return isShown ? child : "";
+      if (typeof child === "string") return isDisplayed ? child : "";
       if (child.name === "text:note") {
-        if (isShown) below.push(this.#lines(child));
+        if (isDisplayed) notes.push(this.#lines(child));
         return "";
       }
       if (child.name === "draw:text-box")
-        return isShown
-          ? ["", ...[...this.blocks(child)].map((block) => this.#line(block, below)), ""].join("\n")
+        return isDisplayed
+          ? ["", ...[...this.blocks(child)].map((block) => this.#line(block, notes)), ""].join("\n")
           : "";
-      return GONE.has(child.name) ? "" : this.#words(child, isShown, below);
+      return SKIPPED.has(child.name) ? "" : this.#text(child, isDisplayed, notes);
     });
-    return (isShown ? (SIGNS[node.name] ?? "") : "") + inner.join("");
+    return (isDisplayed ? (CHARACTERS[node.name] ?? "") : "") + inner.join("");
   }
 }
 
-function pagesUsed(node: XmlNode): string[] {
-  const own = node.attributes.get(PAGES);
-  return [...(own ? [own] : []), ...elements(node).flatMap(pagesUsed)];
+function pageStylesOf(node: XmlNode): string[] {
+  const own = node.attributes.get(PAGE_ATTRIBUTE);
+  return [...(own ? [own] : []), ...elements(node).flatMap(pageStylesOf)];
 }
 
-/** Whether it, or a mark in it that hides all of it, says so. */
+/** Return whether a node is hidden, by its own attributes or by those of a `text:hidden-paragraph` in it. */
 function isHidden(node: XmlNode): boolean {
-  const mark = Object.hasOwn(FAMILIES, node.name) ? find(node, "text:hidden-paragraph") : undefined;
-  const { attributes } = mark ?? node;
+  const field = Object.hasOwn(FAMILIES, node.name) ? find(node, "text:hidden-paragraph") : undefined;
+  const { attributes } = field ?? node;
   return attributes.get("text:is-hidden") === "true" || attributes.get("text:display") === "none";
 }

@@ -1,2 +1,2 @@
-/** The half of pdf.js that reads: loaded for what it does, it exports nothing that is called here. */
+/** The parser of pdf.js. It is imported for its side effects. */
 declare module "pdfjs-dist/legacy/build/pdf.worker.mjs";

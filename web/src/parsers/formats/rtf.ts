@@ -1,7 +1,7 @@
-/** RTF: its words, and not what its destinations (fonts, pictures, notes, properties) hold. */
+/** Parse RTF. The contents of destinations such as fonts, pictures, comments and properties are skipped. */
 
 import { latin1 } from "../charset/detect.ts";
-import { part, RTF, type Read } from "../result.ts";
+import { part, RTF, type Parsed } from "../result.ts";
 
 const DESTINATIONS = new Set(
   (
@@ -32,7 +32,8 @@ const DESTINATIONS = new Set(
     "writereservhash xe xform xmlattrname xmlattrvalue xmlclose xmlname xmlnstbl xmlopen"
   ).split(" "),
 );
-const SIGNS: Record<string, string> = {
+/** Control words and symbols that stand for text. */
+const TEXT_CONTROLS: Record<string, string> = {
   par: "\n",
   sect: "\n\n",
   page: "\n\n",
@@ -60,7 +61,7 @@ const SIGNS: Record<string, string> = {
   "-": "\xad",
   _: "\u2011",
 };
-/** Windows' numbers for alphabets, and those of code pages whose name is another. */
+/** Encodings by the charset number of Windows, and by code page if their name does not contain its number. */
 const CHARSETS: Record<string, string> = {
   77: "macintosh",
   128: "shift_jis",
@@ -87,29 +88,25 @@ const CODE_PAGES: Record<string, string> = {
 };
 const TOKEN =
   /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|[\r\n]+|([^\\{}\r\n]+|\\)/giu;
-/** Programs that do not know these pass over them; they are read where they stand. */
-const SEEN = /\\\*(?=\\(?:footnote|shptxt|shpinst|shpgrp|shp|(?:header|footer)[lrf]?)(?![a-z]))/giu;
-/** What is a line of its own, and what the document must say for it to be shown. */
+/** Destinations that programs may ignore, but whose text is visible. The mark that allows to ignore them is removed. */
+const VISIBLE_MARK = /\\\*(?=\\(?:footnote|shptxt|shpinst|shpgrp|shp|(?:header|footer)[lrf]?)(?![a-z]))/giu;
+/** Destinations that become lines of their own, and the control word without which the document does not show them. */
 const LINES: Record<string, string> = { footnote: "", shptxt: "", header: "", footer: "" };
-for (const place of ["header", "footer"])
-  Object.assign(LINES, {
-    [`${place}l`]: "\\facingp",
-    [`${place}r`]: "\\facingp",
-    [`${place}f`]: "\\titlepg",
-  });
-const UNSHOWN = new Set([..."{}\\~-_"]); // signs of a hidden text
+for (const kind of ["header", "footer"])
+  Object.assign(LINES, { [`${kind}l`]: "\\facingp", [`${kind}r`]: "\\facingp", [`${kind}f`]: "\\titlepg" });
+const VISIBLE_SYMBOLS = new Set([..."{}\\~-_"]); // skipped in hidden text
 const FONT = /\\f(\d{1,9})[^;{}]{0,200}?\\fcharset(\d+)/giu;
 
-export function parse(data: Uint8Array): Read {
-  return { mimeType: RTF, parts: [part(new Reader(latin1(data).replace(SEEN, "")).text())] };
+export function parse(data: Uint8Array): Parsed {
+  return { mimeType: RTF, parts: [part(new Reader(latin1(data).replace(VISIBLE_MARK, "")).text())] };
 }
 
-/** What holds until the group ends. */
+/** The state of a group. It ends with the group. */
 interface State {
-  skip: number; // letters after a \u that say the same for old programs
-  unseen: boolean;
-  hiding: ReadonlySet<string>; // why its letters are not shown
-  isLine: boolean; // one that ends with it
+  fallbackLength: number; // characters after \u that replace it in old programs
+  isSkipped: boolean;
+  hiddenBy: ReadonlySet<string>; // control words that hide the text
+  isLine: boolean; // the group ends a line
   font: string;
 }
 
@@ -118,99 +115,101 @@ class Reader {
   readonly #lines: ReadonlyMap<string, boolean>; // whether each of LINES is shown
   readonly #fonts = new Map<string, string>();
   readonly #pieces: string[] = [];
-  readonly #around: State[] = [];
-  #state: State = { skip: 1, unseen: false, hiding: new Set(), isLine: false, font: "" };
+  readonly #outerStates: State[] = [];
+  #state: State = { fallbackLength: 1, isSkipped: false, hiddenBy: new Set(), isLine: false, font: "" };
   #encoding = "windows-1252";
-  #bytes: number[] = []; // of letters in the font's encoding, which may take two
-  #left = 0; // letters that are still to be skipped
+  #bytes: number[] = []; // text in the encoding of the font; a character may take two bytes
+  #skipCount = 0; // characters of a fallback that are still to be skipped
 
   constructor(source: string) {
     this.#source = source;
-    this.#lines = new Map(Object.entries(LINES).map(([word, said]) => [word, source.includes(said)]));
+    this.#lines = new Map(
+      Object.entries(LINES).map(([word, condition]) => [word, source.includes(condition)]),
+    );
     for (const [, font, charset] of source.matchAll(FONT))
       if (CHARSETS[charset!]) this.#fonts.set(font!, CHARSETS[charset!]!);
   }
 
   text(): string {
     TOKEN.lastIndex = 0;
-    for (let found; (found = TOKEN.exec(this.#source));) {
-      const [, word, argument, byte, sign, brace, letters] = found;
-      if (!byte) this.#endBytes();
-      if (byte) this.#byte(byte);
-      else if (brace && !this.#group(brace)) break;
+    for (let token; (token = TOKEN.exec(this.#source));) {
+      const [, word, argument, byte, symbol, brace, text] = token;
+      if (!byte) this.#flushBytes();
+      if (byte) this.#addByte(byte);
+      else if (brace && !this.#openOrCloseGroup(brace)) break;
       else if (word === "bin")
-        TOKEN.lastIndex += Math.max(0, Number(argument ?? 0)); // a picture, as it is
-      else if (word ?? sign) this.#control((word ?? sign)!, argument);
-      else if (letters) this.#letters(letters);
+        TOKEN.lastIndex += Math.max(0, Number(argument ?? 0)); // binary data of a picture
+      else if (word ?? symbol) this.#control((word ?? symbol)!, argument);
+      else if (text) this.#addText(text);
     }
-    this.#endBytes();
-    return this.#pieces.join("").replace(/\p{Surrogate}/gu, "\ufffd"); // halves that found no other
+    this.#flushBytes();
+    return this.#pieces.join("").replace(/\p{Surrogate}/gu, "\ufffd"); // lone surrogates
   }
 
-  /** False: the document ends; what follows is no part of it. */
-  #group(brace: string): boolean {
-    this.#left = 0;
+  /** Return false at the end of the document. Anything after it is ignored. */
+  #openOrCloseGroup(brace: string): boolean {
+    this.#skipCount = 0;
     if (brace === "{") {
-      this.#around.push({ ...this.#state });
+      this.#outerStates.push({ ...this.#state });
       this.#state.isLine = false;
     } else {
-      if (this.#state.isLine && !this.#state.unseen) this.#pieces.push("\n");
-      this.#state = this.#around.pop() ?? this.#state;
+      if (this.#state.isLine && !this.#state.isSkipped) this.#pieces.push("\n");
+      this.#state = this.#outerStates.pop() ?? this.#state;
     }
-    return this.#around.length > 0;
+    return this.#outerStates.length > 0;
   }
 
   #control(word: string, argument: string | undefined): void {
-    this.#left = 0;
+    this.#skipCount = 0;
     const isLine = this.#lines.get(word);
-    if (word === "*" || DESTINATIONS.has(word) || isLine === false) this.#state.unseen = true;
+    if (word === "*" || DESTINATIONS.has(word) || isLine === false) this.#state.isSkipped = true;
     else if (word === "v" || word === "deleted") this.#hide(word, argument);
-    else if (word === "plain") this.#state.hiding = new Set();
+    else if (word === "plain") this.#state.hiddenBy = new Set();
     else if (word === "ansicpg") this.#encoding = codePage(argument ?? "");
-    if (this.#state.unseen) return;
-    if (word === "uc") this.#state.skip = Number(argument ?? 1);
+    if (this.#state.isSkipped) return;
+    if (word === "uc") this.#state.fallbackLength = Number(argument ?? 1);
     else if (word === "f") this.#state.font = argument ?? "";
-    else if (word === "u") this.#numbered(argument);
+    else if (word === "u") this.#addUnicode(argument);
     else if (isLine) {
       this.#pieces.push("\n");
       this.#state.isLine = word !== "footnote";
-    } else if (this.#state.hiding.size && UNSHOWN.has(word)) return;
-    else this.#pieces.push(Object.hasOwn(SIGNS, word) ? SIGNS[word]! : "");
+    } else if (this.#state.hiddenBy.size && VISIBLE_SYMBOLS.has(word)) return;
+    else this.#pieces.push(Object.hasOwn(TEXT_CONTROLS, word) ? TEXT_CONTROLS[word]! : "");
   }
 
   #hide(word: string, argument: string | undefined): void {
-    const hiding = new Set(this.#state.hiding).add(word);
-    if (argument === "0") hiding.delete(word);
-    this.#state.hiding = hiding;
+    const hiddenBy = new Set(this.#state.hiddenBy).add(word);
+    if (argument === "0") hiddenBy.delete(word);
+    this.#state.hiddenBy = hiddenBy;
   }
 
-  /** Letters beyond the first 32,767 are written as negative numbers. */
-  #numbered(argument: string | undefined): void {
-    if (argument && !this.#state.hiding.size)
+  /** Add a UTF-16 code unit. Numbers above 32,767 are written as negative numbers. */
+  #addUnicode(argument: string | undefined): void {
+    if (argument && !this.#state.hiddenBy.size)
       this.#pieces.push(String.fromCharCode(Number(argument) & 0xffff));
-    this.#left = this.#state.skip;
+    this.#skipCount = this.#state.fallbackLength;
   }
 
-  #byte(digits: string): void {
-    if (this.#left > 0) this.#left--;
-    else if (this.#isSeen()) this.#bytes.push(Number.parseInt(digits, 16));
+  #addByte(digits: string): void {
+    if (this.#skipCount > 0) this.#skipCount--;
+    else if (this.#isVisible()) this.#bytes.push(Number.parseInt(digits, 16));
   }
 
-  #endBytes(): void {
+  #flushBytes(): void {
     if (this.#bytes.length === 0) return;
     const encoding = this.#fonts.get(this.#state.font) ?? this.#encoding;
     this.#pieces.push(new TextDecoder(encoding).decode(Uint8Array.from(this.#bytes)));
     this.#bytes = [];
   }
 
-  #letters(letters: string): void {
-    const skipped = Math.min(this.#left, letters.length);
-    this.#left -= skipped;
-    if (this.#isSeen()) this.#pieces.push(letters.slice(skipped));
+  #addText(text: string): void {
+    const skipped = Math.min(this.#skipCount, text.length);
+    this.#skipCount -= skipped;
+    if (this.#isVisible()) this.#pieces.push(text.slice(skipped));
   }
 
-  #isSeen(): boolean {
-    return !this.#state.unseen && !this.#state.hiding.size;
+  #isVisible(): boolean {
+    return !this.#state.isSkipped && !this.#state.hiddenBy.size;
   }
 }
 
@@ -219,7 +218,7 @@ function codePage(number: string): string {
   try {
     return new TextDecoder(name).encoding;
   } catch (error) {
-    if (error instanceof RangeError) return "windows-1252"; // nobody knows this one
+    if (error instanceof RangeError) return "windows-1252"; // an unknown code page
     throw error;
   }
 }

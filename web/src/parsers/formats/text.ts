@@ -1,94 +1,94 @@
 /**
- * Plain text and its kin: Markdown, CSV, JSON, source code. Text stays as it is, but for what stands above the rows of a
- * long table, and for what nobody could read or find: letters that JSON has as numbers, and the bytes of pictures.
+ * Parse plain text, Markdown, CSV, JSON and source code. The text stays unchanged, except that long tables repeat their
+ * column names, JSON's character escapes are decoded, and Base64 data is removed.
  */
 
 import { decode } from "../charset/detect.ts";
-import { CSV, JSON_TEXT, MARKDOWN, part, TSV, type Part, type Read } from "../result.ts";
-import { quoted, table, type Row } from "../tables.ts";
+import { CSV, JSON_TEXT, MARKDOWN, part, TSV, type Parsed, type Part } from "../result.ts";
+import { joinQuoted, splitTable, type Row } from "../tables.ts";
 
 const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/u;
 const HEADING = /^ {0,3}#{1,6}[ \t]+(.*)$/u;
-const SPELLED = /\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)/gisu;
-const RUN = /[A-Za-z0-9+/]+/gu; // counted by us: to count millions of letters, the machine of expressions lacks the memory
-const BYTES_FROM = 512; // letters
-const MIXED = [/[A-Z]/u, /[a-z]/u, /[0-9]/u];
-const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/u; // Python's: sections must begin where the server's do
+const ESCAPE = /\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)/gisu;
+const BASE64_RUN = /[A-Za-z0-9+/]+/gu; // without a minimum length, which would exhaust memory for millions of letters
+const BASE64_MIN = 512; // characters
+const BASE64_LETTERS = [/[A-Z]/u, /[a-z]/u, /[0-9]/u];
+const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/u; // those of Python, so that sections equal the server's
 
-/** A form feed is a page break, as in an RFC. */
-export function parsePlain(data: Uint8Array, mimeType: string): Read {
+/** Parse plain text. A form feed is a page break, as in an RFC. */
+export function parsePlain(data: Uint8Array, mimeType: string): Parsed {
   const pages = decode(data).split("\f");
   if (pages.length === 1) return { mimeType, parts: [part(pages[0]!)] };
-  const parts = pages.map((text, at) => part(text, { page: at + 1 })).filter(({ text }) => text.trim());
+  const parts = pages.map((text, index) => part(text, { page: index + 1 })).filter(({ text }) => text.trim());
   const pageCount = parts.at(-1)?.page;
   return { mimeType, parts, ...(pageCount === undefined ? {} : { pageCount }) };
 }
 
-export function parseCsv(data: Uint8Array): Read {
+export function parseCsv(data: Uint8Array): Parsed {
   return parseTable(data, CSV, ",;\t|");
 }
 
-export function parseTsv(data: Uint8Array): Read {
+export function parseTsv(data: Uint8Array): Parsed {
   return parseTable(data, TSV, "\t");
 }
 
-/** With a page break in it, it is a plain text. An empty line is counted, but no row: a passage of them would be names alone. */
-function parseTable(data: Uint8Array, mimeType: string, separators: string): Read {
+/** Parse a table. With a page break it is plain text. Empty lines are counted, but are no rows. */
+function parseTable(data: Uint8Array, mimeType: string, separators: string): Parsed {
   const text = decode(data);
   if (text.includes("\f")) return parsePlain(data, mimeType);
-  return { mimeType, parts: table(part(text), rowsOf(text), separators) };
+  return { mimeType, parts: splitTable(part(text), rowsOf(text), separators) };
 }
 
 function* rowsOf(text: string): Iterable<Row> {
   let number = 0;
-  for (const row of quoted(linesOf(text), "\n")) {
+  for (const row of joinQuoted(linesOf(text), "\n")) {
     number++;
     if (row) yield { number, text: row };
   }
 }
 
-/** One after the other: all at once would take much memory of very short ones. */
+/** Yield lines one by one, because an array of very short lines would take much memory. */
 function* linesOf(text: string): Iterable<string> {
-  let at = 0;
+  let start = 0;
   for (const end of text.matchAll(/\r\n|[\r\n]/gu)) {
-    yield text.slice(at, end.index);
-    at = end.index + end[0].length;
+    yield text.slice(start, end.index);
+    start = end.index + end[0].length;
   }
-  yield text.slice(at);
+  yield text.slice(start);
 }
 
-export function parseJson(data: Uint8Array): Read {
-  const text = decode(data).replace(SPELLED, letterOf);
-  return { mimeType: JSON_TEXT, parts: [part(withoutPictures(text))] };
+export function parseJson(data: Uint8Array): Parsed {
+  const text = decode(data).replace(ESCAPE, unescapeJson);
+  return { mimeType: JSON_TEXT, parts: [part(withoutBase64(text))] };
 }
 
-/** As itself, where JSON allows that. */
-function letterOf(written: string, high?: string, low?: string, number?: string): string {
+/** Return the escaped character, or the escape if JSON does not allow the character itself. */
+function unescapeJson(escape: string, high?: string, low?: string, number?: string): string {
   if (high && low) return String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16));
-  const letter = number ? String.fromCharCode(Number.parseInt(number, 16)) : "";
-  const isFree = letter >= " " && !'"\\\x7f'.includes(letter) && !/[\ud800-\udfff]/u.test(letter);
-  return isFree ? letter : written;
+  const character = number ? String.fromCharCode(Number.parseInt(number, 16)) : "";
+  const isAllowed = character >= " " && !'"\\\x7f'.includes(character) && !/[\ud800-\udfff]/u.test(character);
+  return isAllowed ? character : escape;
 }
 
-/** Base64 says nothing to anybody, and a notebook's diagram would be hundreds of passages of it. */
-function withoutPictures(text: string): string {
-  return text.replace(RUN, (run) => (isBytes(run) ? "…" : run));
+/** Remove Base64 data, as of the diagrams in a notebook, which would become hundreds of passages. */
+function withoutBase64(text: string): string {
+  return text.replace(BASE64_RUN, (run) => (isBase64(run) ? "…" : run));
 }
 
-function isBytes(run: string): boolean {
-  return run.length >= BYTES_FROM && MIXED.every((some) => some.test(run));
+function isBase64(run: string): boolean {
+  return run.length >= BASE64_MIN && BASE64_LETTERS.every((letters) => letters.test(run));
 }
 
-export function parseMarkdown(data: Uint8Array): Read {
+export function parseMarkdown(data: Uint8Array): Parsed {
   const parts: Part[] = [];
   let lines: string[] = [];
   let section: string | undefined;
-  let fence = ""; // the marker that opened the code we are in
-  for (const line of splitLines(withoutPictures(decode(data)))) {
-    const marker = FENCE.exec(line)?.[1];
-    const title = fence ? "" : titleOf(line);
-    if (fence && marker && closes(line, fence)) fence = "";
-    else if (marker && !fence) fence = marker;
+  let openFence = "";
+  for (const line of splitLines(withoutBase64(decode(data)))) {
+    const fence = FENCE.exec(line)?.[1];
+    const title = openFence ? "" : titleOf(line);
+    if (openFence && fence && closesFence(line, openFence)) openFence = "";
+    else if (fence && !openFence) openFence = fence;
     if (title) {
       parts.push(part(lines.join("\n"), { section }));
       [lines, section] = [[], title];
@@ -105,17 +105,17 @@ function splitLines(text: string): string[] {
   return lines;
 }
 
-/** What a heading says, "" if this is none. The marks that may end it are not part of it; those of "C#" are. */
+/** Return the text of a heading, or "". Closing "#" after a space are removed, but not the "#" of "C#". */
 function titleOf(line: string): string {
-  const said = HEADING.exec(line)?.[1]?.trimEnd() ?? "";
-  let end = said.length;
-  while (said[end - 1] === "#") end--;
-  const bare = said.slice(0, end);
-  return bare === "" || bare.endsWith(" ") || bare.endsWith("\t") ? bare.trimEnd() : said;
+  const text = HEADING.exec(line)?.[1]?.trimEnd() ?? "";
+  let end = text.length;
+  while (text[end - 1] === "#") end--;
+  const title = text.slice(0, end);
+  return title === "" || title.endsWith(" ") || title.endsWith("\t") ? title.trimEnd() : text;
 }
 
-/** Code ends with the kind of marker that began it, at least as long, alone on its line. */
-function closes(line: string, fence: string): boolean {
-  const mark = line.trim();
-  return mark.startsWith(fence) && [...mark].every((letter) => letter === fence[0]);
+/** Return whether a line closes a code block: the same character, at least as often, and nothing else. */
+function closesFence(line: string, openFence: string): boolean {
+  const fence = line.trim();
+  return fence.startsWith(openFence) && [...fence].every((character) => character === openFence[0]);
 }

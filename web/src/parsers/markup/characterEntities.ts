@@ -1,6 +1,6 @@
-/** Letters that are written by name or number: those of XML, and those of HTML 4. */
+/** Decode character references of XML and HTML 4. */
 
-/** In the order of their numbers, from 160 on. */
+/** Names in the order of the code points from 160. */
 const LATIN =
   "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 " +
   "sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc " +
@@ -8,7 +8,7 @@ const LATIN =
   "Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute " +
   "acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde " +
   "ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml";
-/** Name and letter by turns. */
+/** Names, each followed by its character. */
 const OTHERS =
   "OElig Œ oelig œ Scaron Š scaron š Yuml Ÿ fnof ƒ circ ˆ tilde ˜ Alpha Α Beta Β Gamma Γ Delta Δ " +
   "Epsilon Ε Zeta Ζ Eta Η Theta Θ Iota Ι Kappa Κ Lambda Λ Mu Μ Nu Ν Xi Ξ Omicron Ο Pi Π Rho Ρ Sigma Σ " +
@@ -31,29 +31,29 @@ const XML = new Map([
   ["apos", "'"],
 ]);
 const HTML = new Map(XML);
-for (const [at, name] of LATIN.split(" ").entries()) HTML.set(name, String.fromCharCode(160 + at));
-for (const [, name, letter] of OTHERS.matchAll(/\b(\w+) (.)/gu)) HTML.set(name!, letter!);
+for (const [index, name] of LATIN.split(" ").entries()) HTML.set(name, String.fromCharCode(160 + index));
+for (const [, name, character] of OTHERS.matchAll(/\b(\w+) (.)/gu)) HTML.set(name!, character!);
 
 const REFERENCE = /&(?:#(\d{1,7}|x[0-9a-f]{1,6})|([a-z]\w*));?/giu;
 
-/** A name that HTML does not know is text. */
+/** Decode HTML. Unknown names are left as text. */
 export function decodeHtml(text: string): string {
-  return text.replace(REFERENCE, (whole, number: string, name: string) =>
-    number ? numbered(number) : (HTML.get(name) ?? whole),
+  return text.replace(REFERENCE, (reference, number: string, name: string) =>
+    number ? characterOf(number) : (HTML.get(name) ?? reference),
   );
 }
 
-/** A name that XML does not know is that of an entity, which is not expanded. */
+/** Decode XML. Unknown names are entities of the document type, which are removed. */
 export function decodeXml(text: string): string {
   return text.replace(REFERENCE, (_, number: string, name: string) =>
-    number ? numbered(number) : (XML.get(name) ?? ""),
+    number ? characterOf(number) : (XML.get(name) ?? ""),
   );
 }
 
-/** Pages mean Windows' letters by the numbers of control characters. */
-function numbered(number: string): string {
+/** Return the character of a number. Like browsers, treat the C1 control characters as windows-1252. */
+function characterOf(number: string): string {
   const code = Number(/^x/iu.test(number) ? `0${number}` : number);
   if (code >= 0x80 && code <= 0x9f) return new TextDecoder("windows-1252").decode(Uint8Array.of(code));
-  const isLetter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
-  return isLetter ? String.fromCodePoint(code) : "\ufffd";
+  const isCharacter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+  return isCharacter ? String.fromCodePoint(code) : "\ufffd";
 }

@@ -1,9 +1,9 @@
-/** Where the tags of HTML or XML begin and end. What they mean, and whether they match, is for the listener. */
+/** Find the tags of HTML or XML. The listener interprets them and checks whether they match. */
 
 export interface Listener {
   start(name: string, attributes: string, closed: boolean): void;
   end(name: string): void;
-  /** `literal`: no entities stand in it. */
+  /** `literal`: the text contains no character references. */
   text(text: string, literal: boolean): void;
 }
 
@@ -13,96 +13,96 @@ const DOCTYPE = /<!doctype[^>[]*(?:\[[^\]]*\]\s*)?>/iuy;
 const RAW_END = /<\/([a-z]+)(?![\w-])/giu;
 const ATTRIBUTE = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/gu;
 
-/** `raw`: names of the elements in which there are no tags. */
+/** Call the listener for each tag and text. `raw`: names of elements whose content is text. */
 export function scan(source: string, listener: Listener, raw: ReadonlySet<string> = new Set()): void {
-  const last = source.lastIndexOf(">"); // behind it no tag ends, so none need be looked for
-  let at = 0;
-  let mayDeclare = true; // a document type, which may be long, before all others that are none
-  let isSound = true; // until a tag has no end
-  while (at < source.length) {
-    const open = source.indexOf("<", at);
+  const last = source.lastIndexOf(">"); // no tag ends after it
+  let position = 0;
+  let mayBeDoctype = true; // a document type is the first declaration only, which avoids long searches
+  let hasValidTags = true; // until a tag has no end
+  while (position < source.length) {
+    const open = source.indexOf("<", position);
     if (open < 0 || open > last) break;
-    if (open > at) listener.text(source.slice(at, open), false);
-    const special = skip(source, open, listener, mayDeclare);
-    mayDeclare &&= !source.startsWith("<!", open) || source.startsWith("<!--", open);
-    if (special > open) {
-      at = special;
+    if (open > position) listener.text(source.slice(position, open), false);
+    const afterMarkup = skipNonTag(source, open, listener, mayBeDoctype);
+    mayBeDoctype &&= !source.startsWith("<!", open) || source.startsWith("<!--", open);
+    if (afterMarkup > open) {
+      position = afterMarkup;
       continue;
     }
-    const found = matchAt(TAG, source, open);
-    if (!found) {
+    const match = matchAt(TAG, source, open);
+    if (!match) {
       listener.text("<", true);
-      at = open + 1;
+      position = open + 1;
       continue;
     }
-    const [whole, slash, name] = found as unknown as [string, string, string];
-    let end: number = isSound ? endOfTag(source, open + whole.length) : -1;
-    isSound &&= end >= 0;
-    if (!isSound) end = source.indexOf(">", open);
-    const attributes = source.slice(open + whole.length, end);
-    at = end + 1;
+    const [start, slash, name] = match as unknown as [string, string, string];
+    let end: number = hasValidTags ? endOfTag(source, open + start.length) : -1;
+    hasValidTags &&= end >= 0;
+    if (!hasValidTags) end = source.indexOf(">", open);
+    const attributes = source.slice(open + start.length, end);
+    position = end + 1;
     if (slash) {
       listener.end(name);
       continue;
     }
     const closed = attributes.endsWith("/");
     listener.start(name, attributes, closed);
-    if (!closed && raw.has(name.toLowerCase())) at = passRaw(source, at, name, listener);
+    if (!closed && raw.has(name.toLowerCase())) position = skipRaw(source, position, name, listener);
   }
-  if (at < source.length) listener.text(source.slice(at), false);
+  if (position < source.length) listener.text(source.slice(position), false);
 }
 
 /**
- * Where the ">" is that stands in no value, -1 if there is none. A quotation mark begins a value only behind a "=", and if
- * it has a partner: elsewhere it is a letter, and what stands between two such tags is text.
+ * Return the index of the ">" outside of attribute values, or -1. A quotation mark starts a value only after "=" and if
+ * there is a second one. Elsewhere it is an ordinary character.
  */
 function endOfTag(source: string, from: number): number {
-  for (let at = from; at < source.length; at++) {
-    if (source[at] === ">") return at;
-    if (source[at] !== "=") continue;
-    while (BLANK.test(source[at + 1] ?? "")) at++;
-    const mark = source[at + 1];
-    if (mark === '"' || mark === "'") at = Math.max(at + 1, source.indexOf(mark, at + 2));
-    else while (at + 1 < source.length && mark !== ">" && !/[\s>]/u.test(source[at + 1]!)) at++;
+  for (let index = from; index < source.length; index++) {
+    if (source[index] === ">") return index;
+    if (source[index] !== "=") continue;
+    while (BLANK.test(source[index + 1] ?? "")) index++;
+    const quote = source[index + 1];
+    if (quote === '"' || quote === "'") index = Math.max(index + 1, source.indexOf(quote, index + 2));
+    else while (index + 1 < source.length && quote !== ">" && !/[\s>]/u.test(source[index + 1]!)) index++;
   }
   return -1;
 }
 
-/** Past a remark, an instruction, a document type or CDATA; `open`, if there is none. */
-function skip(source: string, open: number, listener: Listener, mayDeclare: boolean): number {
-  if (source.startsWith("<!--", open)) return past(source, "-->", open + 4);
-  if (source.startsWith("<?", open)) return past(source, ">", open);
+/** Return the end of a comment, processing instruction, declaration or CDATA section at `open`, or `open`. */
+function skipNonTag(source: string, open: number, listener: Listener, mayBeDoctype: boolean): number {
+  if (source.startsWith("<!--", open)) return endAfter(source, "-->", open + 4);
+  if (source.startsWith("<?", open)) return endAfter(source, ">", open);
   if (source.startsWith("<![CDATA[", open)) {
-    const end = past(source, "]]>", open);
+    const end = endAfter(source, "]]>", open);
     listener.text(source.slice(open + 9, end).replace(/\]\]>$/u, ""), true);
     return end;
   }
   if (!source.startsWith("<!", open)) return open;
-  const declared = mayDeclare && matchAt(DOCTYPE, source, open);
-  return declared ? open + declared[0].length : past(source, ">", open);
+  const doctype = mayBeDoctype && matchAt(DOCTYPE, source, open);
+  return doctype ? open + doctype[0].length : endAfter(source, ">", open);
 }
 
-function past(source: string, mark: string, from: number): number {
-  const found = source.indexOf(mark, from);
-  return found < 0 ? source.length : found + mark.length;
+function endAfter(source: string, terminator: string, from: number): number {
+  const index = source.indexOf(terminator, from);
+  return index < 0 ? source.length : index + terminator.length;
 }
 
-function passRaw(source: string, from: number, name: string, listener: Listener): number {
+function skipRaw(source: string, from: number, name: string, listener: Listener): number {
   RAW_END.lastIndex = from;
-  let found = RAW_END.exec(source);
-  while (found && found[1]!.toLowerCase() !== name.toLowerCase()) found = RAW_END.exec(source);
-  const end = found?.index ?? source.length;
+  let match = RAW_END.exec(source);
+  while (match && match[1]!.toLowerCase() !== name.toLowerCase()) match = RAW_END.exec(source);
+  const end = match?.index ?? source.length;
   if (end > from) listener.text(source.slice(from, end), false);
   return end;
 }
 
-function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray | null {
-  pattern.lastIndex = at;
+function matchAt(pattern: RegExp, source: string, index: number): RegExpExecArray | null {
+  pattern.lastIndex = index;
   return pattern.exec(source);
 }
 
-/** The attributes of a tag, as they are written. */
-export function* attributesOf(written: string): Generator<[name: string, value: string]> {
-  for (const [, name, double, single, bare] of written.matchAll(ATTRIBUTE))
-    yield [name!, double ?? single ?? bare ?? ""];
+/** Yield the attributes of a tag. Character references are not decoded. */
+export function* attributesOf(tag: string): Generator<[name: string, value: string]> {
+  for (const [, name, doubleQuoted, singleQuoted, unquoted] of tag.matchAll(ATTRIBUTE))
+    yield [name!, doubleQuoted ?? singleQuoted ?? unquoted ?? ""];
 }

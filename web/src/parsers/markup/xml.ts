@@ -1,10 +1,10 @@
-/** XML as a tree. Entities are not expanded and nothing is fetched. */
+/** Parse XML to a tree, without expanding entities or fetching anything. */
 
 import { decodeXml } from "./characterEntities.ts";
 import { Unreadable } from "../result.ts";
 import { attributesOf, scan, type Listener } from "./tagScanner.ts";
 
-/** Names have the prefix that is usual for their namespace, whichever the file has, or none if it is not known here. */
+/** Names have the usual prefix of their namespace, whatever prefix the file uses, or none if it is unknown here. */
 export interface XmlNode {
   name: string;
   attributes: Map<string, string>;
@@ -27,93 +27,96 @@ const PREFIXES: [RegExp, string][] = [
   [/^urn:oasis:names:tc:opendocument:xmlns:drawing:1\.0$/u, "draw"],
   [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1\.0$/u, "svg"],
 ];
-const DEPTH = 1000; // what walks the tree calls itself
+const DEPTH_MAX = 1000; // functions on the tree are recursive
 
 /**
- * The root. Throws Unreadable for what is not well-formed. Elements named `each`, of which there may be very many, are
- * given to `take` as they end, and are then no part of the tree.
+ * Return the root. Throws Unreadable if the XML is not well-formed. Elements named `streamed`, of which there may be very
+ * many, are passed to `onElement` when they end and removed from the tree.
  */
-export function parseXml(data: Uint8Array, each = "", take: (node: XmlNode) => void = () => {}): XmlNode {
-  const source = decoded(data);
+export function parseXml(
+  data: Uint8Array,
+  streamed = "",
+  onElement: (node: XmlNode) => void = () => {},
+): XmlNode {
+  const source = decodeXmlBytes(data);
   if (/<!doctype/iu.test(source.slice(0, 100_000)) && source.slice(0, 100_000).includes("<!ENTITY"))
     throw new Unreadable("TOO_EXPANSIVE");
-  const tree = new Tree(each, take);
-  scan(source, tree);
-  return tree.root();
+  const builder = new TreeBuilder(streamed, onElement);
+  scan(source, builder);
+  return builder.root();
 }
 
-function decoded(data: Uint8Array): string {
+function decodeXmlBytes(data: Uint8Array): string {
+  return new TextDecoder(encodingOf(data), { fatal: true }).decode(data);
+}
+
+function encodingOf(data: Uint8Array): string {
+  if (data[0] === 0xff && data[1] === 0xfe) return "utf-16le";
+  if (data[0] === 0xfe && data[1] === 0xff) return "utf-16be";
   const head = new TextDecoder("latin1").decode(data.subarray(0, 200));
-  const utf16 = (data[0] === 0xff && data[1] === 0xfe) || (data[0] === 0xfe && data[1] === 0xff);
-  const said = utf16
-    ? data[0] === 0xff
-      ? "utf-16le"
-      : "utf-16be"
-    : (/^[^>]*encoding\s*=\s*["']([\w-]+)/u.exec(head)?.[1] ?? "utf-8");
-  return new TextDecoder(said, { fatal: true }).decode(data);
+  return /^[^>]*encoding\s*=\s*["']([\w-]+)/u.exec(head)?.[1] ?? "utf-8";
 }
 
-class Tree implements Listener {
-  readonly #top: XmlNode = { name: "", attributes: new Map(), children: [] };
-  readonly #open: { node: XmlNode; written: string; names: Map<string, string> }[] = [
-    { node: this.#top, written: "", names: new Map() },
+class TreeBuilder implements Listener {
+  readonly #document: XmlNode = { name: "", attributes: new Map(), children: [] };
+  readonly #open: { node: XmlNode; tagName: string; prefixes: Map<string, string> }[] = [
+    { node: this.#document, tagName: "", prefixes: new Map() },
   ];
 
   constructor(
-    private readonly each: string,
-    private readonly take: (node: XmlNode) => void,
+    private readonly streamed: string,
+    private readonly onElement: (node: XmlNode) => void,
   ) {}
 
-  start(written: string, given: string, closed: boolean): void {
-    const around = this.#open.at(-1)!;
-    const names = declared(given, around.names);
+  start(tagName: string, tagAttributes: string, closed: boolean): void {
+    const parent = this.#open.at(-1)!;
+    const prefixes = withDeclarations(tagAttributes, parent.prefixes);
     const attributes = new Map<string, string>();
-    for (const [name, value] of attributesOf(given)) {
-      const own = name.includes(":") ? usual(name, names) : name;
-      attributes.set(own, decodeXml(value));
+    for (const [name, value] of attributesOf(tagAttributes)) {
+      attributes.set(name.includes(":") ? withUsualPrefix(name, prefixes) : name, decodeXml(value));
     }
-    const node = { name: usual(written, names), attributes, children: [] };
-    around.node.children.push(node);
-    this.#open.push({ node, written, names });
-    if (closed) this.end(written);
-    if (this.#open.length > DEPTH) throw new Unreadable("DAMAGED");
+    const node = { name: withUsualPrefix(tagName, prefixes), attributes, children: [] };
+    parent.node.children.push(node);
+    this.#open.push({ node, tagName, prefixes });
+    if (closed) this.end(tagName);
+    if (this.#open.length > DEPTH_MAX) throw new Unreadable("DAMAGED");
   }
 
-  end(written: string): void {
+  end(tagName: string): void {
     const ended = this.#open.pop();
-    if (ended?.written !== written || this.#open.length === 0) throw new Unreadable("DAMAGED");
-    if (ended.node.name !== this.each) return;
+    if (ended?.tagName !== tagName || this.#open.length === 0) throw new Unreadable("DAMAGED");
+    if (ended.node.name !== this.streamed) return;
     this.#open.at(-1)!.node.children.pop();
-    this.take(ended.node);
+    this.onElement(ended.node);
   }
 
   text(text: string, literal: boolean): void {
-    if (literal && text === "<") throw new Unreadable("DAMAGED"); // no tag begins there
+    if (literal && text === "<") throw new Unreadable("DAMAGED"); // not the start of a tag
     if (this.#open.length > 1) this.#open.at(-1)!.node.children.push(literal ? text : decodeXml(text));
   }
 
   root(): XmlNode {
-    const root = elements(this.#top)[0];
+    const root = elements(this.#document)[0];
     if (!root || this.#open.length !== 1) throw new Unreadable("DAMAGED");
     return root;
   }
 }
 
-/** Prefixes of the file and the usual ones, where this tag declares some. */
-function declared(given: string, around: Map<string, string>): Map<string, string> {
-  if (!given.includes("xmlns")) return around;
-  const names = new Map(around);
-  for (const [name, uri] of attributesOf(given)) {
+/** Return the map from the file's prefixes to the usual ones, with the declarations of a tag. */
+function withDeclarations(tagAttributes: string, outer: Map<string, string>): Map<string, string> {
+  if (!tagAttributes.includes("xmlns")) return outer;
+  const prefixes = new Map(outer);
+  for (const [name, uri] of attributesOf(tagAttributes)) {
     if (name !== "xmlns" && !name.startsWith("xmlns:")) continue;
-    names.set(name.slice(6), PREFIXES.find(([pattern]) => pattern.test(uri))?.[1] ?? "");
+    prefixes.set(name.slice(6), PREFIXES.find(([pattern]) => pattern.test(uri))?.[1] ?? "");
   }
-  return names;
+  return prefixes;
 }
 
-function usual(written: string, names: Map<string, string>): string {
-  const colon = written.indexOf(":");
-  const prefix = names.get(written.slice(0, Math.max(colon, 0))) ?? "";
-  const local = written.slice(colon + 1);
+function withUsualPrefix(name: string, prefixes: Map<string, string>): string {
+  const colon = name.indexOf(":");
+  const prefix = prefixes.get(name.slice(0, Math.max(colon, 0))) ?? "";
+  const local = name.slice(colon + 1);
   return prefix ? `${prefix}:${local}` : local;
 }
 
@@ -121,14 +124,14 @@ export function elements(node: XmlNode): XmlNode[] {
   return node.children.filter((child) => typeof child !== "string");
 }
 
-/** The first child of each name in turn. */
+/** Return the first element at a path of child names. */
 export function find(node: XmlNode | undefined, ...path: string[]): XmlNode | undefined {
-  let found = node;
-  for (const name of path) found = found && elements(found).find((child) => child.name === name);
-  return found;
+  let current = node;
+  for (const name of path) current = current && elements(current).find((child) => child.name === name);
+  return current;
 }
 
-/** All elements of a name, however deep. */
+/** Yield all descendants with a name. */
 export function* every(node: XmlNode, name: string): Generator<XmlNode> {
   for (const child of elements(node)) {
     if (child.name === name) yield child;
@@ -136,19 +139,19 @@ export function* every(node: XmlNode, name: string): Generator<XmlNode> {
   }
 }
 
-/** Elements of these names, in order: none of one that lies within another, none of what is gone. */
+/** Yield the outermost descendants with one of the names, except those in `skipped` elements. */
 export function* topmost(
   node: XmlNode,
-  wanted: ReadonlySet<string>,
-  gone: ReadonlySet<string> = new Set(),
+  names: ReadonlySet<string>,
+  skipped: ReadonlySet<string> = new Set(),
 ): Generator<XmlNode> {
   for (const child of elements(node)) {
-    if (wanted.has(child.name)) yield child;
-    else if (!gone.has(child.name)) yield* topmost(child, wanted, gone);
+    if (names.has(child.name)) yield child;
+    else if (!skipped.has(child.name)) yield* topmost(child, names, skipped);
   }
 }
 
-/** The letters that stand in an element itself. */
-export function letters(node: XmlNode | undefined): string {
+/** Return the text that is directly in an element. */
+export function ownText(node: XmlNode | undefined): string {
   return node?.children.filter((child) => typeof child === "string").join("") ?? "";
 }

@@ -1,4 +1,4 @@
-/** Office files as programs write them, read on the device. What the server makes of the same: tests/unit/engines/files. */
+/** Parse Office files as various programs write them. The same cases for the server: tests/unit/engines/files. */
 
 import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import { parse as epub } from "../../../../../web/src/parsers/formats/epub.ts";
@@ -18,22 +18,22 @@ function zipped(members: Record<string, string>): Uint8Array<ArrayBuffer> {
   return new Uint8Array(zipSync(Object.fromEntries(bytes)));
 }
 
-function relations(...listed: string[]): string {
-  return `<Relationships xmlns="${FORMAT}/package/2006/relationships">${listed.join("")}</Relationships>`;
+function relations(...links: string[]): string {
+  return `<Relationships xmlns="${FORMAT}/package/2006/relationships">${links.join("")}</Relationships>`;
 }
 
 const link = (address: string) =>
   `<Relationship Id="rId9" Type="${RELATION}/hyperlink" Target="${address}" TargetMode="External"/>`;
 
-function document(...listed: string[]): Uint8Array<ArrayBuffer> {
+function document(...links: string[]): Uint8Array<ArrayBuffer> {
   const body = "<w:body><w:p><w:r><w:t>The lease.</w:t></w:r></w:p></w:body>";
   return zipped({
     "word/document.xml": `<w:document xmlns:w="${FORMAT}/wordprocessingml/2006/main">${body}</w:document>`,
-    "word/_rels/document.xml.rels": relations(...listed),
+    "word/_rels/document.xml.rels": relations(...links),
   });
 }
 
-function deck(...listed: string[]): Uint8Array<ArrayBuffer> {
+function deck(...links: string[]): Uint8Array<ArrayBuffer> {
   const spaces = `xmlns:p="${FORMAT}/presentationml/2006/main" xmlns:a="${FORMAT}/drawingml/2006/main" xmlns:r="${RELATION}"`;
   const said = "<p:sp><p:txBody><a:p><a:r><a:t>The lease.</a:t></a:r></a:p></p:txBody></p:sp>";
   const slide = `<Relationship Id="rId1" Type="${RELATION}/slide" Target="slides/slide1.xml"/>`;
@@ -41,12 +41,12 @@ function deck(...listed: string[]): Uint8Array<ArrayBuffer> {
     "ppt/presentation.xml": `<p:presentation ${spaces}><p:sldIdLst><p:sldId r:id="rId1"/></p:sldIdLst></p:presentation>`,
     "ppt/_rels/presentation.xml.rels": relations(slide),
     "ppt/slides/slide1.xml": `<p:sld ${spaces}><p:cSld><p:spTree>${said}</p:spTree></p:cSld></p:sld>`,
-    "ppt/slides/_rels/slide1.xml.rels": relations(...listed),
+    "ppt/slides/_rels/slide1.xml.rels": relations(...links),
   });
 }
 
-/** The same archive, as written by who does not know how large it will be: sizes and places stand behind the names. */
-function long(archive: Uint8Array<ArrayBuffer>, lie = 0n): Uint8Array<ArrayBuffer> {
+/** Return an archive with its sizes and offsets in ZIP64 fields. */
+function withZip64(archive: Uint8Array<ArrayBuffer>, lie = 0n): Uint8Array<ArrayBuffer> {
   const view = new DataView(archive.buffer);
   const end = archive.length - 22;
   const table: number[] = [];
@@ -74,16 +74,16 @@ function long(archive: Uint8Array<ArrayBuffer>, lie = 0n): Uint8Array<ArrayBuffe
   return all;
 }
 
-test("an archive is read that leaves room for huge members, and what they claim is bounded as ever", () => {
-  expect(sniff(long(document()), "lease.docx")).toBe(DOCX);
-  expect(word(long(document())).parts).toEqual([{ text: "The lease." }]);
-  expect(slides(long(deck())).parts).toEqual([{ text: "The lease.", page: 1 }]);
-  expect(() => word(long(document(), 1n))).toThrow("DAMAGED");
+test("ZIP64 sizes are read and limited", () => {
+  expect(sniff(withZip64(document()), "lease.docx")).toBe(DOCX);
+  expect(word(withZip64(document())).parts).toEqual([{ text: "The lease." }]);
+  expect(slides(withZip64(deck())).parts).toEqual([{ text: "The lease.", page: 1 }]);
+  expect(() => word(withZip64(document(), 1n))).toThrow("DAMAGED");
   for (const lie of [2n ** 24n, 2n ** 28n, 2n ** 40n, 2n ** 63n])
-    expect(() => word(long(document(), lie))).toThrow("TOO_EXPANSIVE");
+    expect(() => word(withZip64(document(), lie))).toThrow("TOO_EXPANSIVE");
 });
 
-test("what members mean each other by is found, however it is written", () => {
+test("member names match despite case and encoding", () => {
   const named = (written: string, place: string) => {
     const members = Object.entries(unzipSync(deck()));
     return new Uint8Array(
@@ -106,7 +106,7 @@ test("what members mean each other by is found, however it is written", () => {
   expect(() => slides(named("slide2.xml", "slide1.xml"))).toThrow("DAMAGED");
 });
 
-test("the chapters of a book are found by the names that are meant, each once", () => {
+test("each chapter of a book is read once", () => {
   const listed = [
     "one.XHTML",
     "a.xhtml",
@@ -141,7 +141,7 @@ test("the chapters of a book are found by the names that are meant, each once", 
   ]);
 });
 
-test("what a diagram of a slide says is read, and not how it is drawn", () => {
+test("the text of a slide's diagram is read", () => {
   const space = `xmlns:d="${FORMAT}/drawingml/2006/diagram" xmlns:a="${FORMAT}/drawingml/2006/main"`;
   const point = (type: string, ...said: string[]) =>
     `<d:pt type="${type}"><d:t>${said.map((t) => `<a:p><a:r><a:t>${t}</a:t></a:r></a:p>`).join("")}</d:t></d:pt>`;
@@ -161,7 +161,7 @@ test("what a diagram of a slide says is read, and not how it is drawn", () => {
   expect(parts).toEqual([{ text: "The lease.\n\nSign\nin May\nPay", page: 1 }]);
 });
 
-test("a Word document is one also if its main member has a number", () => {
+test("document2.xml is recognized as a Word document", () => {
   const named = (name: string) => {
     const note = `<w:p><w:r><w:t>The lease.</w:t><w:footnoteReference w:id="2"/></w:r></w:p>`;
     const spaces = `xmlns:w="${FORMAT}/wordprocessingml/2006/main"`;
@@ -184,20 +184,20 @@ test("a Word document is one also if its main member has a number", () => {
 });
 
 test.each(["http://", "https://exa mple.org", "http://www.example.org:80a/", "http://%zz", "http://[::1"])(
-  "a link to %s, which is no address, costs no words",
+  "the invalid link %s loses no text",
   (address) => {
     expect(word(document(link(address))).parts).toEqual([{ text: "The lease." }]);
     expect(slides(deck(link(address))).parts).toEqual([{ text: "The lease.", page: 1 }]);
   },
 );
 
-test("what a member refers to within the archive is found, however it is written", () => {
+test("relative and absolute relation targets are resolved", () => {
   const written = ["header1.xml", "./header1.xml", "/word/header1.xml", "../word/header1.xml"];
   const listed = written.map(
     (target) => `<Relationship Id="a" Type="${RELATION}/header" Target="${target}"/>`,
   );
   const found = relationsOf(new Archive(document(...listed)), "word/document.xml");
-  expect(found.map(({ place }) => place)).toEqual(written.map(() => "word/header1.xml"));
+  expect(found.map(({ target }) => target)).toEqual(written.map(() => "word/header1.xml"));
 });
 
 function workbookOf(cell: string): Uint8Array<ArrayBuffer> {
@@ -225,6 +225,6 @@ test.each([
   ["0.30000000000000004", "0.3"],
   ["-1.7976931348623157E308", "-1.7976931348623157e+308"],
   ["12345678901234567890", "12345678901234567890"],
-])("a cell of %s is %s, as on the server", (written, meant) => {
+])("a cell of %s becomes %s", (written, meant) => {
   expect(workbook(workbookOf(written)).parts).toEqual([{ text: meant, section: "Rent" }]);
 });

@@ -1,10 +1,10 @@
 /**
- * Days, times and durations of a workbook are numbers of days; that they are, and what of them is shown, only their format
- * says. The rules are those of server/vademecum/engines/files/formats/ooxml/date_formats.py.
+ * Format dates, times and durations of a workbook. They are stored as numbers of days, and only the number format of the
+ * cell identifies them. The rules are those of server/vademecum/engines/files/formats/ooxml/date_formats.py.
  */
 
-/** What a format makes of a number, which comes as it is and as it is spelled without a format. */
-export type Look = (number: number, plain: string) => string;
+/** Format a number. `plain` is its text without a format. */
+export type Formatter = (number: number, plain: string) => string;
 
 const DAYS_MAX = 2_958_465; // the end of 9999, and of Excel
 const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000] as const;
@@ -19,27 +19,28 @@ const [FIRST, LAST] = [Date.parse("0001-01-01"), Date.parse("9999-12-31")] as co
 const ELAPSED = /\[([hH]{1,2}|[mM]{1,2}|[sS]{1,2})\]/u;
 const [TIME, SECONDS, FRACTION] = [/[hHsS]/u, /[sS]/u, /[sS]\]?[.,]0/u] as const;
 const [DAY_OR_YEAR, MONTH] = [/[dDyY]|[mM]{3}/u, /[mM]/u] as const;
-const WRITTEN = /^(?:(\d{4}-\d\d-\d\d))?T?(?:(\d\d):(\d\d)(?::(\d\d)(\.\d{1,3})?)?)?/u;
+const ISO_DATE_TIME = /^(?:(\d{4}-\d\d-\d\d))?T?(?:(\d\d):(\d\d)(?::(\d\d)(\.\d{1,3})?)?)?/u;
 
-/** What of a point in time. `exact`: to the millisecond, where Excel rounds to seconds. */
-interface Shown {
+/** The parts of a point in time that a format displays. `exact`: milliseconds; Excel rounds to seconds otherwise. */
+interface DisplayedParts {
   day: boolean;
   time: boolean;
   seconds: boolean;
   exact: boolean;
 }
 
-/** Undefined where the pattern, which has no letters that are only shown, is none of a day or time. */
-export function dated(pattern: string, since1904: boolean): Look | undefined {
+/** Return the formatter of a pattern without literal text, or undefined if it is not one of a date, time or duration. */
+export function dateFormatter(pattern: string, since1904: boolean): Formatter | undefined {
   const [seconds, exact] = [SECONDS.test(pattern), FRACTION.test(pattern)];
   const elapsed = ELAPSED.exec(pattern)?.[1]?.toLowerCase();
-  if (elapsed) return duration(elapsed, seconds, exact);
+  if (elapsed) return durationFormatter(elapsed, seconds, exact);
   const time = TIME.test(pattern);
   const day = DAY_OR_YEAR.test(pattern) || (!time && MONTH.test(pattern));
-  return day || time ? point({ day, time, seconds, exact: exact || !time }, since1904) : undefined;
+  if (!day && !time) return undefined;
+  return dateTimeFormatter({ day, time, seconds, exact: exact || !time }, since1904);
 }
 
-function duration(largest: string, seconds: boolean, exact: boolean): Look {
+function durationFormatter(largest: string, seconds: boolean, exact: boolean): Formatter {
   return (days, plain) => {
     if (Math.abs(days) > DAYS_MAX) return plain;
     const length = milliseconds(Math.abs(days), exact);
@@ -47,14 +48,14 @@ function duration(largest: string, seconds: boolean, exact: boolean): Look {
   };
 }
 
-function point(shown: Shown, since1904: boolean): Look {
+function dateTimeFormatter(parts: DisplayedParts, since1904: boolean): Formatter {
   return (days, plain) => {
     if (Math.abs(days) > DAYS_MAX) return plain;
-    const whole = milliseconds(days, shown.exact);
+    const whole = milliseconds(days, parts.exact);
     let day = Math.floor(whole / DAY);
-    const time = shown.time ? clock(whole - day * DAY, "hh", shown.seconds) : "";
-    if (!shown.day || (day === 0 && !since1904)) return time || plain; // Excel's 0 January is no day
-    if (day > 0 && day < 60 && !since1904) day++; // Excel believes in a 29 February 1900
+    const time = parts.time ? clock(whole - day * DAY, "hh", parts.seconds) : "";
+    if (!parts.day || (day === 0 && !since1904)) return time || plain; // Excel's 0 January 1900 is no date
+    if (day > 0 && day < 60 && !since1904) day++; // Excel has a 29 February 1900, which did not exist
     const start = (since1904 ? EPOCH_1904 : EPOCH) + day * DAY;
     if (start < FIRST || start > LAST) return plain;
     return `${new Date(start).toISOString().slice(0, 10)} ${time}`.trimEnd();
@@ -67,22 +68,22 @@ function milliseconds(days: number, exact: boolean): number {
 }
 
 /**
- * As "27:05". `largest`: the unit that no larger one takes from, in as many letters as it has digits; `seconds`: they are
- * shown even if there are none.
+ * Return a length such as "27:05". `largest`: the largest unit, with one letter per digit. `seconds`: show seconds even if
+ * they are zero.
  */
 function clock(length: number, largest: string, seconds: boolean): string {
-  const two = (number: number) => String(number % 60).padStart(2, "0");
+  const twoDigits = (number: number) => String(number % 60).padStart(2, "0");
   const size = SIZES.get(largest[0]!)!;
-  const shown = [String(Math.floor(length / size)).padStart(largest.length, "0")];
-  if (size > MINUTE) shown.push(two(Math.floor(length / MINUTE)));
-  if (size > SECOND && (seconds || length % MINUTE)) shown.push(two(Math.floor(length / SECOND)));
+  const parts = [String(Math.floor(length / size)).padStart(largest.length, "0")];
+  if (size > MINUTE) parts.push(twoDigits(Math.floor(length / MINUTE)));
+  if (size > SECOND && (seconds || length % MINUTE)) parts.push(twoDigits(Math.floor(length / SECOND)));
   const fraction = String(length % SECOND).padStart(3, "0");
-  return shown.join(":") + (Number(fraction) ? `.${fraction.replace(/(?<!0)0+$/u, "")}` : "");
+  return parts.join(":") + (Number(fraction) ? `.${fraction.replace(/(?<!0)0+$/u, "")}` : "");
 }
 
-/** What is written as a day, a time or both, as Python spells it; as it is written, if it is none. */
-export function spelledTime(value: string): string {
-  const [, date, hours, minutes, seconds = "00", fraction = ""] = WRITTEN.exec(value) ?? [];
+/** Return an ISO date, time or both as Python formats it. An invalid value is returned unchanged. */
+export function formatIsoDateTime(value: string): string {
+  const [, date, hours, minutes, seconds = "00", fraction = ""] = ISO_DATE_TIME.exec(value) ?? [];
   const isDay = !date || (date > "0001" && isoDay(date) === date);
   if (
     (!date && !hours) ||

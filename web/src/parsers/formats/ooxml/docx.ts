@@ -1,66 +1,66 @@
 /**
- * DOCX, as Word shows it: what was inserted is read; what was struck out or hidden is not. Headings become sections. The
- * numbers that Word makes are written out. A note stands below the paragraph or table that refers to it; what stands above
- * the pages is read once, before all of them, and what stands below them after all.
+ * Parse DOCX as Word displays it: with insertions, without deleted and hidden text, and with generated numbers. Headings
+ * become sections. A note is below the paragraph or table that refers to it. Each page header is read once, before the
+ * text, and each footer after it.
  */
 
 import { Archive } from "./zip_container.ts";
-import { Drawn } from "./charts.ts";
+import { Graphics } from "./charts.ts";
 import { decode } from "../../charset/detect.ts";
 import { htmlParts } from "../html.ts";
-import { Counting, Numbering } from "./docx_numbering.ts";
+import { NumberCounter, Numbering } from "./docx_numbering.ts";
 import {
   DOCX,
   HTML,
   isOutOfMemory,
-  joined,
+  mergeSections,
   part,
   RTF,
   Unreadable,
   type Code,
+  type Parsed,
   type Part,
-  type Read,
 } from "../../result.ts";
 import { isOn, value } from "./docx_properties.ts";
 import { byType, mainOf, relationsOf, type Relation } from "./package.ts";
 import { parse as parseRtf } from "../rtf.ts";
 import { sniff } from "../../file_type.ts";
-import { elements, every, find, letters, topmost, type XmlNode } from "../../markup/xml.ts";
+import { elements, every, find, ownText, topmost, type XmlNode } from "../../markup/xml.ts";
 
 const BLOCKS = new Set(["w:p", "w:tbl"]);
-const CHUNK = "w:altChunk"; // a file within the document, which Word shows in its place
+const CHUNK = "w:altChunk"; // an embedded file, whose contents Word displays in its place
 const BLOCKS_AND_CHUNKS = new Set([...BLOCKS, CHUNK]);
-/** Why a chunk cannot be read; the rest of the document is read all the same. */
-const LOST = new Set<Code>(["DAMAGED", "EMPTY", "UNSUPPORTED_TYPE", "GARBLED"]);
-const LETTERS = new Set(["w:t", "m:t"]); // those of a formula, too
-const NUMBER = "w:lvlText"; // of a paragraph, where it is written out; no document has one there
+/** Errors of a chunk that do not make the document unreadable. */
+const CHUNK_ERRORS = new Set<Code>(["DAMAGED", "EMPTY", "UNSUPPORTED_TYPE", "GARBLED"]);
+const TEXT = new Set(["w:t", "m:t"]); // of runs and formulas
+const NUMBER = "w:lvlText"; // inserted into a paragraph; no document has this element there
 const ROW = new Set(["w:tr"]);
 const CELL = new Set(["w:tc"]);
-/** Struck out, or moved away; properties (whose tabs are stops and not signs); how a sign is pronounced; a second copy. */
-const GONE = new Set(["w:del", "w:moveFrom", "w:pPr", "w:rPr", "w:sectPr", "w:rt", "mc:Fallback"]);
-const OUTSIDE = new Set([...GONE, "w:p"]); // a paragraph's own words are not those of a box in it
+/** Elements without displayed text: deleted or moved text, properties, pronunciation, and a copy for old programs. */
+const SKIPPED = new Set(["w:del", "w:moveFrom", "w:pPr", "w:rPr", "w:sectPr", "w:rt", "mc:Fallback"]);
+const SKIPPED_AND_BOXES = new Set([...SKIPPED, "w:p"]); // for the text of a paragraph without that of boxes in it
 const SHAPES = new Set(["inline", "anchor", "wsp"]);
-const SIGNS: Record<string, string> = {
+const CHARACTERS: Record<string, string> = {
   "w:tab": "\t",
   "w:br": "\n",
   "w:cr": "\n",
   "w:noBreakHyphen": "-",
   "w:ptab": "\t",
 };
-const UNBLANK = /[^\s\x85\ufeff]/u; // what is a blank to Python or to a browser is one here
+const NON_BLANK = /[^\s\x85\ufeff]/u; // neither whitespace in Python nor in a browser
 const HEADING = /^(heading [1-9]$|Heading|Title)/u;
 
-const MAIN = "word/document.xml"; // some programs have it as document2.xml
+const MAIN = "word/document.xml"; // some programs name it document2.xml
 const REFERENCES = new Set(["w:footnoteReference", "w:endnoteReference"]);
 
-/** Makes a tree, or several that go on counting, as Word shows them. */
-type Show = (root: XmlNode) => void;
+/** Change a tree to what Word displays. Several trees that are passed to one function share the counters of lists. */
+type Prepare = (root: XmlNode) => void;
 
-export function parse(data: Uint8Array): Read {
+export function parse(data: Uint8Array): Parsed {
   return { mimeType: DOCX, parts: partsOf(data) };
 }
 
-/** `isChunk`: the document stands in another one, so chunks in it are not read. */
+/** `isChunk`: the document is a chunk of another one, and chunks in it are not read. */
 function partsOf(data: Uint8Array, isChunk = false): Part[] {
   const archive = new Archive(data);
   const main = mainOf(archive, MAIN);
@@ -71,49 +71,54 @@ function partsOf(data: Uint8Array, isChunk = false): Part[] {
   const headings = styles ? headingsOf(styles) : new Set();
   const hidden = styles ? hiddenStyles(styles) : new Set<string>();
   const numbering = numberingOf(archive, relations, styles);
-  const story = (): Show => {
-    const counting = numbering && new Counting(numbering);
+  const newStory = (): Prepare => {
+    const counter = numbering && new NumberCounter(numbering);
     return (root) => {
-      takeHidden(root, hidden);
-      if (counting) writeOutNumbers(root, counting, hidden);
+      removeHidden(root, hidden);
+      if (counter) insertNumbers(root, counter, hidden);
     };
   };
-  story()(body);
-  writeOutDrawn(body, new Drawn(archive), relations);
-  const notes = notesOf(archive, relations, story);
-  const aroundPages = story();
-  const shown = (place: string) => around(archive, relations, body, place, aroundPages);
-  const parts = shown("header");
+  newStory()(body);
+  insertGraphicsText(body, new Graphics(archive), relations);
+  const notes = notesOf(archive, relations, newStory);
+  const prepare = newStory(); // headers and footers share their counters
+  const headersOrFootersOf = (kind: "header" | "footer") =>
+    headersOrFooters(archive, relations, body, kind, prepare);
+  const parts = headersOrFootersOf("header");
   let section: string | undefined;
-  for (const block of topmost(body, BLOCKS_AND_CHUNKS, GONE)) {
+  for (const block of topmost(body, BLOCKS_AND_CHUNKS, SKIPPED)) {
     if (block.name === CHUNK) {
-      const found = isChunk ? [] : chunkOf(archive, relations, block);
-      parts.push(...found.map((one) => part(one.text, { section: one.section ?? section })));
+      const chunkParts = isChunk ? [] : chunkOf(archive, relations, block);
+      parts.push(
+        ...chunkParts.map((chunkPart) => part(chunkPart.text, { section: chunkPart.section ?? section })),
+      );
       continue;
     }
     const text = textOf(block);
     const style = find(block, "w:pPr", "w:pStyle")?.attributes.get("w:val");
-    const said = text.slice(letters(find(block, NUMBER)).length).trim();
-    if (headings.has(style) && said) section = text.trim();
-    const below = [...topmost(block, REFERENCES, GONE)].map((mark) => taken(notes, keyOf(mark)));
-    parts.push(part([text, ...below.filter(Boolean)].join("\n"), { section }));
+    const withoutNumber = text.slice(ownText(find(block, NUMBER)).length).trim();
+    if (headings.has(style) && withoutNumber) section = text.trim();
+    const ownNotes = [...topmost(block, REFERENCES, SKIPPED)].map((reference) =>
+      takeNote(notes, keyOf(reference)),
+    );
+    parts.push(part([text, ...ownNotes.filter(Boolean)].join("\n"), { section }));
   }
-  return joined([...parts, ...shown("footer")]);
+  return mergeSections([...parts, ...headersOrFootersOf("footer")]);
 }
 
 /** Return the text of a chunk: HTML, RTF, plain text or DOCX. */
-function chunkOf(archive: Archive, relations: readonly Relation[], mark: XmlNode): Part[] {
-  const relation = relations.find(({ id }) => id === mark.attributes.get("r:id"));
-  if (!relation || !archive.has(relation.place)) return [];
+function chunkOf(archive: Archive, relations: readonly Relation[], chunk: XmlNode): Part[] {
+  const relation = relations.find(({ id }) => id === chunk.attributes.get("r:id"));
+  if (!relation || !archive.has(relation.target)) return [];
   try {
-    const data = archive.bytes(relation.place);
-    const kind = sniff(data, relation.place);
-    if (kind === DOCX) return partsOf(data, true);
-    if (kind === HTML) return htmlParts(decode(data));
-    if (kind === RTF) return parseRtf(data).parts;
-    return kind === "text/plain" ? [part(decode(data))] : [];
+    const data = archive.bytes(relation.target);
+    const mimeType = sniff(data, relation.target);
+    if (mimeType === DOCX) return partsOf(data, true);
+    if (mimeType === HTML) return htmlParts(decode(data));
+    if (mimeType === RTF) return parseRtf(data).parts;
+    return mimeType === "text/plain" ? [part(decode(data))] : [];
   } catch (error) {
-    if (isOutOfMemory(error) || (error instanceof Unreadable && !LOST.has(error.code))) throw error;
+    if (isOutOfMemory(error) || (error instanceof Unreadable && !CHUNK_ERRORS.has(error.code))) throw error;
     return [];
   }
 }
@@ -125,40 +130,40 @@ function headingsOf(styles: XmlNode): Set<string | undefined> {
   );
 }
 
-/** Those that hide what is written in them, by themselves or because of the one that they are based on. */
+/** Return the styles that hide their text, by their own properties or those of a style that they are based on. */
 function hiddenStyles(root: XmlNode): Set<string> {
-  const named = elements(root).filter(({ name }) => name === "w:style");
-  const styles = new Map(named.map((style) => [style.attributes.get("w:styleId") ?? "", style]));
-  const hides = (style: XmlNode | undefined, seen = 0): boolean => {
-    if (!style || seen > 20) return false;
+  const nodes = elements(root).filter(({ name }) => name === "w:style");
+  const styles = new Map(nodes.map((style) => [style.attributes.get("w:styleId") ?? "", style]));
+  const isHidden = (style: XmlNode | undefined, depth = 0): boolean => {
+    if (!style || depth > 20) return false;
     const own = isOn(find(style, "w:rPr"), "w:vanish");
-    return own ?? hides(styles.get(find(style, "w:basedOn")?.attributes.get("w:val") ?? ""), seen + 1);
+    return own ?? isHidden(styles.get(find(style, "w:basedOn")?.attributes.get("w:val") ?? ""), depth + 1);
   };
-  return new Set([...styles].filter(([, style]) => hides(style)).map(([name]) => name));
+  return new Set([...styles].filter(([, style]) => isHidden(style)).map(([name]) => name));
 }
 
-/** Out of a tree what Word does not show. */
-function takeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHidden = false): void {
+/** Remove hidden runs, rows and shapes from a tree. */
+function removeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHidden = false): void {
   const style = node.name === "w:p" ? find(node, "w:pPr", "w:pStyle")?.attributes.get("w:val") : undefined;
   const inHidden = node.name === "w:p" ? styles.has(style ?? "") : isParagraphHidden;
   const isHidden = (child: XmlNode) => {
     if (SHAPES.has(child.name)) return isShapeHidden(child);
     if (child.name === "w:tr") return isOn(find(child, "w:trPr"), "w:hidden") ?? false;
     if (child.name !== "w:r") return false;
-    const look = find(child, "w:rPr");
-    const named = styles.has(find(look, "w:rStyle")?.attributes.get("w:val") ?? "");
-    return isOn(look, "w:vanish") ?? named !== inHidden; // hidden by both, it is shown again
+    const properties = find(child, "w:rPr");
+    const isStyleHidden = styles.has(find(properties, "w:rStyle")?.attributes.get("w:val") ?? "");
+    return isOn(properties, "w:vanish") ?? isStyleHidden !== inHidden; // two hidden styles cancel each other out
   };
   node.children = node.children.filter((child) => typeof child === "string" || !isHidden(child));
-  for (const child of elements(node)) takeHidden(child, styles, inHidden);
+  for (const child of elements(node)) removeHidden(child, styles, inHidden);
 }
 
 function isShapeHidden(shape: XmlNode): boolean {
-  const about = find(shape, "docPr") ?? find(shape, "cNvPr");
-  return ["1", "true"].includes(about?.attributes.get("hidden") ?? "");
+  const properties = find(shape, "docPr") ?? find(shape, "cNvPr");
+  return ["1", "true"].includes(properties?.attributes.get("hidden") ?? "");
 }
 
-/** None if the document has none that can be read. */
+/** Return the numbering, or undefined if the document has none or it is damaged. */
 function numberingOf(
   archive: Archive,
   relations: readonly Relation[],
@@ -173,126 +178,132 @@ function numberingOf(
   }
 }
 
-/** Into each paragraph the number that Word shows before it. One without words whose end is gone is no paragraph. */
-function writeOutNumbers(root: XmlNode, counting: Counting, hidden: ReadonlySet<string>): void {
-  for (const [paragraph, isBoxed] of paragraphs(root)) {
-    const isSaid = [...topmost(paragraph, LETTERS, OUTSIDE)].some((node) => UNBLANK.test(letters(node)));
-    const number = isSaid || !isEndGone(paragraph, hidden) ? counting.number(paragraph, isSaid, isBoxed) : "";
-    if (number) paragraph.children.unshift(made(NUMBER, [number]));
+/** Insert the number that Word displays before each paragraph. An empty one with a deleted mark is not displayed. */
+function insertNumbers(root: XmlNode, counter: NumberCounter, hidden: ReadonlySet<string>): void {
+  for (const [paragraph, isInBox] of paragraphs(root)) {
+    const textNodes = [...topmost(paragraph, TEXT, SKIPPED_AND_BOXES)];
+    const hasText = textNodes.some((node) => NON_BLANK.test(ownText(node)));
+    const isDisplayed = hasText || !isMarkHidden(paragraph, hidden);
+    const number = isDisplayed ? counter.number(paragraph, hasText, isInBox) : "";
+    if (number) paragraph.children.unshift(newNode(NUMBER, [number]));
   }
 }
 
-/** All, in order, those within others too, and whether they stand in a box of text. */
-function* paragraphs(node: XmlNode, isBoxed = false): Generator<[XmlNode, boolean]> {
+/** Yield all paragraphs in order, nested ones too, and whether they are in a text box. */
+function* paragraphs(node: XmlNode, isInBox = false): Generator<[XmlNode, boolean]> {
   for (const child of elements(node)) {
-    if (child.name === "w:p") yield [child, isBoxed];
-    if (!GONE.has(child.name)) yield* paragraphs(child, isBoxed || child.name === "w:txbxContent");
+    if (child.name === "w:p") yield [child, isInBox];
+    if (!SKIPPED.has(child.name)) yield* paragraphs(child, isInBox || child.name === "w:txbxContent");
   }
 }
 
-/** Whether its mark was struck out, moved away or hidden. */
-function isEndGone(paragraph: XmlNode, hidden: ReadonlySet<string>): boolean {
+/** Return whether the paragraph mark was deleted, moved or hidden. */
+function isMarkHidden(paragraph: XmlNode, hidden: ReadonlySet<string>): boolean {
   const properties = find(paragraph, "w:pPr");
-  const look = find(properties, "w:rPr");
-  if (find(look, "w:del") || find(look, "w:moveFrom")) return true;
-  return isOn(look, "w:vanish") ?? hidden.has(value(properties, "w:pStyle"));
+  const markProperties = find(properties, "w:rPr");
+  if (find(markProperties, "w:del") || find(markProperties, "w:moveFrom")) return true;
+  return isOn(markProperties, "w:vanish") ?? hidden.has(value(properties, "w:pStyle"));
 }
 
-/** What a chart or a diagram says, as a box of text where it stands. */
-function writeOutDrawn(node: XmlNode, drawn: Drawn, relations: readonly Relation[]): void {
+/** Insert the text of charts and diagrams as text boxes. */
+function insertGraphicsText(node: XmlNode, graphics: Graphics, relations: readonly Relation[]): void {
   for (const graphic of [...every(node, "a:graphicData")]) {
-    const lines = drawn.lines(graphic, relations);
-    const paragraphs = lines.map((line) => made("w:p", [made("w:t", [line])]));
-    if (lines.length > 0) graphic.children.push(made("w:txbxContent", paragraphs));
+    const lines = graphics.lines(graphic, relations);
+    const paragraphs = lines.map((line) => newNode("w:p", [newNode("w:t", [line])]));
+    if (lines.length > 0) graphic.children.push(newNode("w:txbxContent", paragraphs));
   }
 }
 
-function made(name: string, children: XmlNode["children"]): XmlNode {
+function newNode(name: string, children: XmlNode["children"]): XmlNode {
   return { name, attributes: new Map(), children };
 }
 
-/** What stands above or below the pages, each once. A number alone is that of the page. */
-function around(
+/** Return each distinct header or footer that is displayed. One without letters is a page number. */
+function headersOrFooters(
   archive: Archive,
-  related: readonly Relation[],
+  allRelations: readonly Relation[],
   body: XmlNode,
-  place: string,
-  show: Show,
+  kind: "header" | "footer",
+  prepare: Prepare,
 ): Part[] {
-  const relations = related.filter((relation) => archive.has(relation.place));
+  const relations = allRelations.filter(({ target }) => archive.has(target));
   const settings = archive.optionalXml(byType(relations, "settings"));
   const oddAndEven = settings && isOn(settings, "w:evenAndOddHeaders");
-  const found = new Set<string>();
-  const read = new Set<string>();
+  const texts = new Set<string>();
+  const targets = new Set<string>();
   for (const section of every(body, "w:sectPr")) {
-    const shown: Record<string, unknown> = {
+    const isDisplayed: Record<string, unknown> = {
       default: true,
       first: isOn(section, "w:titlePg"),
       even: oddAndEven,
     };
     for (const { name, attributes } of elements(section)) {
       const relation = relations.find(({ id }) => id === attributes.get("r:id"));
-      if (name !== `w:${place}Reference` || !relation || !shown[attributes.get("w:type") ?? "default"])
+      if (name !== `w:${kind}Reference` || !relation || !isDisplayed[attributes.get("w:type") ?? "default"])
         continue;
-      if (read.has(relation.place)) continue;
-      read.add(relation.place);
-      const root = archive.optionalXml([relation.place]);
+      if (targets.has(relation.target)) continue;
+      targets.add(relation.target);
+      const root = archive.optionalXml([relation.target]);
       if (!root) continue;
-      show(root);
-      const said = blocksOf(root).trim();
-      if (/\p{L}/u.test(said)) found.add(said);
+      prepare(root);
+      const text = blocksText(root).trim();
+      if (/\p{L}/u.test(text)) texts.add(text);
     }
   }
-  return [...found].map((said) => part(said));
+  return [...texts].map((text) => part(text));
 }
 
-/** Return the text of each note by what refers to it. Notes that are damaged are left out. */
-function notesOf(archive: Archive, relations: readonly Relation[], story: () => Show): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const place of [...byType(relations, "footnotes"), ...byType(relations, "endnotes")]) {
-    const root = archive.optionalXml([place]);
+/** Return the text of each note by the key of its references. Damaged notes are left out. */
+function notesOf(
+  archive: Archive,
+  relations: readonly Relation[],
+  newStory: () => Prepare,
+): Map<string, string> {
+  const notes = new Map<string, string>();
+  for (const target of [...byType(relations, "footnotes"), ...byType(relations, "endnotes")]) {
+    const root = archive.optionalXml([target]);
     if (!root) continue;
-    story()(root);
-    for (const note of elements(root)) found.set(keyOf(note), blocksOf(note).trim());
+    newStory()(root);
+    for (const note of elements(root)) notes.set(keyOf(note), blocksText(note).trim());
   }
-  return found;
+  return notes;
 }
 
-function blocksOf(node: XmlNode): string {
-  return [...topmost(node, BLOCKS, GONE)].map(textOf).join("\n");
+function blocksText(node: XmlNode): string {
+  return [...topmost(node, BLOCKS, SKIPPED)].map(textOf).join("\n");
 }
 
-/** Each once, however often it is named. */
-function taken(notes: Map<string, string>, key: string): string {
-  const said = notes.get(key) ?? "";
+/** Return a note and remove it, so that it is read once even if it has several references. */
+function takeNote(notes: Map<string, string>, key: string): string {
+  const text = notes.get(key) ?? "";
   notes.delete(key);
-  return said;
+  return text;
 }
 
-/** The same of a note and of what refers to it. */
+/** Return the key of a note or of a reference to it. */
 function keyOf({ name, attributes }: XmlNode): string {
   return `${name.replace("Reference", "")} ${attributes.get("w:id")}`;
 }
 
-/** A table is a line a row; a table within a cell is part of that line. */
+/** Return the text of a block. A table has one line per row; a nested table is in the line of its cell. */
 function textOf(block: XmlNode): string {
-  if (block.name === "w:p") return wordsOf(block);
-  const rows = [...topmost(block, ROW, GONE)];
-  return rows.map((row) => [...topmost(row, CELL, GONE)].map(cellOf).join("\t")).join("\n");
+  if (block.name === "w:p") return paragraphText(block);
+  const rows = [...topmost(block, ROW, SKIPPED)];
+  return rows.map((row) => [...topmost(row, CELL, SKIPPED)].map(cellText).join("\t")).join("\n");
 }
 
-function cellOf(cell: XmlNode): string {
-  const text = [...topmost(cell, BLOCKS, GONE)].map(textOf).join(" ");
+function cellText(cell: XmlNode): string {
+  const text = [...topmost(cell, BLOCKS, SKIPPED)].map(textOf).join(" ");
   return text.trim().replace(/\s+/gu, " ");
 }
 
-function wordsOf(node: XmlNode): string {
+function paragraphText(node: XmlNode): string {
   return elements(node)
-    .filter(({ name }) => !GONE.has(name))
+    .filter(({ name }) => !SKIPPED.has(name))
     .map((child) => {
-      if (LETTERS.has(child.name) || child.name === NUMBER) return letters(child);
-      if (child.name === "w:txbxContent") return `\n${blocksOf(child)}\n`;
-      return (SIGNS[child.name] ?? "") + wordsOf(child);
+      if (TEXT.has(child.name) || child.name === NUMBER) return ownText(child);
+      if (child.name === "w:txbxContent") return `\n${blocksText(child)}\n`;
+      return (CHARACTERS[child.name] ?? "") + paragraphText(child);
     })
     .join("");
 }

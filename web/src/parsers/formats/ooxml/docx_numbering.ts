@@ -1,15 +1,15 @@
 /**
- * The numbers of clauses and lists, which Word makes itself: they stand in no text of the document. A paragraph, or its
- * style, names a `w:num`; that one an `w:abstractNum`, which says how each level is numbered.
+ * Compute the numbers of clauses and lists, which Word generates and does not store as text. A paragraph or its style
+ * refers to a `w:num`, and that to a `w:abstractNum`, which defines the format of each level.
  */
 
 import { isOn, value } from "./docx_properties.ts";
 import { elements, find, type XmlNode } from "../../markup/xml.ts";
 
 const LEVELS = 9;
-const STYLES_MAX = 20; // that are based on each other, maybe in circles
-const NUMBER_MAX = 100; // characters: it is written out before each paragraph
-const LETTERS_MAX = 780; // the highest number that Word spells as a letter, thirty times
+const STYLE_DEPTH_MAX = 20; // styles may be based on each other in a cycle
+const NUMBER_MAX = 100; // characters
+const LETTERS_MAX = 780; // the highest number that Word writes as letters: 30 times the letter z
 const ROMAN: [number, string][] = [
   [1000, "m"],
   [900, "cm"],
@@ -27,12 +27,12 @@ const ROMAN: [number, string][] = [
 ];
 
 /**
- * How the paragraphs of a level are numbered. `template` has %1 for the number of the first level, and so on; `restart` is
- * how many levels make it begin anew.
+ * The number format of a level. `template`: %1 stands for the number of the first level, and so on. `restart`: the number
+ * of levels whose paragraphs restart this one.
  */
 interface Level {
   start: number;
-  spelling: string;
+  format: string;
   template: string;
   separator: string;
   isLegal: boolean;
@@ -40,7 +40,7 @@ interface Level {
   style: string;
 }
 
-/** A `w:num`: the levels of its `w:abstractNum`, and what it says otherwise. `starts`: where it begins anew. */
+/** A `w:num`: the levels of its `w:abstractNum` with its overrides. `starts`: overridden start numbers by level. */
 interface List {
   name: string;
   abstract: string;
@@ -48,159 +48,161 @@ interface List {
   starts: ReadonlyMap<number, number>;
 }
 
-/** What a paragraph or a style says of its number, each empty if nothing. */
-interface Named {
+/** The numbering properties of a paragraph or a style. A missing property is "". */
+interface NumberingProperties {
   list: string;
   level: string;
   style: string;
   basedOn: string;
 }
 
-interface Place {
+interface ListLevel {
   list: List;
   level: number;
 }
 
-/** The lists of a document, by the roots of its numbering and its styles. */
+/** The lists of a document. */
 export class Numbering {
-  readonly #styles: ReadonlyMap<string, Named>;
+  readonly #styles: ReadonlyMap<string, NumberingProperties>;
   readonly #abstracts: ReadonlyMap<string, XmlNode>;
   readonly #linked: ReadonlyMap<string, XmlNode>;
   readonly #nums: ReadonlyMap<string, XmlNode>;
   readonly #levels = new Map<XmlNode | undefined, ReadonlyMap<number, Level>>();
   readonly #lists = new Map<string, List | undefined>();
-  readonly #places = new Map<string, Place | undefined>();
+  readonly #listLevels = new Map<string, ListLevel | undefined>();
 
+  /** `root`, `styles`: the root elements of the document's numbering and styles. */
   constructor(root: XmlNode, styles: XmlNode | undefined) {
-    const abstracts = named(root, "w:abstractNum");
+    const abstracts = children(root, "w:abstractNum");
     this.#styles = new Map(
-      named(styles, "w:style")
-        .map(ofStyle)
+      children(styles, "w:style")
+        .map(styleProperties)
         .map((style) => [style.style, style]),
     );
     this.#abstracts = new Map(abstracts.map((node) => [attribute(node, "w:abstractNumId"), node]));
     this.#linked = new Map(abstracts.map((node) => [value(node, "w:styleLink"), node]));
-    this.#nums = new Map(named(root, "w:num").map((node) => [attribute(node, "w:numId"), node]));
+    this.#nums = new Map(children(root, "w:num").map((node) => [attribute(node, "w:numId"), node]));
   }
 
-  /** The list of a paragraph, and its level there. */
-  place(paragraph: XmlNode): Place | undefined {
-    const properties = find(paragraph, "w:pPr");
-    const told = { ...numberOf(properties), style: "", basedOn: value(properties, "w:pStyle") };
-    const key = JSON.stringify(told);
-    if (!this.#places.has(key)) this.#places.set(key, this.#placeOf(told));
-    return this.#places.get(key);
+  /** Return the list of a paragraph and its level in it. */
+  listLevelOf(paragraph: XmlNode): ListLevel | undefined {
+    const node = find(paragraph, "w:pPr");
+    const properties = { ...listReference(node), style: "", basedOn: value(node, "w:pStyle") };
+    const key = JSON.stringify(properties);
+    if (!this.#listLevels.has(key)) this.#listLevels.set(key, this.#findListLevel(properties));
+    return this.#listLevels.get(key);
   }
 
-  #placeOf(paragraph: Named): Place | undefined {
-    const told = [paragraph, ...this.#above(paragraph)];
-    const list = this.#list(told.find((one) => one.list)?.list ?? "");
-    const said = list && told.flatMap((one) => [levelOf(list, one.style), whole(one.level)]);
-    const level = said?.find((level) => level !== undefined) ?? 0;
+  #findListLevel(paragraph: NumberingProperties): ListLevel | undefined {
+    const inherited = [paragraph, ...this.#stylesOf(paragraph)];
+    const list = this.#list(inherited.find(({ list }) => list)?.list ?? "");
+    const levels =
+      list && inherited.flatMap(({ style, level }) => [levelOfStyle(list, style), toInteger(level)]);
+    const level = levels?.find((level) => level !== undefined) ?? 0;
     return list?.levels.has(level) ? { list, level } : undefined;
   }
 
-  #above({ basedOn }: Named): Named[] {
-    const found: Named[] = [];
+  #stylesOf({ basedOn }: NumberingProperties): NumberingProperties[] {
+    const styles: NumberingProperties[] = [];
     let style = this.#styles.get(basedOn);
-    while (style && found.length < STYLES_MAX) {
-      found.push(style);
+    while (style && styles.length < STYLE_DEPTH_MAX) {
+      styles.push(style);
       style = this.#styles.get(style.basedOn);
     }
-    return found;
+    return styles;
   }
 
   #list(name: string): List | undefined {
     if (!this.#lists.has(name)) {
-      const num = name === "0" ? undefined : this.#nums.get(name); // 0: the number of the style is taken away
-      this.#lists.set(name, num && this.#listOf(name, num));
+      const num = name === "0" ? undefined : this.#nums.get(name); // 0 removes the numbering of the style
+      this.#lists.set(name, num && this.#parseList(name, num));
     }
     return this.#lists.get(name);
   }
 
-  #listOf(name: string, num: XmlNode): List {
+  #parseList(name: string, num: XmlNode): List {
     const abstract = value(num, "w:abstractNumId");
-    const levels = new Map(this.#levelsOf(this.#linkedFrom(abstract)));
+    const levels = new Map(this.#levelsOf(this.#resolveLink(abstract)));
     const starts = new Map<number, number>();
     for (const [number, override] of byLevel(num, "w:lvlOverride")) {
       const own = find(override, "w:lvl");
-      const start = whole(value(override, "w:startOverride"));
-      if (own) levels.set(number, level(own));
+      const start = toInteger(value(override, "w:startOverride"));
+      if (own) levels.set(number, parseLevel(own));
       if (start !== undefined) starts.set(number, start);
     }
     return { name, abstract, levels, starts };
   }
 
-  #linkedFrom(abstract: string): XmlNode | undefined {
-    const found = this.#abstracts.get(abstract);
-    const link = value(found, "w:numStyleLink");
-    return link ? (this.#linked.get(link) ?? found) : found;
+  #resolveLink(abstract: string): XmlNode | undefined {
+    const node = this.#abstracts.get(abstract);
+    const link = value(node, "w:numStyleLink");
+    return link ? (this.#linked.get(link) ?? node) : node;
   }
 
-  /** Once, however many lead to it. */
+  /** Return the levels, which are parsed once. */
   #levelsOf(abstract: XmlNode | undefined): ReadonlyMap<number, Level> {
-    const known = this.#levels.get(abstract);
-    if (known) return known;
-    const levels = new Map([...byLevel(abstract, "w:lvl")].map(([number, node]) => [number, level(node)]));
+    const cached = this.#levels.get(abstract);
+    if (cached) return cached;
+    const levels = new Map(
+      [...byLevel(abstract, "w:lvl")].map(([number, node]) => [number, parseLevel(node)]),
+    );
     this.#levels.set(abstract, levels);
     return levels;
   }
 }
 
 /**
- * The numbers of paragraphs that follow on each other. Lists of one `w:abstractNum` go on counting each other's; boxes of
- * text count for themselves, and so does what has a `Counting` of its own.
+ * Counts the paragraphs of a story, such as the body or a note. Lists of the same `w:abstractNum` share their counters.
+ * Text boxes have counters of their own.
  */
-export class Counting {
+export class NumberCounter {
   readonly #counts = new Map<string, Map<number, number>>();
-  readonly #begun = new Set<string>();
+  readonly #started = new Set<string>();
 
   constructor(private readonly numbering: Numbering) {}
 
-  /**
-   * What stands before the words of the next paragraph, if any. Where it has none (not `isSaid`), a bullet says nothing.
-   */
-  number(paragraph: XmlNode, isSaid: boolean, isBoxed: boolean): string {
-    const place = this.numbering.place(paragraph);
-    if (!place) return "";
-    const { list, level } = place;
-    const story = `${isBoxed} ${list.abstract}`;
-    const counts = this.#counts.get(story) ?? new Map<number, number>();
-    this.#counts.set(story, counts);
+  /** Return the number before the text of the next paragraph, or "". A paragraph without text has no bullet. */
+  number(paragraph: XmlNode, hasText: boolean, isInBox: boolean): string {
+    const listLevel = this.numbering.listLevelOf(paragraph);
+    if (!listLevel) return "";
+    const { list, level } = listLevel;
+    const key = `${isInBox} ${list.abstract}`;
+    const counts = this.#counts.get(key) ?? new Map<number, number>();
+    this.#counts.set(key, counts);
     for (const number of [...list.levels.keys()].filter((number) => number <= level).sort()) {
-      if (number < level && counts.has(number)) continue; // one that is left out counts, too
-      counts.set(number, this.#next(list, number, counts.get(number), isBoxed));
+      if (number < level && counts.has(number)) continue; // a skipped outer level starts counting, too
+      counts.set(number, this.#next(list, number, counts.get(number), isInBox));
     }
     for (const deeper of [...counts.keys()])
-      if (deeper > level && beginsAnew(list.levels.get(deeper), level)) counts.delete(deeper);
-    const number = written(place, counts);
-    const { spelling, separator } = list.levels.get(level)!;
-    if (!number.replaceAll(" ", "") || (spelling === "bullet" && !isSaid)) return "";
-    return isSaid && !number.endsWith(" ") ? number + separator : number;
+      if (deeper > level && restartsAfter(list.levels.get(deeper), level)) counts.delete(deeper);
+    const number = fillTemplate(listLevel, counts);
+    const { format, separator } = list.levels.get(level)!;
+    if (!number.replaceAll(" ", "") || (format === "bullet" && !hasText)) return "";
+    return hasText && !number.endsWith(" ") ? number + separator : number;
   }
 
-  #next(list: List, level: number, last: number | undefined, isBoxed: boolean): number {
-    const key = `${isBoxed} ${level} ${list.name}`;
-    const begins = list.starts.has(level) && !this.#begun.has(key);
-    this.#begun.add(key);
-    return begins || last === undefined ? first(list, level) : last + 1;
+  #next(list: List, level: number, previous: number | undefined, isInBox: boolean): number {
+    const key = `${isInBox} ${level} ${list.name}`;
+    const restarts = list.starts.has(level) && !this.#started.has(key);
+    this.#started.add(key);
+    return restarts || previous === undefined ? firstNumber(list, level) : previous + 1;
   }
 }
 
-function numberOf(properties: XmlNode | undefined): Pick<Named, "list" | "level"> {
-  const about = find(properties, "w:numPr");
-  return { list: value(about, "w:numId"), level: value(about, "w:ilvl") };
+function listReference(properties: XmlNode | undefined): Pick<NumberingProperties, "list" | "level"> {
+  const node = find(properties, "w:numPr");
+  return { list: value(node, "w:numId"), level: value(node, "w:ilvl") };
 }
 
-function ofStyle(style: XmlNode): Named {
+function styleProperties(style: XmlNode): NumberingProperties {
   return {
-    ...numberOf(find(style, "w:pPr")),
+    ...listReference(find(style, "w:pPr")),
     style: attribute(style, "w:styleId"),
     basedOn: value(style, "w:basedOn"),
   };
 }
 
-function named(node: XmlNode | undefined, name: string): XmlNode[] {
+function children(node: XmlNode | undefined, name: string): XmlNode[] {
   return node ? elements(node).filter((child) => child.name === name) : [];
 }
 
@@ -209,84 +211,84 @@ function attribute(node: XmlNode, name: string): string {
 }
 
 function byLevel(node: XmlNode | undefined, name: string): Map<number, XmlNode> {
-  const found = new Map<number, XmlNode>();
-  for (const about of named(node, name)) {
-    const number = whole(attribute(about, "w:ilvl")) ?? LEVELS;
-    if (number < LEVELS) found.set(number, about);
+  const levels = new Map<number, XmlNode>();
+  for (const child of children(node, name)) {
+    const number = toInteger(attribute(child, "w:ilvl")) ?? LEVELS;
+    if (number < LEVELS) levels.set(number, child);
   }
-  return found;
+  return levels;
 }
 
-function level(node: XmlNode): Level {
-  const spelling = value(node, "w:numFmt");
-  const said = bounded(value(node, "w:lvlText"));
-  const bullet = said || find(node, "w:lvlPicBulletId") ? "•" : "";
-  const template = spelling === "bullet" ? bullet : said.replace(/[ \t\r\n]+/gu, " ");
+function parseLevel(node: XmlNode): Level {
+  const format = value(node, "w:numFmt");
+  const text = truncated(value(node, "w:lvlText"));
+  const bullet = text || find(node, "w:lvlPicBulletId") ? "•" : "";
+  const template = format === "bullet" ? bullet : text.replace(/[ \t\r\n]+/gu, " ");
   return {
-    start: whole(value(node, "w:start")) ?? 0,
-    spelling,
+    start: toInteger(value(node, "w:start")) ?? 0,
+    format,
     template: isOn(find(node, "w:rPr"), "w:vanish") ? "" : template,
     separator: value(node, "w:suff") === "nothing" ? "" : " ",
     isLegal: isOn(node, "w:isLgl") ?? false,
-    restart: whole(value(node, "w:lvlRestart")),
+    restart: toInteger(value(node, "w:lvlRestart")),
     style: value(node, "w:pStyle"),
   };
 }
 
-function levelOf({ levels }: List, style: string): number | undefined {
+function levelOfStyle({ levels }: List, style: string): number | undefined {
   return [...levels].find(([, level]) => style && level.style === style)?.[0];
 }
 
-function first({ starts, levels }: List, level: number): number {
+function firstNumber({ starts, levels }: List, level: number): number {
   return starts.get(level) ?? levels.get(level)!.start;
 }
 
-function beginsAnew(level: Level | undefined, behind: number): boolean {
-  return level?.restart === undefined || behind < level.restart;
+function restartsAfter(level: Level | undefined, outerLevel: number): boolean {
+  return level?.restart === undefined || outerLevel < level.restart;
 }
 
-function written({ list, level }: Place, counts: ReadonlyMap<number, number>): string {
+function fillTemplate({ list, level }: ListLevel, counts: ReadonlyMap<number, number>): string {
   const { template, isLegal } = list.levels.get(level)!;
   const number = template.replace(/%([1-9])/gu, (_, digit: string) => {
     const number = Number(digit) - 1;
-    const about = list.levels.get(number);
-    if (number > level || !about) return "";
-    const isPlain = isLegal && about.spelling !== "decimalZero";
-    return spelled(counts.get(number)!, isPlain ? "decimal" : about.spelling);
+    const numberLevel = list.levels.get(number);
+    if (number > level || !numberLevel) return "";
+    const isDecimal = isLegal && numberLevel.format !== "decimalZero";
+    return formatNumber(counts.get(number)!, isDecimal ? "decimal" : numberLevel.format);
   });
-  return bounded(number);
+  return truncated(number);
 }
 
-/** In whole letters, as the server counts them. */
-function bounded(text: string): string {
+/** Truncate to code points, as the server does. */
+function truncated(text: string): string {
   return [...text].slice(0, NUMBER_MAX).join("");
 }
 
-function spelled(number: number, spelling: string): string {
-  if (spelling === "none" || spelling === "bullet") return "";
-  if (spelling === "decimalZero") return String(number).padStart(2, "0");
-  if (spelling === "lowerLetter" && number > 0 && number <= LETTERS_MAX) return lettersOf(number);
-  if (spelling === "upperLetter") return spelled(number, "lowerLetter").toUpperCase();
-  if (spelling === "lowerRoman" && number > 0 && number < 4000) return roman(number);
-  if (spelling === "upperRoman") return spelled(number, "lowerRoman").toUpperCase();
+function formatNumber(number: number, format: string): string {
+  if (format === "none" || format === "bullet") return "";
+  if (format === "decimalZero") return String(number).padStart(2, "0");
+  if (format === "lowerLetter" && number > 0 && number <= LETTERS_MAX) return toLetters(number);
+  if (format === "upperLetter") return formatNumber(number, "lowerLetter").toUpperCase();
+  if (format === "lowerRoman" && number > 0 && number < 4000) return toRoman(number);
+  if (format === "upperRoman") return formatNumber(number, "lowerRoman").toUpperCase();
   return String(number);
 }
 
-/** z is followed by aa, bb and so on. */
-function lettersOf(number: number): string {
+/** Return a, b, …, z, aa, bb, and so on. */
+function toLetters(number: number): string {
   const letter = String.fromCharCode("a".charCodeAt(0) + ((number - 1) % 26));
   return letter.repeat(Math.ceil(number / 26));
 }
 
-function roman(number: number): string {
-  let [rest, found] = [number, ""];
+function toRoman(number: number): string {
+  let [rest, numeral] = [number, ""];
   for (const [worth, letters] of ROMAN) {
-    found += letters.repeat(Math.floor(rest / worth));
+    numeral += letters.repeat(Math.floor(rest / worth));
     rest %= worth;
   }
-  return found;
+  return numeral;
 }
 
-function whole(written: string): number | undefined {
-  return /^[0-9]{1,10}$/u.test(written) ? Number(written) : undefined;
+function toInteger(text: string): number | undefined {
+  return /^[0-9]{1,10}$/u.test(text) ? Number(text) : undefined;
 }

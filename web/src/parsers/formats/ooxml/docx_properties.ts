@@ -1,14 +1,14 @@
-/** What Word says about a paragraph, a run, a style or a level: elements with a value. */
+/** Properties of paragraphs, runs, styles and levels in Word: elements with a value. */
 
 import { find, type XmlNode } from "../../markup/xml.ts";
 
-/** Empty if there is none. */
+/** Return the value of the element at a path, or "". */
 export function value(node: XmlNode | undefined, ...path: string[]): string {
   return find(node, ...path)?.attributes.get("w:val") ?? "";
 }
 
-/** Whether a property is on; undefined if nothing is said of it. */
+/** Return whether a property is on, or undefined if it is not specified. */
 export function isOn(properties: XmlNode | undefined, name: string): boolean | undefined {
-  const found = find(properties, name);
-  return found && !["0", "false", "off"].includes(found.attributes.get("w:val") ?? "");
+  const property = find(properties, name);
+  return property && !["0", "false", "off"].includes(property.attributes.get("w:val") ?? "");
 }

@@ -1,15 +1,15 @@
 /**
- * What the format of a cell makes of its number, as who opens the workbook sees it: a percentage, leading zeros, a
- * currency, a day. Else a number keeps the digits that are stored, by which it is found: none is added, none rounded away,
- * and no separators come between them. The rules are those of server/vademecum/engines/files/formats/ooxml/number_formats.py.
+ * Format the numbers of a workbook as Excel displays percentages, leading zeros, currencies and dates. Any other number
+ * keeps its stored digits, without rounding or separators, so that a search finds it. The rules are those of
+ * server/vademecum/engines/files/formats/ooxml/number_formats.py.
  */
 
 import { CURRENCY, SYMBOLS } from "./currencies.ts";
-import { dated, type Look } from "./date_formats.ts";
+import { dateFormatter, type Formatter } from "./date_formats.ts";
 import { elements, find, type XmlNode } from "../../markup/xml.ts";
 
-const FORMAT = /^.{0,255}$/su; // Excel has no longer ones
-/** Formats that every program knows by their numbers. Those of currencies mean another in each country. */
+const FORMAT = /^.{0,255}$/su; // the limit of Excel
+/** Built-in formats by number. Those of currencies are missing, because they depend on the country. */
 const BUILT_IN: [string, string][] = [
   ["9", "0%"],
   ["10", "0.00%"],
@@ -26,11 +26,11 @@ const BUILT_IN: [string, string][] = [
   ["46", "[h]:mm:ss"],
   ["47", "mmss.0"],
 ];
-const DIGITS = 15; // Excel shows no more
+const DIGITS = 15; // significant digits in Excel
 const PERCENT_MAX = 1e15;
-const MARK = "¤";
-// Each piece of a format but those that stand for digits, days and times: the currencies first, named in three ways; then
-// other letters that are shown; then what only takes room, colours, languages, and the halves of a day.
+const CURRENCY_MARK = "¤";
+// The pieces of a format except digits, dates and times: a currency in one of three notations; literal text; padding,
+// colors, languages, AM and PM.
 const ENDS_IN_SYMBOL = new RegExp(`[${SYMBOLS}]$`, "u");
 const PIECE = new RegExp(
   [
@@ -43,48 +43,48 @@ const PIECE = new RegExp(
   "gsu",
 );
 const DIGIT = /[0#?]|General/u;
-const DECIMALS = /\.([0#?]{0,30})/u; // Excel has no more
-const SCALED = /[0#?],+(?![0#?,])/u; // a comma behind the digits divides by a thousand
+const DECIMALS = /\.([0#?]{0,30})/u; // the limit of Excel
+const SCALED = /[0#?],+(?![0#?,])/u; // a comma after the digits divides by a thousand
 const ZEROS = /^ *(0{2,30}) *$/u;
 const WHOLE = /^(-?)(\d+)$/u;
 
-/** The first of a format. `pattern`: without what is only shown, its currencies as a mark each. */
+/** The first section of a format. `pattern`: the section without literal text and with a mark for each currency. */
 interface Section {
   pattern: string;
   currency: string | undefined;
 }
 
-/** By the number of a cell's style. */
-export function looks(styles: XmlNode, since1904: boolean): Look[] {
+/** Return the formatters by cell style number. */
+export function numberFormatters(styles: XmlNode, since1904: boolean): Formatter[] {
   const formats = find(styles, "x:numFmts");
   const codes = new Map(BUILT_IN);
   for (const { attributes } of formats ? elements(formats) : [])
     codes.set(attributes.get("numFmtId") ?? "", attributes.get("formatCode") ?? "");
-  const known = new Map([...codes].map(([number, code]) => [number, look(code, since1904)]));
+  const formatters = new Map([...codes].map(([number, code]) => [number, formatterOf(code, since1904)]));
   const cells = find(styles, "x:cellXfs");
   return (cells ? elements(cells) : []).map(
-    ({ attributes }) => known.get(attributes.get("numFmtId") ?? "") ?? stored,
+    ({ attributes }) => formatters.get(attributes.get("numFmtId") ?? "") ?? unformatted,
   );
 }
 
-function look(code: string, since1904: boolean): Look {
-  if (!FORMAT.test(code)) return stored;
+function formatterOf(code: string, since1904: boolean): Formatter {
+  if (!FORMAT.test(code)) return unformatted;
   const section = sectionOf(code);
-  return dated(section.pattern, since1904) ?? ofNumbers(section);
+  return dateFormatter(section.pattern, since1904) ?? numberFormatter(section);
 }
 
-export function stored(_: number, plain: string): string {
+export function unformatted(_: number, plain: string): string {
   return plain;
 }
 
 /**
- * Without a format, as Python spells it, which is what the server stores. Digits behind the fifteenth are what a sum of
- * fractions leaves, and shown by no program.
+ * Return a number without a format as Python writes it, which is what the server stores. Digits after the fifteenth are
+ * rounding errors, which no program displays.
  */
-export function spelled(value: string): string {
+export function plainNumber(value: string): string {
   if (!/[.e]/iu.test(value)) return String(BigInt(value));
-  const shown = Number(Number(value).toPrecision(DIGITS));
-  const number = Number.isFinite(shown) ? shown : Number(value);
+  const rounded = Number(Number(value).toPrecision(DIGITS));
+  const number = Number.isFinite(rounded) ? rounded : Number(value);
   const size = Math.abs(number);
   if (size && (size < 1e-4 || size >= 1e16)) return number.toExponential().replace(/e([+-])(\d)$/u, "e$10$2");
   return String(number);
@@ -92,54 +92,57 @@ export function spelled(value: string): string {
 
 function sectionOf(code: string): Section {
   const currencies: string[] = [];
-  const bare = code.replace(PIECE, (_, quoted?: string, named?: string, symbol?: string, shown?: string) => {
-    const currency = quoted ?? named ?? symbol;
-    if (currency !== undefined) currencies.push(currency);
-    return currency !== undefined ? MARK : shown !== undefined ? " " : "";
-  });
-  const [pattern = ""] = bare.split(";");
-  return { pattern, currency: pattern.includes(MARK) ? currencies[0] : undefined };
+  const patterns = code.replace(
+    PIECE,
+    (_, quoted?: string, bracketed?: string, symbol?: string, literal?: string) => {
+      const currency = quoted ?? bracketed ?? symbol;
+      if (currency !== undefined) currencies.push(currency);
+      return currency !== undefined ? CURRENCY_MARK : literal !== undefined ? " " : "";
+    },
+  );
+  const [pattern = ""] = patterns.split(";");
+  return { pattern, currency: pattern.includes(CURRENCY_MARK) ? currencies[0] : undefined };
 }
 
-/** A section of some numbers only ([<1]0%), or that shows thousands as ones, says nothing of the number stored. */
-function ofNumbers({ pattern, currency }: Section): Look {
+/** Return the formatter of a section. Conditional ([<1]0%) and scaled sections, and those without digits, are ignored. */
+function numberFormatter({ pattern, currency }: Section): Formatter {
   const digit = pattern.search(DIGIT);
-  if (digit < 0 || pattern.includes("[") || SCALED.test(pattern)) return stored;
-  if (pattern.split("%").length === 2) return percentage(DECIMALS.exec(pattern)?.[1]!.length ?? 0);
+  if (digit < 0 || pattern.includes("[") || SCALED.test(pattern)) return unformatted;
+  if (pattern.split("%").length === 2) return percentFormatter(DECIMALS.exec(pattern)?.[1]!.length ?? 0);
   const zeros = ZEROS.exec(pattern)?.[1];
-  if (zeros) return padded(zeros.length);
-  if (currency === undefined) return stored;
-  if (pattern.indexOf(MARK) > digit) return (_, plain) => `${plain} ${currency}`;
-  return before(ENDS_IN_SYMBOL.test(currency) ? currency : `${currency} `);
+  if (zeros) return paddedFormatter(zeros.length);
+  if (currency === undefined) return unformatted;
+  if (pattern.indexOf(CURRENCY_MARK) > digit) return (_, plain) => `${plain} ${currency}`;
+  return prefixFormatter(ENDS_IN_SYMBOL.test(currency) ? currency : `${currency} `);
 }
 
-function percentage(decimals: number): Look {
+function percentFormatter(decimals: number): Formatter {
   return (number, plain) => {
     if (Math.abs(number) >= PERCENT_MAX) return plain;
     const [digits = "", exponent] = Math.abs(number)
       .toExponential(DIGITS - 1)
       .split("e");
-    const shown = shifted(BigInt(digits.replace(".", "")), Number(exponent) - (DIGITS - 1) + 2 + decimals);
-    const text = String(shown).padStart(decimals + 1, "0");
+    const scaled = shift(BigInt(digits.replace(".", "")), Number(exponent) - (DIGITS - 1) + 2 + decimals);
+    const text = String(scaled).padStart(decimals + 1, "0");
     const point = text.length - decimals;
-    const sign = number < 0 && shown ? "-" : "";
+    const sign = number < 0 && scaled ? "-" : "";
     return `${sign}${text.slice(0, point)}${decimals ? "." : ""}${text.slice(point)}%`;
   };
 }
 
-/** By so many places to the left, or, rounded, to the right. */
-function shifted(whole: bigint, places: number): bigint {
+/** Multiply by a power of ten. A negative power rounds. */
+function shift(whole: bigint, places: number): bigint {
   const factor = 10n ** BigInt(Math.abs(places));
   return places < 0 ? (2n * whole + factor) / (2n * factor) : whole * factor;
 }
 
-function padded(digits: number): Look {
+function paddedFormatter(digits: number): Formatter {
   return (_, plain) => {
     const [, sign = "", whole = ""] = WHOLE.exec(plain) ?? [];
     return whole ? sign + whole.padStart(digits, "0") : plain;
   };
 }
 
-function before(currency: string): Look {
+function prefixFormatter(currency: string): Formatter {
   return (_, plain) => (plain.startsWith("-") ? `-${currency}${plain.slice(1)}` : currency + plain);
 }

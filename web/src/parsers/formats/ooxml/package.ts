@@ -1,4 +1,4 @@
-/** How the members of an Office file name each other. */
+/** Relations between the members of an Office file. */
 
 import type { Archive } from "./zip_container.ts";
 import { Unreadable } from "../../result.ts";
@@ -7,45 +7,43 @@ import { elements } from "../../markup/xml.ts";
 export interface Relation {
   id: string;
   type: string;
-  place: string;
+  /** The name of the member that it refers to. */
+  target: string;
 }
 
-/**
- * What a member of the archive refers to within it, by the names that are meant. Addresses elsewhere are what somebody has
- * typed, and may be none.
- */
+/** Return the relations of a member to others in the archive. External ones are left out: their addresses may be invalid. */
 export function relationsOf(archive: Archive, member: string): Relation[] {
   const slash = member.lastIndexOf("/") + 1;
-  const listed = archive.named(`${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`);
-  if (listed === undefined) return [];
-  const within = elements(archive.xml(listed)).filter(
+  const relationsMember = archive.resolve(`${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`);
+  if (relationsMember === undefined) return [];
+  const internal = elements(archive.xml(relationsMember)).filter(
     ({ attributes }) => attributes.get("TargetMode") !== "External",
   );
-  return within.map(({ attributes }) => {
-    const place = new URL(attributes.get("Target") ?? "", `zip:///${member}`).pathname.slice(1);
+  return internal.map(({ attributes }) => {
+    const address = new URL(attributes.get("Target") ?? "", `zip:///${member}`).pathname.slice(1);
     return {
       id: attributes.get("Id") ?? "",
       type: attributes.get("Type") ?? "",
-      place: archive.named(place) ?? place,
+      target: archive.resolve(address) ?? address,
     };
   });
 }
 
-/** Return the main member: the one that the package names, or else the usual one. Throws Unreadable. */
+/** Return the name of the main member: the one in the package's relations, or else the usual one. Throws Unreadable. */
 export function mainOf(archive: Archive, usual: string): string {
-  const named = byType(relationsOf(archive, ""), "officeDocument").find((place) => archive.has(place));
-  const main = named ?? archive.named(usual);
+  const related = byType(relationsOf(archive, ""), "officeDocument").find((target) => archive.has(target));
+  const main = related ?? archive.resolve(usual);
   if (main === undefined) throw new Unreadable("DAMAGED");
   return main;
 }
 
 export function byId(relations: readonly Relation[], id: string | undefined): string {
-  const found = relations.find((relation) => relation.id === id);
-  if (!found) throw new Unreadable("DAMAGED");
-  return found.place;
+  const relation = relations.find((relation) => relation.id === id);
+  if (!relation) throw new Unreadable("DAMAGED");
+  return relation.target;
 }
 
-/** `type`: the last word of the relation's address. */
+/** Return the targets of a type, which is the last segment of the relation's type URL. */
 export function byType(relations: readonly Relation[], type: string): string[] {
-  return relations.filter((relation) => relation.type.endsWith(`/${type}`)).map(({ place }) => place);
+  return relations.filter((relation) => relation.type.endsWith(`/${type}`)).map(({ target }) => target);
 }

@@ -1,30 +1,30 @@
-/** PPTX, in reading order: a slide, also a hidden one, is a page and its title the section. A hidden shape is not read. */
+/** Parse PPTX: each slide, also a hidden one, is a page, and its title the section. Hidden shapes are skipped. */
 
 import { Archive } from "./zip_container.ts";
-import { Drawn } from "./charts.ts";
-import { part, PPTX, type Part, type Read } from "../../result.ts";
+import { Graphics } from "./charts.ts";
+import { part, PPTX, type Parsed, type Part } from "../../result.ts";
 import { byId, byType, mainOf, relationsOf } from "./package.ts";
-import { elements, every, find, letters, type XmlNode } from "../../markup/xml.ts";
+import { elements, every, find, ownText, type XmlNode } from "../../markup/xml.ts";
 
 const MAIN = "ppt/presentation.xml";
-const DEPTH = 20; // of groups within groups
+const DEPTH_MAX = 20; // of nested groups
 
-export function parse(data: Uint8Array): Read {
+export function parse(data: Uint8Array): Parsed {
   const archive = new Archive(data);
   const main = mainOf(archive, MAIN);
   const relations = relationsOf(archive, main);
   const list = find(archive.xml(main), "p:sldIdLst");
-  const places = (list ? elements(list) : []).map((slide) => byId(relations, slide.attributes.get("r:id")));
-  const drawn = new Drawn(archive);
-  const parts = places.map((place, at) => slideOf(archive, drawn, place, at + 1));
+  const slides = (list ? elements(list) : []).map((slide) => byId(relations, slide.attributes.get("r:id")));
+  const graphics = new Graphics(archive);
+  const parts = slides.map((slide, index) => slideOf(archive, graphics, slide, index + 1));
   return { mimeType: PPTX, parts, pageCount: parts.length };
 }
 
-function slideOf(archive: Archive, drawn: Drawn, place: string, page: number): Part {
-  const tree = find(archive.xml(place), "p:cSld", "p:spTree");
+function slideOf(archive: Archive, graphics: Graphics, member: string, page: number): Part {
+  const tree = find(archive.xml(member), "p:cSld", "p:spTree");
   const shapes = shapesOf(tree);
-  const relations = relationsOf(archive, place);
-  const linesOf: LinesOf = (graphic) => drawn.lines(graphic, relations);
+  const relations = relationsOf(archive, member);
+  const linesOf: LinesOf = (graphic) => graphics.lines(graphic, relations);
   const texts = shapes.flatMap((shape) => textsOf(shape, 0, linesOf));
   const notes = archive.optionalXml(byType(relations, "notesSlide"));
   if (notes) texts.push(notesOf(notes));
@@ -35,14 +35,14 @@ function slideOf(archive: Archive, drawn: Drawn, place: string, page: number): P
   return part(texts.filter((text) => text.trim()).join("\n\n"), { page, section: section || undefined });
 }
 
-/** What is drawn in one way by newer programs and in another by older ones is there once; what is hidden, not. */
+/** Return the visible shapes. Of alternatives for newer and older programs, only the first is returned. */
 function shapesOf(tree: XmlNode | undefined): XmlNode[] {
   const shapes = (tree ? elements(tree) : []).flatMap((shape) =>
     shape.name === "mc:AlternateContent" ? shapesOf(find(shape, "mc:Choice")) : [shape],
   );
   return shapes.filter((shape) => {
-    const about = elements(shape).map((child) => find(child, "p:cNvPr"))[0];
-    return !["1", "true"].includes(about?.attributes.get("hidden") ?? "");
+    const properties = elements(shape).map((child) => find(child, "p:cNvPr"))[0];
+    return !["1", "true"].includes(properties?.attributes.get("hidden") ?? "");
   });
 }
 
@@ -57,12 +57,12 @@ function placeholder(shape: XmlNode): XmlNode | undefined {
   return find(shape, "p:nvSpPr", "p:nvPr", "p:ph");
 }
 
-/** Of what is drawn. */
+/** Return the text of a chart or diagram. */
 type LinesOf = (graphic: XmlNode | undefined) => string[];
 
 function textsOf(shape: XmlNode, depth: number, linesOf: LinesOf): string[] {
   if (shape.name === "p:sp") return [frameOf(shape)];
-  if (shape.name === "p:grpSp" && depth < DEPTH)
+  if (shape.name === "p:grpSp" && depth < DEPTH_MAX)
     return shapesOf(shape).flatMap((inner) => textsOf(inner, depth + 1, linesOf));
   const data = find(shape, "a:graphic", "a:graphicData");
   const table = find(data, "a:tbl");
@@ -84,5 +84,5 @@ function paragraphsOf(body: XmlNode | undefined): string {
 }
 
 function runOf(run: XmlNode): string {
-  return run.name === "a:br" ? "\v" : letters(find(run, "a:t"));
+  return run.name === "a:br" ? "\v" : ownText(find(run, "a:t"));
 }

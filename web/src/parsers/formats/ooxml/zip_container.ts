@@ -1,4 +1,4 @@
-/** Zip archives (OOXML, OpenDocument, EPUB): looked through before anything is unpacked, and held to what they state. */
+/** Read ZIP archives (OOXML, OpenDocument, EPUB). The stated sizes are checked before anything is unpacked, and enforced. */
 
 import { Inflate } from "fflate";
 import { crc32 } from "../../../lib/crc32.ts";
@@ -12,26 +12,26 @@ interface Member {
   checksum: number;
   packedSize: number;
   size: number;
-  place: number;
+  offset: number;
 }
 
 const END = 0x06054b50;
 const ENTRY = 0x02014b50;
 const LOCAL = 0x04034b50;
-const LONGER = 0xffffffff; // in place of a number: it stands elsewhere
-const LONG = 1; // what is said further: these numbers
+const IN_ZIP64_FIELD = 0xffffffff; // in place of a number that does not fit 32 bits
+const ZIP64_FIELD = 1; // id of the extra field with these numbers
 const [STORED, DEFLATED] = [0, 8];
 const SLICE = 65_536;
-/** Pictures, sounds and fonts. No parser unpacks them, so their size does not matter. */
+/** Images, audio, video and fonts. No parser unpacks them, so their size does not matter. */
 const MEDIA =
   /\.(?:bmp|dib|emf|emz|wmf|wmz|png|jpe?g|jfif|gif|tiff?|svg|webp|wdp|mp[34]|m4[av]|wav|avi|mov|[ot]tf|odttf|fntdata)$/iu;
 
 export class Archive {
   readonly #data: Uint8Array;
   readonly #members: Map<string, Member>;
-  #near: Map<string, string> | undefined;
+  #byNormalizedName: Map<string, string> | undefined;
 
-  /** Throw Unreadable if the members that are read would unpack to too much. */
+  /** Throws Unreadable if the members that parsers read are too large unpacked. */
   constructor(data: Uint8Array) {
     this.#data = data;
     this.#members = directory(data);
@@ -47,12 +47,13 @@ export class Archive {
   }
 
   /**
-   * The member that an address means: the one that is called so, or else one that comes near, because programs do not
-   * agree with themselves on large letters, nor on what an address spells otherwise.
+   * Return the name of the member that an address refers to. Some programs differ between address and name in case or
+   * percent-encoding.
    */
-  named(address: string): string | undefined {
-    this.#near ??= new Map([...this.#members.keys()].map((member) => [plain(member), member]));
-    return [unquoted(address), address].find((name) => this.has(name)) ?? this.#near.get(plain(address));
+  resolve(address: string): string | undefined {
+    this.#byNormalizedName ??= new Map([...this.#members.keys()].map((name) => [normalized(name), name]));
+    const exact = [percentDecoded(address), address].find((name) => this.has(name));
+    return exact ?? this.#byNormalizedName.get(normalized(address));
   }
 
   bytes(name: string): Uint8Array {
@@ -62,16 +63,16 @@ export class Archive {
     return unpack(this.#data, member);
   }
 
-  /** Whether a member has these ASCII letters. */
-  mentions(name: string, letters: string): boolean {
-    return this.has(name) && latin1(this.bytes(name)).includes(letters);
+  /** Return whether a member contains an ASCII text. */
+  mentions(name: string, text: string): boolean {
+    return this.has(name) && latin1(this.bytes(name)).includes(text);
   }
 
   xml(name: string): XmlNode {
     return parseXml(this.bytes(name));
   }
 
-  /** Return the root of the first of these members that is there; undefined if there is none or it is damaged. */
+  /** Return the root of the first of these members that exists, or undefined if none does or it is damaged. */
   optionalXml(names: readonly string[]): XmlNode | undefined {
     const name = names.find((name) => this.has(name));
     try {
@@ -83,56 +84,58 @@ export class Archive {
   }
 }
 
-function plain(name: string): string {
-  return unquoted(name).toLowerCase();
+function normalized(name: string): string {
+  return percentDecoded(name).toLowerCase();
 }
 
-function unquoted(address: string): string {
-  return address.replace(/(?:%[0-9a-f]{2})+/giu, (written) => {
-    const bytes = written.split("%").slice(1);
+function percentDecoded(address: string): string {
+  return address.replace(/(?:%[0-9a-f]{2})+/giu, (encoded) => {
+    const bytes = encoded.split("%").slice(1);
     return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => Number.parseInt(byte, 16)));
   });
 }
 
-/** Return the members by their names, from the table at the archive's end. Some programs write backslashes in the names. */
+/** Return the members by name, from the central directory. Backslashes in names, which some programs write, are replaced. */
 export function directory(data: Uint8Array): Map<string, Member> {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const end = endOfDirectory(view);
   const count = view.getUint16(end + 10, true);
   if (count > LIMITS.members) throw new Unreadable("TOO_EXPANSIVE");
   const members = new Map<string, Member>();
-  let at = view.getUint32(end + 16, true);
+  let entry = view.getUint32(end + 16, true);
   for (let n = 0; n < count; n++) {
-    if (at + 46 > end || view.getUint32(at, true) !== ENTRY) throw new Unreadable("DAMAGED");
-    const [name, extra, comment] = [28, 30, 32].map((offset) => view.getUint16(at + offset, true));
-    const further = at + 46 + name!;
-    const [size, packedSize, place] = longer(
-      view,
-      [24, 20, 42].map((offset) => view.getUint32(at + offset, true)),
-      further,
-      further + extra!,
+    if (entry + 46 > end || view.getUint32(entry, true) !== ENTRY) throw new Unreadable("DAMAGED");
+    const [nameLength, extraLength, commentLength] = [28, 30, 32].map((field) =>
+      view.getUint16(entry + field, true),
     );
-    members.set(new TextDecoder().decode(data.subarray(at + 46, further)).replaceAll("\\", "/"), {
-      encrypted: (view.getUint16(at + 8, true) & 1) === 1,
-      method: view.getUint16(at + 10, true),
-      checksum: view.getUint32(at + 16, true),
+    const extra = entry + 46 + nameLength!;
+    const [size, packedSize, offset] = withZip64(
+      view,
+      [24, 20, 42].map((field) => view.getUint32(entry + field, true)),
+      extra,
+      extra + extraLength!,
+    );
+    members.set(new TextDecoder().decode(data.subarray(entry + 46, extra)).replaceAll("\\", "/"), {
+      encrypted: (view.getUint16(entry + 8, true) & 1) === 1,
+      method: view.getUint16(entry + 10, true),
+      checksum: view.getUint32(entry + 16, true),
       packedSize: packedSize!,
       size: size!,
-      place: place!,
+      offset: offset!,
     });
-    at = further + extra! + comment!;
+    entry = extra + extraLength! + commentLength!;
   }
   return members;
 }
 
-/** Those of the numbers that stand, longer, among what is said further of an entry: a program may write small ones so, too. */
-function longer(view: DataView, numbers: readonly number[], from: number, to: number): number[] {
-  if (!numbers.includes(LONGER)) return [...numbers];
-  for (let at = from; at + 4 <= to; at += 4 + view.getUint16(at + 2, true)) {
-    if (view.getUint16(at, true) !== LONG) continue;
-    let next = at + 4;
+/** Replace numbers that are in the ZIP64 extra field. Some programs use it for small numbers, too. */
+function withZip64(view: DataView, numbers: readonly number[], from: number, to: number): number[] {
+  if (!numbers.includes(IN_ZIP64_FIELD)) return [...numbers];
+  for (let field = from; field + 4 <= to; field += 4 + view.getUint16(field + 2, true)) {
+    if (view.getUint16(field, true) !== ZIP64_FIELD) continue;
+    let next = field + 4;
     return numbers.map((number) => {
-      if (number !== LONGER) return number;
+      if (number !== IN_ZIP64_FIELD) return number;
       next += 8;
       if (next > to) throw new Unreadable("DAMAGED");
       return Number(view.getBigUint64(next - 8, true));
@@ -141,19 +144,20 @@ function longer(view: DataView, numbers: readonly number[], from: number, to: nu
   return [...numbers];
 }
 
-/** It stands before a remark of at most 65,535 bytes. */
+/** Return the offset of the end record. It is followed by a comment of at most 65,535 bytes. */
 function endOfDirectory(view: DataView): number {
   const last = view.byteLength - 22;
-  for (let at = last; at >= 0 && at >= last - 65_535; at--) if (view.getUint32(at, true) === END) return at;
+  for (let offset = last; offset >= 0 && offset >= last - 65_535; offset--)
+    if (view.getUint32(offset, true) === END) return offset;
   throw new Unreadable("DAMAGED");
 }
 
-/** One member; never more bytes than its entry states, which were looked at before. */
+/** Unpack a member. Throws Unreadable if it has more bytes than its entry states. */
 export function unpack(data: Uint8Array, member: Member): Uint8Array {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const { place, packedSize, size, method, checksum } = member;
-  if (place + 30 > data.length || view.getUint32(place, true) !== LOCAL) throw new Unreadable("DAMAGED");
-  const start = place + 30 + view.getUint16(place + 26, true) + view.getUint16(place + 28, true);
+  const { offset, packedSize, size, method, checksum } = member;
+  if (offset + 30 > data.length || view.getUint32(offset, true) !== LOCAL) throw new Unreadable("DAMAGED");
+  const start = offset + 30 + view.getUint16(offset + 26, true) + view.getUint16(offset + 28, true);
   const packed = data.subarray(start, start + packedSize);
   if (method !== STORED && method !== DEFLATED) throw new Unreadable("DAMAGED");
   const content = method === STORED ? packed : inflate(packed, size);
@@ -163,13 +167,13 @@ export function unpack(data: Uint8Array, member: Member): Uint8Array {
 
 function inflate(packed: Uint8Array, size: number): Uint8Array {
   const content = new Uint8Array(size);
-  let at = 0;
-  const inflating = new Inflate((piece) => {
-    if (at + piece.length > size) throw new Unreadable("DAMAGED");
-    content.set(piece, at);
-    at += piece.length;
+  let length = 0;
+  const stream = new Inflate((piece) => {
+    if (length + piece.length > size) throw new Unreadable("DAMAGED");
+    content.set(piece, length);
+    length += piece.length;
   });
   for (let from = 0; from < packed.length; from += SLICE)
-    inflating.push(packed.subarray(from, from + SLICE), from + SLICE >= packed.length);
-  return content.subarray(0, at);
+    stream.push(packed.subarray(from, from + SLICE), from + SLICE >= packed.length);
+  return content.subarray(0, length);
 }
