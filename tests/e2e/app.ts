@@ -146,7 +146,7 @@ export class Device {
   /** What a person would have seen when a test failed, and what the app thought. */
   async confess(): Promise<void> {
     const shown = await this.page.locator("body").innerText({ timeout: 5_000 });
-    console.error(shown, JSON.stringify(await this.state()), this.browser.complaints);
+    console.error(shown, JSON.stringify(await this.state()), this.browser.consoleErrors);
   }
 
   /** What only a reference that is gone kept alive ends now. */

@@ -66,7 +66,7 @@ export class Browser {
   /** Every request of every page, worker and thread. */
   readonly requests: string[] = [];
   /** What pages wrote to the console as a warning or an error. */
-  readonly complaints: string[] = [];
+  readonly consoleErrors: string[] = [];
 
   private constructor(
     private readonly context: BrowserContext,
@@ -76,10 +76,10 @@ export class Browser {
     context.on("request", (request) => this.requests.push(request.url()));
     context.on("console", (message) => {
       if (["warning", "error"].includes(message.type()) && !isAdvertisement(message.text())) {
-        this.complaints.push(message.text());
+        this.consoleErrors.push(message.text());
       }
     });
-    context.on("weberror", (error) => this.complaints.push(String(error.error())));
+    context.on("weberror", (error) => this.consoleErrors.push(String(error.error())));
   }
 
   static async start({

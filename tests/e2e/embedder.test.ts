@@ -152,7 +152,7 @@ test("nobody but the server was asked for anything, and nothing was complained o
   const urls = browser.requests.map((url) => new URL(url));
   expect(urls.map(({ pathname }) => pathname)).toContain(`/models/${model.hash}/model.onnx`); // workers are heard
   expect(urls.filter(({ origin, protocol }) => protocol !== "data:" && origin !== harness.url)).toEqual([]);
-  expect(browser.complaints).toEqual([]);
+  expect(browser.consoleErrors).toEqual([]);
 });
 
 test("whoever waits when the embedder is closed is told", async () => {

@@ -1,25 +1,25 @@
-/** What a model answers becomes HTML, whatever it is: an answer that cannot be drawn would take the page with it. */
+/** Convert any answer of a model to HTML, without freezing the page or throwing an error. */
 
 import { cpuSeconds } from "../../../cpu.ts";
 import { verbatim } from "../../../../web/src/core/text/escapeMarkdown.ts";
 import { htmlOf, toHtml } from "../../../../web/src/ui/conversation/markdown.ts";
 
-const SAID = "5 < 6\nand so on";
+const TEXT = "5 < 6\nand so on";
 
 test.each([
-  ["quotations", `${">".repeat(3000)}${SAID}`],
-  ["quotations, apart", `So:\n\n${"> ".repeat(1500)}${SAID}`],
-  ["lists", `${"- ".repeat(3000)}${SAID}`],
-  ["lists of two kinds", `${"- * ".repeat(1500)}\n${SAID}`],
-  ["lists with numbers", `${"1. ".repeat(3000)}${SAID}`],
-  ["stress", `${"*".repeat(10_000)}${SAID}${"*".repeat(10_000)}`],
-])("%s without end are shown as they are written, and soon", { timeout: 20_000 }, (_, answer) => {
+  ["quotations", `${">".repeat(3000)}${TEXT}`],
+  ["quotations, apart", `So:\n\n${"> ".repeat(1500)}${TEXT}`],
+  ["lists", `${"- ".repeat(3000)}${TEXT}`],
+  ["lists of two kinds", `${"- * ".repeat(1500)}\n${TEXT}`],
+  ["lists with numbers", `${"1. ".repeat(3000)}${TEXT}`],
+  ["stress", `${"*".repeat(10_000)}${TEXT}${"*".repeat(10_000)}`],
+])("endless %s become plain text quickly", { timeout: 20_000 }, (_, answer) => {
   const html = toHtml(answer);
   expect(html).toContain("5 &#60; 6<br>and so on");
   expect(html).not.toMatch(/<(?!\/?p>|br>)/u);
 });
 
-test("what people nest is nested, and a line across is one", () => {
+test("ordinary nesting and horizontal rules are kept", () => {
   expect(toHtml("> > - a\n> >   1. b").match(/<blockquote>|<ul>|<ol>/gu)).toHaveLength(4);
   for (const line of ["-", "*", "_", "- ", "* "])
     for (const times of [18, 80, 3000])
@@ -28,7 +28,7 @@ test("what people nest is nested, and a line across is one", () => {
   expect(toHtml(list).match(/<li>/gu)).toHaveLength(2000);
 });
 
-test("HTML is text, pictures are named, and links go nowhere else", () => {
+test("HTML, images and unsafe links become text", () => {
   expect(toHtml("a <b onclick='x'>c</b>")).toBe("<p>a &#60;b onclick=&#39;x&#39;&#62;c&#60;/b&#62;</p>\n");
   expect(toHtml("![a <plan>](http://x.org/p.png)")).toBe("<p>a &#60;plan&#62;</p>\n");
   expect(toHtml("[a](javascript:x) [b](https://x.org)")).toBe('<p>a <a href="https://x.org">b</a></p>\n');
@@ -62,20 +62,20 @@ test.each([
   ["Prices: $$ is cheap, $$$ is dear.", "<p>Prices: $$ is cheap, $$$ is dear.</p>"],
   ["The inn is $$ [1], the hotel is $$ [2]", "<p>The inn is $$ [1], the hotel is $$ [2]</p>"],
   ["$$ Cheap\n\nEnd $$", "<p>$$ Cheap</p>\n<p>End $$</p>"],
-])("a formula stays as it came: %j", (answer, html) => {
+])("a formula is kept unchanged: %j", (answer, html) => {
   expect(toHtml(answer).trim()).toBe(html);
 });
 
-test("brackets of what is quoted are no formula", () => {
+test("brackets in a quotation are not a formula", () => {
   expect(toHtml("> " + verbatim("as (a) and [b]"), true)).toContain("as (a) and [b]");
 });
 
-test("formulas that nothing ends cost no time", () => {
+test("unclosed formulas are parsed quickly", () => {
   for (const mark of ["\\[ a\n\n", "\\( ", "$$ a\n\n\\[ "])
     expect(cpuSeconds(() => toHtml(mark.repeat(5_000)))).toBeLessThan(5);
 });
 
-test("a long answer with a formula costs time like its length", () => {
+test("a long answer is parsed in linear time", () => {
   for (const mark of ["a\n\n", "*a* b "])
     expect(cpuSeconds(() => toHtml(`${mark.repeat(100_000)}\n\n$$a$$`))).toBeLessThan(10);
 });
@@ -102,8 +102,8 @@ const BLOCKS = [
   " \n",
 ];
 
-/** A random number generator (mulberry32), so that a failure can be repeated. */
-function randomly(seed: number): (below: number) => number {
+/** A random number generator (mulberry32) with a seed, so that failures are reproducible. */
+function seededRandom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
     state = (state + 0x6d2b79f5) | 0;
@@ -113,9 +113,9 @@ function randomly(seed: number): (below: number) => number {
   };
 }
 
-test("a text that is parsed in windows becomes the same HTML", { timeout: 60_000 }, () => {
+test("parsing in windows gives the same HTML", { timeout: 60_000 }, () => {
   for (let seed = 0; seed < 40; seed++) {
-    const random = randomly(seed);
+    const random = seededRandom(seed);
     const pieces = Array.from({ length: 300 }, () => {
       const block = BLOCKS[random(BLOCKS.length)]!;
       return block + "\n".repeat(random(4) || 2);
@@ -126,7 +126,7 @@ test("a text that is parsed in windows becomes the same HTML", { timeout: 60_000
   }
 });
 
-test("a long text is parsed in many short steps", () => {
+test("a long text is parsed in short steps", () => {
   const text = `# Rents\n\n${"Some **bold** text.\n\n- one\n- two\n\n".repeat(5_000)}`;
   const steps = [...htmlOf(text)];
   expect(steps.length).toBeGreaterThan(text.length / 100);
