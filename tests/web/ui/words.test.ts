@@ -99,8 +99,8 @@ test("what did not fit into a prompt is counted by kind", () => {
 });
 
 test("documents used this month are not called unused since this month", () => {
-  expect(unusedSince(5, new Date().toISOString())).toBe("You used these 5 longest ago.");
-  expect(unusedSince(1, new Date().toISOString())).toBe("You used this one longest ago.");
+  expect(unusedSince(5, new Date().toISOString())).toBe("You haven't used these 5 for the longest time.");
+  expect(unusedSince(1, new Date().toISOString())).toBe("You haven't used this one for the longest time.");
   expect(unusedSince(5, "2020-03-15T00:00:00.000Z")).toBe("You haven't used these 5 since March 2020.");
 });
 

@@ -86,7 +86,7 @@ function DeviceAccounts() {
 
   return (
     <Stack mt="xl">
-      <Divider label={t("signIn.kept")} />
+      <Divider label={t("signIn.deviceAccounts")} />
       {accounts.map(({ userId, email }) => (
         <Button key={userId} variant="default" onClick={() => void open(userId)}>
           {t("signIn.open", { email })}

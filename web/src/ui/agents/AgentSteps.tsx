@@ -42,7 +42,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
   return (
     <Section title={t("agents.title")} hint={t("agents.hint")}>
       {activity?.notice && (
-        <Alert color="orange" variant="light" title={t("agents.namesake")}>
+        <Alert color="orange" variant="light" title={t("agents.duplicateName")}>
           {activity.notice}
         </Alert>
       )}

@@ -25,7 +25,7 @@ export function AnswerStatus({ turn, writing, assistant, kind, isLast }: Props) 
   if (writing) return null;
   if (turn.syncError) return <Alert color="orange">{rejectionMessage(turn.syncError)}</Alert>;
   const retryError = assistant?.keptAnswers[turn.id];
-  if (retryError !== undefined) return <Note text={`${t("chat.kept")} ${retryError}`} />;
+  if (retryError !== undefined) return <Note text={`${t("chat.retryFailed")} ${retryError}`} />;
   if (turn.status === "failed")
     return <Alert color="red">{t(turn.aiResponse.trim() ? "chat.cutOff" : "chat.noAnswer")}</Alert>;
   if (turn.status === "stopped")
@@ -51,7 +51,7 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
     const timer = setTimeout(() => setStale(true), Math.max(remainingMs, 0));
     return () => clearTimeout(timer);
   }, [turn.updatedAt]);
-  if (!isStale) return <Note text={t("chat.elsewhere")} />;
+  if (!isStale) return <Note text={t("chat.answeredElsewhere")} />;
   return <Alert color="orange">{t(turn.aiResponse ? "chat.interrupted" : "chat.unanswered")}</Alert>;
 }
 

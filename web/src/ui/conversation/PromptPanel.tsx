@@ -28,7 +28,7 @@ export default function PromptPanel({ episodeId, onClose }: { episodeId: string;
       onClose={onClose}
     >
       {isQuotes && <Preview episodeId={episodeId} />}
-      {turn && !isQuotes && summary === null && <Text>{t("prompt.gone")}</Text>}
+      {turn && !isQuotes && summary === null && <Text>{t("prompt.unavailable")}</Text>}
       {summary && !isQuotes && <Summary summary={summary} passages={summary.citations} />}
     </SidePanel>
   );

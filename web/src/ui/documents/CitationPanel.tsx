@@ -26,7 +26,7 @@ function Passage({ citation }: { citation: Citation }) {
   const rows = useRows("documents", { selector: { id: citation.documentId } });
   const chunks = useChunks(citation.documentId);
   if (!rows || !chunks) return <Skeleton h={240} aria-label={t("reader.loading")} role="status" />;
-  if (rows.length === 0) return <Text c="dimmed">{t("reader.gone")}</Text>;
+  if (rows.length === 0) return <Text c="dimmed">{t("reader.documentMissing")}</Text>;
   const index = citation.chunkIndex ?? null;
   const pieces = index === null ? [] : around(chunks, index);
   return (
@@ -42,7 +42,7 @@ function Passage({ citation }: { citation: Citation }) {
       {pieces.length > 0 ? (
         <HighlightedText filename={citation.filename} text={marked(pieces, index)} />
       ) : (
-        <Text c="dimmed">{chunks.length > 0 ? t("reader.passageGone") : t("reader.textComing")}</Text>
+        <Text c="dimmed">{chunks.length > 0 ? t("reader.passageGone") : t("reader.textMissing")}</Text>
       )}
     </Stack>
   );

@@ -6,8 +6,8 @@ import { ago, bytes, date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 const LOCATIONS = {
-  here: "documents.onlyHere",
-  "not yet there": "documents.waiting",
+  here: "documents.onDeviceOnly",
+  "not yet there": "documents.waitingToSync",
   both: "documents.onServer",
 } as const;
 

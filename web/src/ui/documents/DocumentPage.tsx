@@ -26,7 +26,7 @@ export function DocumentPage({ id }: { id: string }) {
           {t("reader.back")}
         </Anchor>
         {!library && <DocumentListSkeleton />}
-        {library && !document && <Text>{t("reader.gone")}</Text>}
+        {library && !document && <Text>{t("reader.documentMissing")}</Text>}
         {library && document && <LoadedDocument document={document} library={library} />}
       </Stack>
     </Container>

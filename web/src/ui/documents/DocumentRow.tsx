@@ -102,10 +102,10 @@ function Rejection({ document, state, onChoose }: RejectionProps) {
             <Button
               size="sm"
               variant="default"
-              aria-label={t("common.actionOn", { action: t("documents.keepHere"), name: filename })}
+              aria-label={t("common.actionOn", { action: t("documents.keepOnDevice"), name: filename })}
               onClick={dismiss}
             >
-              {t("documents.keepHere")}
+              {t("documents.keepOnDevice")}
             </Button>
           </>
         )}

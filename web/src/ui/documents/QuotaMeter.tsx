@@ -51,7 +51,7 @@ export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
       />
       {onlyHere > 0 && (
         <Text size="sm" c="dimmed">
-          {t("documents.onlyHereCount", { n: onlyHere })}
+          {t("documents.onDeviceOnlyCount", { n: onlyHere })}
         </Text>
       )}
       {held >= WARN_FROM && (
@@ -73,7 +73,8 @@ function Warning({ documents, remaining, onChoose }: QuotaMeterProps & { remaini
   return (
     <Alert variant="default" p="sm">
       <Text size="sm">
-        {t("documents.room", { n: Math.max(0, remaining) })} {lastUse && unusedSince(unused.length, lastUse)}
+        {t("documents.remaining", { n: Math.max(0, remaining) })}{" "}
+        {lastUse && unusedSince(unused.length, lastUse)}
       </Text>
       <Text size="sm" c="dimmed" lineClamp={2}>
         {unused.map(({ filename }) => filename).join(", ")}

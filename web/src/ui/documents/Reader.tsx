@@ -19,7 +19,7 @@ export function Reader({ document: { id, filename }, passage }: ReaderProps) {
   const sections = useMemo(() => stretches(chunks ?? []), [chunks]);
   const pages = useMemo(() => pageNumbers(chunks ?? []), [chunks]);
   if (!chunks) return <Skeleton h="60dvh" aria-label={t("reader.loading")} role="status" />;
-  if (chunks.length === 0) return <Text c="dimmed">{t("reader.textComing")}</Text>;
+  if (chunks.length === 0) return <Text c="dimmed">{t("reader.textMissing")}</Text>;
   return (
     <Stack gap="md" component="section" aria-label={t("reader.text")}>
       {pages.length > 1 && <PageSelect pages={pages} />}

@@ -11,7 +11,7 @@ export function UsedIn({ ids, titles }: { ids: readonly string[]; titles: Readon
   const more = ids.length - Math.min(SHOWN, titled.length);
   return (
     <Text size="sm" c="dimmed">
-      {ids.length === 0 ? t("documents.usedNowhere") : `${t("documents.usedIn")} `}
+      {ids.length === 0 ? t("documents.notUsed") : `${t("documents.usedIn")} `}
       {titled.slice(0, SHOWN).map((id, index) => (
         <Fragment key={id}>
           {index > 0 && ", "}

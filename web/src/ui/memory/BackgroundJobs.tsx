@@ -17,7 +17,7 @@ export function BackgroundJobs() {
     <Section title={t("jobs.title")} hint={t("jobs.hint")}>
       {jobs === undefined && <Skeleton h={80} />}
       {jobs === null && (
-        <Text role="status">{t(kind === "signed-out" ? "jobs.awaySignedOut" : "jobs.away")}</Text>
+        <Text role="status">{t(kind === "signed-out" ? "jobs.signedOut" : "jobs.unreachable")}</Text>
       )}
       {jobs && (
         <>

@@ -42,7 +42,7 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
         {confirmed ? (
           <Badge variant="light">{t("memory.confirmed")}</Badge>
         ) : (
-          <Badge variant="default">{t("memory.sure", { confidence })}</Badge>
+          <Badge variant="default">{t("memory.confidence", { confidence })}</Badge>
         )}
         {sourceRemoved && (
           <Badge variant="light" color="orange">

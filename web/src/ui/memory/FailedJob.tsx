@@ -10,7 +10,9 @@ export function FailedJob({ job, onRetry }: { job: Job; onRetry: () => void }) {
   const { kind, subject, state, attempts, due, error } = job;
   const [collection, id] = subject.split("/") as ["episodes" | "sessions" | "projects", string];
   const row = useRows(collection, { selector: { id } })?.[0];
-  const subjectName = row ? nameOf(collection, row as unknown as Record<string, unknown>) : t("jobs.gone");
+  const subjectName = row
+    ? nameOf(collection, row as unknown as Record<string, unknown>)
+    : t("jobs.deletedSubject");
   return (
     <Paper component="li" withBorder p="sm">
       <Group justify="space-between" wrap="nowrap" align="start">

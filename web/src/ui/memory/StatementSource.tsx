@@ -13,7 +13,7 @@ export function StatementSource({ memory, showProject }: { memory: MemoryDoc; sh
   const project = useRows("projects", { selector: { id: projectId ?? "" } })?.[0];
   return (
     <Text size="sm" c="dimmed">
-      {t(byAssistant ? "memory.byAssistant" : "memory.byYou", { date: date(createdAt) })}
+      {t(byAssistant ? "memory.notedByAssistant" : "memory.addedByYou", { date: date(createdAt) })}
       {sessions?.map(({ id, title }, index) => (
         <span key={id}>
           {index === 0 ? `, ${t("memory.inChat")} ` : ", "}

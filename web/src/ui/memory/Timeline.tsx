@@ -37,7 +37,7 @@ export function Timeline() {
         {timeline && search && timeline.turns.length > 0 && (
           <>
             {t("timeline.found", { n: timeline.turns.length })}{" "}
-            {timeline.by === "server" ? t("timeline.byServer") : t("timeline.byDevice")}
+            {timeline.by === "server" ? t("timeline.foundByServer") : t("timeline.foundOnDevice")}
           </>
         )}
         {timeline?.turns.length === 0 && (search ? t("timeline.noneFound") : t("timeline.none"))}

@@ -30,7 +30,7 @@ export function ProjectPage({ id, part }: { id: string; part: string | undefined
           {t("projects.back")}
         </Anchor>
         {!rows && <Skeleton h={96} />}
-        {rows && !project && <Text>{t("projects.gone")}</Text>}
+        {rows && !project && <Text>{t("projects.missing")}</Text>}
         {project && (
           <>
             <ProjectHeader project={project} brief={part !== undefined} />

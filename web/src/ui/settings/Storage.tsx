@@ -32,7 +32,7 @@ export function Storage() {
       </Text>
       {leftover && (
         <Text size="sm">
-          {t("settings.leftover", { date: date(leftover.since), hasRoom: String(leftover.hasRoom) })}
+          {t("settings.deletedText", { date: date(leftover.since), hasRoom: String(leftover.hasRoom) })}
         </Text>
       )}
       {!persistent && (

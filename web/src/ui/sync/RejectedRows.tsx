@@ -64,7 +64,7 @@ function RejectedItem({ row, onNavigate }: { row: RejectedRow; onNavigate: () =>
               {t("documents.chooseDelete")}
             </Button>
             <Button size="compact-sm" variant="subtle" onClick={dismiss}>
-              {t("documents.keepHere")}
+              {t("documents.keepOnDevice")}
             </Button>
           </>
         )}
