@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { strToU8, unzipSync, zipSync } from "fflate";
 import type { Page } from "playwright-core";
 import { harness, withServer } from "./app.ts";
-import { fact, onServer, PASSWORD, person, Visit, withRows, type Person } from "./people.ts";
+import { fact, onServer, PASSWORD, person, Visit, withRows, type Person } from "./accounts.ts";
 
 withServer();
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
   visit = await Visit.of(ada, { installs: true });
 });
 
-test("signed out by somebody else: the line says so, nothing is lost, and signing in again syncs", async () => {
+test("signing in again syncs waiting changes", async () => {
   await harness.call(ada, "/v1/password", {
     method: "POST",
     body: JSON.stringify({ current: PASSWORD, new: PASSWORD }),
@@ -43,7 +43,7 @@ test("signed out by somebody else: the line says so, nothing is lost, and signin
 
 const UTF_32 = "fffe00004100000042000000"; // only the server reads it
 
-test("all is taken out without a network, the device is wiped, and another account takes it in", async () => {
+test("an offline export imports into another account", async () => {
   const names = ["documents", "vectorEmbeddings", "sessions", "facts"] as const;
   const bare = ({ _meta, _rev, _attachments, userId, ...row }: any) => row;
   const all = async () => Promise.all(names.map(async (name) => (await visit.device.rows(name)).map(bare)));
@@ -105,7 +105,7 @@ test("all is taken out without a network, the device is wiped, and another accou
   expect(again).toEqual({ added: 0, existing: before.flat().length, leftOut: 0 });
 });
 
-test("a file that is no export, or not all of it, changes nothing that it should not", async () => {
+test("an invalid import changes nothing", async () => {
   const held = (await visit.device.rows("facts")).length;
   await expect(visit.bringIn(strToU8("no ZIP"))).rejects.toThrow("NOT_AN_EXPORT");
   const lines = [
@@ -131,7 +131,7 @@ async function databases(): Promise<string> {
   return visit.page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name).join());
 }
 
-test("two accounts are kept on one device and never mix", async () => {
+test("two accounts on one device never mix", async () => {
   await visit.ask("addFact", "secret", "canary of Bob");
   await visit.said("synced");
   await visit.signOut("Keep the data on this device");
@@ -155,7 +155,7 @@ test("two accounts are kept on one device and never mix", async () => {
   );
 });
 
-test("what the account holds is told once the server is back, to whom has the page open", async () => {
+test("usage appears when the server is back", async () => {
   await visit.goTo("Memory");
   await visit.device.offline(true);
   await visit.ask("syncNow");
@@ -167,7 +167,7 @@ test("what the account holds is told once the server is back, to whom has the pa
   await visit.page.getByText("Server storage").waitFor();
 });
 
-test("forget everything: typed, done by the server, told by a receipt, and gone from here", async () => {
+test("forget everything shows a receipt and clears the device", async () => {
   await visit.goTo("Memory");
   const field = visit.page.getByLabel("To confirm, type: forget everything");
   await visit.device.offline(true);
@@ -225,7 +225,7 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
   expect(await harness.live(ada, "facts")).toEqual([]);
 });
 
-test("a wipe that has to wait for another tab is waited for: nothing that is pressed meanwhile ends it", async () => {
+test("deleting local data waits for another tab", async () => {
   const held = await holds(ada);
   await visit.askToSignOut("Delete the data on this device");
   const dialog = visit.page.getByRole("dialog");

@@ -4,7 +4,7 @@ import type { Locator, Page } from "playwright-core";
 import { compareStrings } from "../../web/src/lib/compareStrings.ts";
 import type { DocumentDoc } from "../../web/src/core/schema/rows.ts";
 import type { NewUser } from "../sync/harness.ts";
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { Device, harness, withOwnServer } from "./app.ts";
 
 const AT = "2026-03-01T00:00:00.000Z";
@@ -64,7 +64,7 @@ async function settled(device: Device): Promise<void> {
   });
 }
 
-test("the first visit: three things to try, and a document to try them with", async () => {
+test("the first visit offers a sample document", async () => {
   const { page } = phone;
   const things = page.getByRole("main").getByRole("listitem");
   const sample = page.getByRole("button", { name: "Add a sample document" });
@@ -97,7 +97,7 @@ test("the first visit: three things to try, and a document to try them with", as
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
 });
 
-test("the same file again is borrowed, not stored twice", async () => {
+test("an identical file is stored once", async () => {
   const { page } = laptop;
   await laptop.embedded(1);
   const [stored] = await laptop.rows("documents");
@@ -116,7 +116,7 @@ test("the same file again is borrowed, not stored twice", async () => {
   expect(dropped!.activeSessions).toEqual(["tides"]); // dropped on a conversation
 });
 
-test("a document is read page by page, and a cited passage is marked in view", async () => {
+test("the reader scrolls to a cited passage", async () => {
   const { page } = laptop;
   const id = "paged";
   const chunks = Array.from({ length: 480 }, (_, index) => ({
@@ -149,7 +149,7 @@ async function isInView(page: Page, what: Locator): Promise<boolean> {
   return box !== null && box.y >= 52 && box.y < page.viewportSize()!.height;
 }
 
-test("borrowing by hand on two devices at once: both survive", async () => {
+test("concurrent additions to chats merge", async () => {
   await push(
     ada,
     "sessions",
@@ -187,7 +187,7 @@ async function lend({ page }: Device, title: string): Promise<void> {
   await page.getByRole("button", { name: `Remove from ${title}` }).waitFor();
 }
 
-test("deleted here, gone there; a fact drawn from it stays, and it was said so", async () => {
+test("deleting a document keeps its facts", async () => {
   await push(ada, "facts", [
     { ...{ id: "f", key: "sea", value: "rises", sourceDocumentId: "paged" }, ...FACT },
     { ...{ id: "g", key: "sea", value: "falls" }, ...FACT },
@@ -216,7 +216,7 @@ test("deleted here, gone there; a fact drawn from it stays, and it was said so",
 
 const FACT = { sourceRemoved: false, confidence: 1, confirmed: true };
 
-test("what is cancelled on its way does not stay, even if the server had stored it", async () => {
+test("a canceled upload is deleted from the server", async () => {
   const { page } = laptop;
   await settled(laptop);
   await go(page, "/documents");
@@ -238,7 +238,7 @@ test("what is cancelled on its way does not stay, even if the server had stored 
   expect((await harness.live(ada, "documents")).map(({ filename }) => filename)).not.toContain("unwanted.md");
 });
 
-test("who is in the list of files is not thrown out of it when the last of them is done", async () => {
+test("focus stays in the finished upload list", async () => {
   const { page } = laptop;
   await settled(laptop);
   await go(page, "/documents");
@@ -265,7 +265,7 @@ test("who is in the list of files is not thrown out of it when the last of them 
   await tray(page).getByRole("button", { name: "Clear" }).click();
 });
 
-test("a server that dies after it stored a file: one document, whole", async () => {
+test("a server crash after an upload stores one document", async () => {
   const { page } = laptop;
   await settled(laptop);
   await harness.ask("die", { instead_of_answering: "/v1/documents" });
@@ -286,7 +286,7 @@ test("a server that dies after it stored a file: one document, whole", async () 
   expect(blocks.map((block) => block["chunks"].length)).toEqual([1]);
 });
 
-test("the 101st document stays on the device until there is room", async () => {
+test("the 101st document stays on the device", async () => {
   const bob = await harness.user();
   const documents = Array.from({ length: 100 }, (_, n) =>
     seeded(bob, `d${String(n).padStart(2, "0")}`, { activeSessions: n < 95 ? ["s"] : [] }),

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { Device, harness, withServer } from "./app.ts";
-import { drafts, push, session } from "./people.ts";
+import { drafts, push, session } from "./accounts.ts";
 
 withServer();
 
@@ -28,7 +28,7 @@ async function next(): Promise<string> {
   return box(page).inputValue();
 }
 
-test("a new conversation keeps its draft for its tab alone, until it has begun", async () => {
+test("a new chat keeps its draft per tab", async () => {
   await box(page).fill("Half a question");
   expect(await next()).toBe("Half a question");
   await go("Documents");
@@ -57,7 +57,7 @@ test("a new conversation keeps its draft for its tab alone, until it has begun",
   expect(await next()).toBe("");
 });
 
-test("what was not sent in a conversation that another device deletes begins the next new one", async () => {
+test("a deleted chat's draft moves to a new chat", async () => {
   await push(device.user, "sessions", session("gone", "Gone elsewhere"));
   await page.getByRole("link", { name: "Gone elsewhere" }).click();
   await box(page).fill("Words of mine");
@@ -76,7 +76,7 @@ test("what was not sent in a conversation that another device deletes begins the
   expect(await next()).toBe("");
 });
 
-test("a fact that is being written is there after a look elsewhere, until it is stored or left", async () => {
+test("a fact's draft survives leaving the page", async () => {
   const button = (name: string) => page.getByRole("button", { name, exact: true });
   const value = page.getByRole("textbox", { name: "Value" });
   await go("Memory");
@@ -109,7 +109,7 @@ test("a fact that is being written is there after a look elsewhere, until it is 
   await button("Cancel").click();
 });
 
-test("what was not sent in a conversation that is deleted here goes with it", async () => {
+test("deleting a chat deletes its draft", async () => {
   await push(device.user, "sessions", session("mine", "Gone here"));
   await page.getByRole("link", { name: "Gone here" }).click();
   await box(page).fill("Words of mine");

@@ -89,7 +89,7 @@ function cosine(a: readonly number[], b: readonly number[]): number {
   return a.reduce((sum, value, n) => sum + value * b[n]!, 0);
 }
 
-test("token ids and vectors are the server's", async () => {
+test("token ids and vectors equal the server's", async () => {
   const expected = made();
   const found = await make(
     page,
@@ -112,7 +112,7 @@ test("token ids and vectors are the server's", async () => {
   expect(far).toEqual([]);
 });
 
-test("a question overtakes passages", async () => {
+test("a question runs before waiting passages", async () => {
   const order = await page.evaluate(async () => {
     const order: string[] = [];
     const passages = window.model.passages(Array.from({ length: 8 }, (_, n) => `bee ${n}`));
@@ -126,7 +126,7 @@ test("a question overtakes passages", async () => {
   expect(order).toEqual(["question", "passages"]);
 });
 
-test("passages of a document that is deleted leave the queue", async () => {
+test("aborted passages leave the queue", async () => {
   const [reason, left] = await page.evaluate(async () => {
     const deleted = new AbortController();
     const texts = Array.from({ length: 1000 }, (_, n) => `A thousand texts would take a minute: ${n}.`);
@@ -138,7 +138,7 @@ test("passages of a document that is deleted leave the queue", async () => {
   expect(left).toBe(model.dims);
 });
 
-test("two threads make the same vectors as one", async () => {
+test("two threads give the same vectors", async () => {
   const texts = cases.filter(({ name }) => name.startsWith("en ")).map(({ text }) => text);
   const before = browser.requests.length;
   const threaded = await opened(2);
@@ -148,14 +148,14 @@ test("two threads make the same vectors as one", async () => {
   expect(loads.length).toBeGreaterThanOrEqual(2); // the worker's own, and its thread's
 });
 
-test("nobody but the server was asked for anything, and nothing was complained of", () => {
+test("the embedder requests only the server", () => {
   const urls = browser.requests.map((url) => new URL(url));
   expect(urls.map(({ pathname }) => pathname)).toContain(`/models/${model.hash}/model.onnx`); // workers are heard
   expect(urls.filter(({ origin, protocol }) => protocol !== "data:" && origin !== harness.url)).toEqual([]);
   expect(browser.consoleErrors).toEqual([]);
 });
 
-test("whoever waits when the embedder is closed is told", async () => {
+test("closing the embedder rejects pending calls", async () => {
   const outcome = await page.evaluate(async () => {
     const waiting = window.model.passages(["a", "b"]).catch((error: unknown) => String(error));
     window.model.close();

@@ -5,7 +5,7 @@ import { Device, harness, withServer } from "./app.ts";
 
 withServer();
 
-test("dates and numbers are in English in a German browser", async () => {
+test("a German browser shows English dates and numbers", async () => {
   const device = await Device.of(await harness.user(), { locale: "de-DE" });
   await device.drop("lease.txt", "The rent is 940 euros a month.");
   await device.embedded(1);
@@ -18,7 +18,7 @@ test("dates and numbers are in English in a German browser", async () => {
   expect(await device.page.locator("body").innerText()).not.toMatch(/\bvor \d|jetzt|Byte\b/u);
 });
 
-test("no date or number is written in the language of the browser", () => {
+test("no code formats in the browser's language", () => {
   const files = readdirSync("web/src", { recursive: true, encoding: "utf8" }).filter((name) =>
     /\.tsx?$/u.test(name),
   );

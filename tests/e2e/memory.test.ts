@@ -1,11 +1,11 @@
 /** Projects and what is remembered, as a person uses them: on two devices of hers, with an assistant by script. */
 
 import type { Page } from "playwright-core";
-import { expectFit, violations } from "./accessible.ts";
+import { expectFit, violations } from "./accessibility.ts";
 import { Device, harness } from "./app.ts";
-import { onServer } from "./people.ts";
-import { emptyMemory, fillMemory, withProject } from "./remembered.ts";
-import { withAssistant } from "./scripted.ts";
+import { onServer } from "./accounts.ts";
+import { emptyMemory, fillMemory, withProject } from "./sample_memory.ts";
+import { withAssistant } from "./scripted_assistant.ts";
 import type { NewUser } from "../sync/harness.ts";
 
 const OVERVIEW = "The flat is given up in writing, three months ahead.";
@@ -36,7 +36,7 @@ const button = (name: string | RegExp) => page.getByRole("button", { name });
 const statement = (text: string) => page.locator("li[data-memory]").filter({ hasText: text });
 const only = async <T>(rows: Promise<T[]>): Promise<T> => (await rows)[0]!;
 
-test("a project is made without a network, and a conversation that begins in it belongs to it", async () => {
+test("an offline project gets a new chat", async () => {
   await device.offline(true);
   await page.getByRole("link", { name: "Projects", exact: true }).click();
   await button("New project").click();
@@ -55,7 +55,7 @@ test("a project is made without a network, and a conversation that begins in it 
   await device.until(async () => (await onServer(ada, "sessions", begun.id))?.["projectId"] === project.id);
 });
 
-test("a conversation is moved from its menu and from the page of the project", async () => {
+test("a chat moves between projects", async () => {
   const where = async () => (await onServer(ada, "sessions", "s-choir"))?.["projectId"];
   const choir = (await only(device.rows("projects", { selector: { name: "Choir" } }))).id;
   await button(/Rename, move or delete “Programme for May”/).click();
@@ -74,7 +74,7 @@ test("a conversation is moved from its menu and from the page of the project", a
   await expectFit(page);
 });
 
-test("an overview is written when it is asked for; when the assistant fails, the page says so", async () => {
+test("an overview is written or its error shown", async () => {
   await button("Write overview").click();
   const failed = page.getByRole("alert").filter({ hasText: "The overview could not be written." });
   await failed.filter({ hasText: /assistant/iu }).waitFor();
@@ -84,7 +84,7 @@ test("an overview is written when it is asked for; when the assistant fails, the
   await expectFit(page);
 });
 
-test("a statement is pinned, worded anew, and the earlier one is used again", async () => {
+test("a memory is pinned and an earlier version restored", async () => {
   await go("/memory/of-no-such-name"); // an old link shows what comes first
   await statement("cooperative answers letters").getByText("Remembered 2 months ago, almost faded").waitFor();
   await statement("cooperative answers letters").getByRole("link", { name: "Notice and deposit" }).waitFor();
@@ -101,7 +101,7 @@ test("a statement is pinned, worded anew, and the earlier one is used again", as
   expect((await onServer(ada, "memories", "m-letters"))?.["pinned"]).toBe(true);
 });
 
-test("what is remembered is added by hand, found by place and words, and deleted with a way back", async () => {
+test("a memory is added, found, deleted and restored", async () => {
   await button("Add memory").click();
   await page.getByRole("textbox", { name: "What to remember" }).fill("The cellar key is at Bo's.");
   await page.getByRole("combobox", { name: "Where it applies" }).selectOption("In Flat in Harbour Street");
@@ -121,7 +121,7 @@ test("what is remembered is added by hand, found by place and words, and deleted
   ).toHaveLength(1);
 });
 
-test("the chat says when nothing more is remembered from it", async () => {
+test("the chat shows its memory limit", async () => {
   const said = page.getByText(
     "This chat has reached the limit of 50 memories, so no more are added from it.",
   );
@@ -134,7 +134,7 @@ test("the chat says when nothing more is remembered from it", async () => {
   await said.waitFor({ state: "detached" });
 });
 
-test("people and things as a list and as a graph, by keyboard", async () => {
+test("people and topics work by keyboard", async () => {
   await go("/projects/p-flat/entities");
   await page.getByText("Bo Lind works for Harbour Housing Cooperative").first().waitFor();
   await expectFit(page);
@@ -155,7 +155,7 @@ test("people and things as a list and as a graph, by keyboard", async () => {
   await button(/^Deposit, concept, 0 connections$/u).waitFor();
 });
 
-test("the timeline finds what was said, with and without the server, and opens the turn", async () => {
+test("the timeline searches online and offline", async () => {
   await go("/memory/timeline");
   await page.getByRole("link", { name: "Which songs come after the pause?" }).waitFor();
   await page.getByRole("searchbox", { name: "Search messages" }).fill("deposit back");
@@ -177,7 +177,7 @@ test("the timeline finds what was said, with and without the server, and opens t
   await page.setViewportSize({ width: 1280, height: 800 });
 });
 
-test("what failed in the background is said with its reason, and tried again", async () => {
+test("a failed background task can be retried", async () => {
   const choir = (await only(device.rows("projects", { selector: { name: "Choir" } }))).id;
   await harness.call(ada, `/v1/projects/${choir}/summarize?later=true`, { method: "POST" });
   await go("/memory/background");
@@ -214,7 +214,7 @@ async function remove(name: string, choice: RegExp, verb: string): Promise<{ id:
   return { id, inside };
 }
 
-test("projects are deleted, one with its conversations and one without, and so they are on the other device", async () => {
+test("projects are deleted with or without chats", async () => {
   other = await Device.of(ada);
   const choir = await remove("Choir", /^Keep its/u, "Delete project");
   const flat = await remove("Flat in Harbour Street", /^Delete its/u, "Delete project and chats");

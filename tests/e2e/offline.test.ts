@@ -27,7 +27,7 @@ const [MODEL_WORKER] = readdirSync(ASSETS).filter(
 /** Whether the model runs in a page of the app. */
 const runs = ({ page }: Device) => page.workers().some((worker) => worker.url().includes(MODEL_WORKER));
 
-test("while the server answers no page starts the model, and offline the first question finds by meaning", async () => {
+test("the model starts only when offline", async () => {
   await device.drop("lease.md", LEASE, "text/markdown");
   await device.embedded(1);
   await device.reopen();
@@ -55,7 +55,7 @@ test("while the server answers no page starts the model, and offline the first q
   expect(await device.page.getByText(/No assistant is set up\./u).count()).toBe(1); // what is true now is said once
 });
 
-test("what is read and asked offline reaches the other device with its vectors, embedded once", async () => {
+test("offline work syncs with its vectors", async () => {
   const other = await Device.of(user);
   await device.offline(true);
   await device.page.getByRole("link", { name: "New chat" }).first().click();

@@ -2,8 +2,8 @@
 
 import type { Page } from "playwright-core";
 import { Device, harness } from "./app.ts";
-import { fact, push, session } from "./people.ts";
-import { withAssistant } from "./scripted.ts";
+import { fact, push, session } from "./accounts.ts";
+import { withAssistant } from "./scripted_assistant.ts";
 
 const LONG = "How much notice do I have to give to the cooperative before I move out in the spring";
 const ROW = (one: string) => `|${` ${one} |`.repeat(9)}`;
@@ -34,7 +34,7 @@ async function go(path: string): Promise<void> {
 const menu = () => page.getByRole("button", { name: "Menu" });
 const dots = () => page.getByRole("button", { name: `Rename, move or delete “${LONG}”` });
 
-test("a long title leaves room for what can be done with its conversation", async () => {
+test("a long title leaves room for its menu", async () => {
   await menu().tap();
   const room = await dots().evaluate((one) => {
     const right = (of: Element) => of.getBoundingClientRect().right;
@@ -57,7 +57,7 @@ function small(): Promise<string[]> {
   });
 }
 
-test("all that is pressed is as large as a thumb", async () => {
+test("touch targets are large enough", async () => {
   await page.getByRole("button", { name: "Delete", exact: true }).waitFor(); // in the drawer
   expect(await small()).toEqual([]);
   await menu().tap();
@@ -81,7 +81,7 @@ test("all that is pressed is as large as a thumb", async () => {
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
 });
 
-test("a number in a table and the word on a button are not broken in two", async () => {
+test("numbers and button labels are not broken", async () => {
   await go("/s/s-long");
   await device.ask("Make a table of it");
   const lines = (what: Element) => {
@@ -104,7 +104,7 @@ test("a number in a table and the word on a button are not broken in two", async
   await undo.tap();
 });
 
-test("files that were added are not told of over the answer to the next question", async () => {
+test("added files do not cover the next answer", async () => {
   await go("/s/s-long");
   await device.drop("inventory.txt", "Two chairs and a table stay in the flat.");
   await page.getByText("1 file added").waitFor();
@@ -121,7 +121,7 @@ test("files that were added are not told of over the answer to the next question
   expect([cut, dots]).toEqual([false, true]); // what there is no room for is told by three dots
 });
 
-test("files that could not be added do not lie over the answer to the next question", async () => {
+test("failed files do not cover the next answer", async () => {
   await go("/s/s-long");
   await device.drop("cat.jpg", Buffer.from([0xff, 0xd8, 0xff, 1, 2, 3]));
   await page.getByText("This type of file is not supported.").waitFor();
@@ -133,7 +133,7 @@ test("files that could not be added do not lie over the answer to the next quest
   await page.getByRole("button", { name: "Clear" }).tap();
 });
 
-test("what the device has for it closes the drawer: the back button of a phone, Escape on a keyboard", async () => {
+test("a close request closes the drawer", async () => {
   await menu().tap();
   await page.locator("[aria-label=Menu][aria-expanded=true]").waitFor();
   await page.keyboard.press("Escape");
@@ -141,7 +141,7 @@ test("what the device has for it closes the drawer: the back button of a phone, 
   expect(page.url()).toContain("/s/s-long");
 });
 
-test("the name of the app is shown as a whole or not at all beside what is said about sync", async () => {
+test("the app name is never cut off", async () => {
   const seen = () =>
     page.evaluate(() => {
       const range = document.createRange();

@@ -5,7 +5,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import lighthouse from "lighthouse";
 import type { EpisodeDoc } from "../../web/src/core/schema/rows.ts";
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { Device, harness, withServer } from "./app.ts";
 
 withServer();
@@ -42,7 +42,7 @@ beforeAll(async () => {
 const go = (path: string) => device.page.evaluate((path) => history.pushState(null, "", path), path);
 const PLACES = ["Documents", "Memory", "Settings"];
 
-test("axe finds nothing on any page, light and dark", async () => {
+test("axe finds no violations on any page", async () => {
   const conversation = device.page.url();
   expect(await violations(device.page, ["light", "dark"])).toEqual([]);
   for (const place of PLACES) {
@@ -54,7 +54,7 @@ test("axe finds nothing on any page, light and dark", async () => {
   await device.page.getByText("third working day").first().waitFor();
 });
 
-test("Lighthouse has nothing to say about accessibility", async () => {
+test("Lighthouse finds no accessibility problems", async () => {
   const result = await lighthouse(device.page.url(), {
     port,
     onlyCategories: ["accessibility"],
@@ -69,7 +69,7 @@ test("Lighthouse has nothing to say about accessibility", async () => {
   expect(score).toBe(1);
 });
 
-test("what is loaded first is at most 250 kB of JavaScript, packed", async () => {
+test("the first load is at most 250 kB", async () => {
   const page = readFileSync("server/vademecum/web/index.html", "utf8");
   const scripts = [...page.matchAll(/(?:src|href)="\/(assets\/[^"]+\.js)"/gu)].map(([, name]) => name!);
   expect(scripts.length).toBeGreaterThan(0);
@@ -86,7 +86,7 @@ test("what is loaded first is at most 250 kB of JavaScript, packed", async () =>
 });
 
 test(
-  `${QUESTIONS} questions leave no more in memory than the first ones`,
+  `${QUESTIONS} questions leak no memory`,
   async () => {
     const heap = async () => {
       const session = await device.page.context().newCDPSession(device.page);
@@ -123,7 +123,7 @@ test(
   PATIENCE_MS,
 );
 
-test("nobody but the server was ever called", () => {
+test("the app requests only the server", () => {
   const foreign = device.browser.requests.filter(
     (url) => !url.startsWith(harness.url) && !/^(data|blob|chrome|chrome-extension|about):/u.test(url),
   );

@@ -7,10 +7,10 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { Device, withServer, harness } from "./app.ts";
 import { MODELS } from "./browser.ts";
-import { furnish } from "./library.ts";
+import { furnish } from "./sample_library.ts";
 
 const KEPT = "tests/e2e/screenshots";
 const FOLDER = process.env["SCREENSHOTS"] ? KEPT : mkdtempSync(join(tmpdir(), "vademecum-pictures-"));
@@ -49,7 +49,7 @@ async function picture(name: string, window: keyof typeof WINDOWS, colorScheme: 
   expect(png.length, name).toBeLessThanOrEqual(LARGE);
 }
 
-test("a conversation, and the passage behind a quotation", async () => {
+test("chat and passage", async () => {
   await go("/s/flat");
   await page.getByText("Lease Harbour Street.pdf").first().waitFor();
   await device.ask("When is the rent due, and how much notice do I have to give?");
@@ -64,14 +64,14 @@ test("a conversation, and the passage behind a quotation", async () => {
   await page.keyboard.press("Escape");
 });
 
-test("the documents", async () => {
+test("documents", async () => {
   await go("/documents");
   await page.getByRole("link", { name: "Contents insurance.pdf" }).waitFor();
   await picture("documents", "desktop", "dark");
   await picture("documents-phone", "phone", "dark");
 });
 
-test("what is remembered", async () => {
+test("memory", async () => {
   await go("/memory");
   await page.getByText("Harbour Street 14, second floor").waitFor();
   await page.getByText("Prefers short answers").waitFor();
@@ -79,7 +79,7 @@ test("what is remembered", async () => {
   await picture("memory-phone", "phone", "dark");
 });
 
-test("the settings, and what is behind the line about sync", async () => {
+test("settings and sync details", async () => {
   await go("/settings");
   await page.getByRole("heading", { name: "Settings", exact: true }).waitFor();
   await picture("settings", "desktop", "light");

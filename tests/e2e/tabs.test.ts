@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { Device, harness } from "./app.ts";
-import { withAssistant } from "./scripted.ts";
+import { withAssistant } from "./scripted_assistant.ts";
 import { soon } from "../soon.ts";
 
 withAssistant([{ when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] }]);
@@ -42,7 +42,7 @@ async function holds(page: Page, lock: string): Promise<Page> {
   return tab;
 }
 
-test("somebody else signs in in another tab: the rows of the two never mix", async () => {
+test("another account in another tab never mixes", async () => {
   const [device, alice, bob] = [shared, shared.user, await harness.user()];
   const note = (name: string) =>
     device.page.evaluate((key) => (window as any).vademecum.addFact(key, "mine"), name);
@@ -77,7 +77,7 @@ test("somebody else signs in in another tab: the rows of the two never mix", asy
   expect(await keys(device.rows("facts"))).toEqual(["of Bob"]);
 });
 
-test("an account that another tab has open is not removed from the device; once that is closed, it is", async () => {
+test("an open account is removed after its tab closes", async () => {
   const { page, user: alice } = shared; // who is signed in there is the other one
   const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
   await page.goto(`${harness.url}/sign-in`);
@@ -97,7 +97,7 @@ test("an account that another tab has open is not removed from the device; once 
   expect(`${await other.evaluate(names)}`).not.toContain(alice.userId);
 });
 
-test("a tab that does not sync itself: the assistant knows the documents of what is asked there", async () => {
+test("a tab without sync asks with its documents", async () => {
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await device.embedded(1);
   const [lease] = await device.rows("documents");
@@ -117,7 +117,7 @@ test("a tab that does not sync itself: the assistant knows the documents of what
   expect(turn).toMatchObject({ model: "scripted", citations: [{ filename: "lease.txt" }] });
 });
 
-test("what waits for the assistant is asked by one tab, once", async () => {
+test("deferred questions are asked by one tab", async () => {
   const before = answers().length;
   await harness.ask("down");
   const questions = Array.from({ length: WAITING }, (_, n) => `What about ${n}?`);
@@ -141,7 +141,7 @@ test("what waits for the assistant is asked by one tab, once", async () => {
   expect(answers().length).toBeLessThan(before + 2 * questions.length); // one that failed is asked again
 });
 
-test("what a closed tab was at is gone on with by one that is open: a file, and a search index", async () => {
+test("an open tab continues a closed tab's uploads", async () => {
   const add = (name: string, buffer: Buffer) =>
     second.locator("input[type=file]").first().setInputFiles({ name, mimeType: "text/plain", buffer });
   await harness.ask("down");

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from "playwright-core";
 import type { NewUser } from "../sync/harness.ts";
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { Device, harness, library, withServer } from "./app.ts";
 import { MODELS } from "./browser.ts";
 
@@ -43,7 +43,7 @@ async function passage({ page }: Device): Promise<string> {
   return marked;
 }
 
-test("a PDF that is read offline answers with its page, and reaches the other device with its vectors", async () => {
+test("an offline PDF answers and syncs its vectors", async () => {
   await laptop.offline(true);
   await laptop.reopen(); // from here on all comes out of the browser: app, PDF reader, model
   await laptop.drop(PDF, library(`documents/${PDF}`));
@@ -67,7 +67,7 @@ test("a PDF that is read offline answers with its page, and reaches the other de
   await phone.stop(); // what comes now is nothing to it
 });
 
-test("a closed page breaks the embedding off: offline, too, the next one goes on with it", async () => {
+test("a reopened page resumes embedding offline", async () => {
   const chapters = Array.from(
     { length: CHAPTERS },
     (_, n) => `Chapter ${n}. ${`On day ${n} the ferry carried ${n * 7} people over. `.repeat(20)}`,
@@ -104,7 +104,7 @@ test("a closed page breaks the embedding off: offline, too, the next one goes on
   await laptop.offline(false);
 });
 
-test("a text whose letters only the server knows waits for it, also through a closed page", async () => {
+test("a text of unknown encoding waits for the server", async () => {
   const letter =
     "Пристань открыта каждый день с девяти часов утра. Паром отходит в полдень и возвращается вечером. ";
   const russian = Buffer.from(

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { CDPSession, Page } from "playwright-core";
 import { soon } from "../soon.ts";
 import { Device, harness, withServer } from "./app.ts";
-import { block, lease, push } from "./people.ts";
+import { block, lease, push } from "./accounts.ts";
 import { canary, filesWith } from "./profile_scan.ts";
 
 withServer();
@@ -83,7 +83,7 @@ function account(device: Device, table: "lost" | "accounts", change: object): Pr
   );
 }
 
-test("after a delete, the storages that had the text are rewritten when it is due, and the rest stays", async () => {
+test("a due rewrite erases deleted text", async () => {
   const { device, profile, canaries, kept } = await filled();
   const [document] = await device.rows("documents");
   const fact = (await device.rows("facts")).find(({ key }) => key === "deleted")!;
@@ -109,7 +109,7 @@ test("after a delete, the storages that had the text are rewritten when it is du
   expect(device.browser.requests.filter((url) => url.includes("/push"))).toEqual([]);
 });
 
-test.each(["this device", "another device"])("everything is forgotten on %s", async (where) => {
+test.each(["this device", "another device"])("forgetting erases all text from %s", async (where) => {
   const { device, profile, canaries, kept } = await filled();
   const { page, user } = device;
   if (where === "this device") {
@@ -127,7 +127,7 @@ test.each(["this device", "another device"])("everything is forgotten on %s", as
 
 const ROUNDS = process.env["SOAK"] ? 50 : 2;
 
-test(`a page that is closed while it rewrites loses nothing, ${ROUNDS} times`, async () => {
+test(`closing the page during a rewrite loses nothing, ${ROUNDS} times`, async () => {
   const device = await Device.of(await harness.user(), { own: [] });
   await addFacts(device, () => canary().repeat(10));
   await synced(device);
@@ -201,7 +201,7 @@ async function midRewrite(device: Device, holder: Page): Promise<Page> {
   return rewriting;
 }
 
-test("a waiting tab finishes the rewrite of a closed tab", async () => {
+test("a waiting tab finishes a closed tab's rewrite", async () => {
   const device = await Device.of(await harness.user());
   const holder = await device.page.context().newPage();
   const rewriting = await midRewrite(device, holder);
@@ -218,8 +218,8 @@ test("a waiting tab finishes the rewrite of a closed tab", async () => {
   expect((await device.rows("facts")).length).toBe(100);
 });
 
-test("a rewrite that runs out of space keeps the copy and says what to do", async () => {
-  const roomy = 2 ** 23; // see full.test.ts: the browser recounts at a write that is larger
+test("a rewrite without space keeps its copy", async () => {
+  const roomy = 2 ** 23; // see storage_full.test.ts: the browser recounts at a write that is larger
   let holder!: Page;
   let disk!: CDPSession;
   const quota = (quotaSize?: number) =>
@@ -256,7 +256,7 @@ test("a rewrite that runs out of space keeps the copy and says what to do", asyn
   expect(await copiesOf(holder)).toEqual([]);
 });
 
-test("an account stays listed until its rows are removed", async () => {
+test("an account stays listed until its rows are gone", async () => {
   const device = await Device.of(await harness.user());
   const { email } = await tell<{ email: string }>(device, "account");
   await tell(device, "addFact", "key", "value");

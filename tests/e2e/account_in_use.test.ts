@@ -21,7 +21,7 @@ async function held(): Promise<Page> {
   return other;
 }
 
-test("forget everything: the receipt is told all the same, and what is left here goes with the next sync", async () => {
+test("the receipt is shown while another tab is open", async () => {
   const other = await held();
   const { page, user } = device;
   await page.goto(`${harness.url}/memory`);
@@ -37,7 +37,7 @@ test("forget everything: the receipt is told all the same, and what is left here
   expect(await harness.live(user, "facts")).toEqual([]);
 });
 
-test("signing out: whoever is signed out and cannot have the rest goes where one signs in", async () => {
+test("signing out ends at the sign-in page", async () => {
   await held();
   const { page } = device;
   await page.goto(`${harness.url}/settings`);

@@ -1,6 +1,6 @@
 /** A person who talks about a flat and a choir, and what is remembered of it. All of it is made up. */
 
-import { push } from "./people.ts";
+import { push } from "./accounts.ts";
 import type { NewUser } from "../sync/harness.ts";
 
 const DAY = 86_400_000;

@@ -3,7 +3,7 @@
 import type { Page } from "playwright-core";
 import { Gate } from "../sync/gate.ts";
 import { Device, harness, withServer } from "./app.ts";
-import { FAILS, release, renew, withNewerApp } from "./newer.ts";
+import { FAILS, release, renew, withNewerApp } from "./newer_app.ts";
 
 withServer();
 withNewerApp();
@@ -31,7 +31,7 @@ async function facts(page: Page): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ key, shade }) => [key, shade!]));
 }
 
-test("a tab of the older version in which nothing gets lost makes way, and comes back with its draft", async () => {
+test("an idle old tab makes way for the update", async () => {
   const device = await Device.of(await harness.user());
   await note(device.page, "before");
   await box(device.page).fill("Half a question");
@@ -46,7 +46,7 @@ test("a tab of the older version in which nothing gets lost makes way, and comes
   expect(await facts(device.page)).toEqual({ before: "green" });
 });
 
-test("what a tab of the older version still writes is there in the newer one, which waits for it", async () => {
+test("the new version waits for a busy old tab", async () => {
   const device = await Device.of(await harness.user());
   const old = device.page;
   await note(old, "before");
@@ -64,7 +64,7 @@ test("what a tab of the older version still writes is there in the newer one, wh
   device.page = newer;
 });
 
-test("a tab that takes everything out, or in, does not make way before it has", async () => {
+test("an export delays the reload", async () => {
   const { page, user } = await Device.of(await harness.user());
   await page.context().route("**/assets/exportAccount-*.js", async (route) => {
     await page.getByText(ASKED).waitFor(); // or it were done before anybody asks
@@ -87,7 +87,7 @@ test("a tab that takes everything out, or in, does not make way before it has", 
   expect(await isBusyWith("importAccount")).toEqual([true, false]); // also when it fails
 });
 
-test("a new version waits until it is wanted, then every tab has it, with its draft and without a network", async () => {
+test("an update applies to all tabs on request", async () => {
   const gate = await Gate.open(harness);
   const device = await Device.of(await harness.user(), { installs: true, at: gate.url });
   const { page } = device;
@@ -121,7 +121,7 @@ test("a new version waits until it is wanted, then every tab has it, with its dr
   gate.close();
 });
 
-test("rows that cannot be given the new form stay as they were, and are tried again at the next load", async () => {
+test("a failed migration is retried at each load", async () => {
   const { page } = await Device.of(await harness.user());
   await note(page, "before");
   await page.evaluate((name) => caches.open(name), FAILS);

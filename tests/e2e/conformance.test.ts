@@ -23,7 +23,7 @@ test.each([
   ["chunking", "runChunking"],
   ["ranking", "runRanking"],
   ["vectors", "runVectors"],
-] as const)("Chromium answers the cases of %s as the server does", async (name, run) => {
+] as const)("Chromium gives the server's results for %s", async (name, run) => {
   // As text: half a pair of surrogates stays escaped on the way into the browser.
   const file = readFileSync(`tests/conformance/${name}.json`, "utf8");
   const [count, differences] = await page.evaluate(

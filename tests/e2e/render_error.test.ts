@@ -1,8 +1,8 @@
 /** What cannot be drawn takes nothing else with it. */
 
 import { withServer } from "./app.ts";
-import { person, push, Visit, withRows } from "./people.ts";
-import { turn } from "./remembered.ts";
+import { person, push, Visit, withRows } from "./accounts.ts";
+import { turn } from "./sample_memory.ts";
 
 withServer();
 
@@ -34,7 +34,7 @@ const alert = () => visit.page.getByRole("alert").filter({ hasText: "This page c
 const go = (name: string) => visit.page.getByRole("link", { name }).first().click();
 const breaks = (broken: boolean) => visit.page.evaluate((on) => void ((window as any).broken = on), broken);
 
-test("an answer is shown as it is written, and all around it as ever", async () => {
+test("an answer that cannot render is plain text", async () => {
   await go("Lease of the flat");
   await visit.page.locator("strong", { hasText: "three rents" }).waitFor();
   await visit.page.getByText(WRITTEN).waitFor();
@@ -43,7 +43,7 @@ test("an answer is shown as it is written, and all around it as ever", async () 
   expect(await alert().count()).toBe(0);
 });
 
-test("a page says so, and the others are as ever", async () => {
+test("a page that fails to render shows an error", async () => {
   await breaks(true);
   await go("Documents");
   await alert().waitFor();

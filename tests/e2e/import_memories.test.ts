@@ -1,9 +1,9 @@
 /** What was made of turns comes along with them into another account: the model is not asked again, and nothing is twice. */
 
 import { Device, harness } from "./app.ts";
-import { push, session } from "./people.ts";
-import { turn } from "./remembered.ts";
-import { withAssistant } from "./scripted.ts";
+import { push, session } from "./accounts.ts";
+import { turn } from "./sample_memory.ts";
+import { withAssistant } from "./scripted_assistant.ts";
 import type { JobList } from "../../web/src/backend/memory/jobs.ts";
 import type { NewUser } from "../sync/harness.ts";
 
@@ -20,7 +20,7 @@ const done = async (user: NewUser) => (await jobs(user)).counts.done;
 const texts = async (user: NewUser) => new Set((await made(user)).map(({ value, text }) => value ?? text));
 const said = (id: string, words: string) => turn(id, "s1", 1, words, `An answer to: ${words}`);
 
-test("imported turns and quotations cost no model call until they are asked again", async () => {
+test("imported messages are not extracted again", async () => {
   const [ada, bob] = [await harness.user(), await harness.user()];
   await push(ada, "sessions", session("s1", "Where to live"));
   await push(ada, "episodes", said("e1", "I live in Bern."), said("e2", "Still in Bern."));

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
-import { expectFit } from "./accessible.ts";
+import { expectFit } from "./accessibility.ts";
 import { Device, harness, withServer } from "./app.ts";
-import { push } from "./people.ts";
+import { push } from "./accounts.ts";
 import type { Observation } from "../../web/src/core/agents/observations.ts";
 import type { NewUser } from "../sync/harness.ts";
 
@@ -109,7 +109,7 @@ async function kept(): Promise<Observation[]> {
   return (await harness.call<{ observations: Observation[] }>(ada, path)).observations;
 }
 
-test("the list of projects says in which of them agents work, and shows those alone", async () => {
+test("projects with agent activity can be filtered", async () => {
   await page.getByRole("link", { name: "Projects", exact: true }).click();
   await page.getByRole("link", { name: /^ferry: Agents: 8 steps, last active 2 days ago$/u }).waitFor();
   const rows = page.getByRole("main").getByRole("listitem");
@@ -120,7 +120,7 @@ test("the list of projects says in which of them agents work, and shows those al
   await expectFit(page);
 });
 
-test("the timeline of a project: by day, the newest first, with what is folded and what is hidden", async () => {
+test("agent steps are listed by day, newest first", async () => {
   await page.getByRole("link", { name: /^ferry: Agents/u }).click();
   await page.waitForURL(`**/projects/${ferry}/agents`);
   await counts(8);
@@ -139,7 +139,7 @@ test("the timeline of a project: by day, the newest first, with what is folded a
   await expectFit(page);
 });
 
-test("a step opens by keyboard to its whole text, which is never HTML", async () => {
+test("a step expands by keyboard to plain text", async () => {
   const opener = stepOf("curl").getByRole("button", { name: /^curl/u });
   await opener.focus();
   expect(await page.getByText(HOSTILE).isVisible()).toBe(false);
@@ -152,7 +152,7 @@ test("a step opens by keyboard to its whole text, which is never HTML", async ()
   await page.getByText(HOSTILE).waitFor({ state: "hidden" });
 });
 
-test("a step is pinned, shown among the pinned, and let go", async () => {
+test("a step is pinned, filtered and unpinned", async () => {
   const pins = async () => (await kept()).filter(({ pinned }) => pinned).map(({ kind }) => kind);
   const head = "On Sundays the northern pier is left out in winter alone.";
   await button(`Pin: ${head}`).click();
@@ -169,7 +169,7 @@ test("a step is pinned, shown among the pinned, and let go", async () => {
   expect(await pins()).toEqual([]);
 });
 
-test("steps are chosen by kind and by session of the agent", async () => {
+test("steps are filtered by type and session", async () => {
   await choose("Type", "Error");
   await counts(1);
   await stepOf("make test").waitFor();
@@ -181,7 +181,7 @@ test("steps are chosen by kind and by session of the agent", async () => {
   if (SOAK) await expectFit(page);
 });
 
-test("words find steps, the best first, also when the answer to them is late and garbage is collected meanwhile", async () => {
+test("a late search response still shows its results", async () => {
   const words = page.getByRole("searchbox", { name: "Search agent activity" });
   const asked = "POST /v1/observations/search";
   await harness.ask("mute", { request: asked }); // the app asks again when it has waited for long enough
@@ -199,7 +199,7 @@ test("words find steps, the best first, also when the answer to them is late and
   await expect.poll(() => days.count()).toBe(2);
 });
 
-test("a step is deleted after a question, and the focus is never lost", async () => {
+test("deleting a step asks and keeps the focus", async () => {
   const asking = button("Delete: make test");
   await asking.click();
   const dialog = page.getByRole("dialog", { name: "Delete this step?" });
@@ -216,7 +216,7 @@ test("a step is deleted after a question, and the focus is never lost", async ()
   expect((await kept()).map(({ kind }) => kind)).not.toContain("error");
 });
 
-test("two folders that call themselves the same are told", async () => {
+test("folders with the same name are reported", async () => {
   const notice = page.getByRole("alert").filter({ hasText: "Two folders have the name “ferry”" });
   await notice.filter({ hasText: join(folders, "work", "ferry") }).waitFor();
   await go(`/projects/${await projectId("chores")}/agents`);
@@ -224,7 +224,7 @@ test("two folders that call themselves the same are told", async () => {
   expect(await notice.count()).toBe(0);
 });
 
-test("more is read when it is asked for, each step once", async () => {
+test("more steps load on request", async () => {
   await button("Show more").click();
   await counts(60);
   const heads = await steps().locator("span[dir=auto]").allInnerTexts();
@@ -233,7 +233,7 @@ test("more is read when it is asked for, each step once", async () => {
   expect(await button("Show more").count()).toBe(0);
 });
 
-test("a project without agents says so; without the server the page says where it all is, and shows it again", async () => {
+test("agent activity explains empty and offline states", async () => {
   await go("/projects/p-flat/agents");
   await page.getByText("No agent has worked in this project yet.").waitFor();
   await expectFit(page);

@@ -1,10 +1,10 @@
 /** A device without room, and one that was cleared: nothing is lost, and the app says what is and what to do. */
 
 import type { CDPSession, Page } from "playwright-core";
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { soon } from "../soon.ts";
 import { Device, harness, withServer } from "./app.ts";
-import { person, push, session, type Person } from "./people.ts";
+import { person, push, session, type Person } from "./accounts.ts";
 
 /** Room for all of this, and so little that one write can be larger; of pieces, for a large value is not counted. */
 const ROOMY = 2 ** 23;
@@ -59,7 +59,7 @@ async function fillUp(): Promise<void> {
 
 const said = (what: string) => device.page.locator(`button[data-said=${what}]`).waitFor({ timeout: 60_000 });
 
-test("what comes, and what is added, waits on a full device and is whole when there is room", async () => {
+test("a full device syncs after space is freed", async () => {
   const { page } = device;
   await page.goto(`${harness.url}/icon.svg`);
   const many = Array.from({ length: 150 }, (_, n) => session(`s${n}`, `Conversation ${n}`));
@@ -93,7 +93,7 @@ test("what comes, and what is added, waits on a full device and is whole when th
   await said("synced");
 });
 
-test("what cannot be stored stays in its form: a fact, a project, another title", async () => {
+test("forms keep text that cannot be stored", async () => {
   const { page } = device;
   const button = (name: string) => page.getByRole("button", { name, exact: true });
   const notices = page.getByText("This browser has no storage left. Nothing was stored.");
@@ -142,7 +142,7 @@ const upgrade = (names: string[]) =>
     names,
   );
 
-test("what a newer version in another tab wants for a moment is not called cleared, and is opened again", async () => {
+test("a brief database upgrade is not reported", async () => {
   const { page } = device;
   const shown = page.getByRole("textbox", { name: "Ask about your documents" });
   await page.goto(harness.url);
@@ -155,7 +155,7 @@ test("what a newer version in another tab wants for a moment is not called clear
   await said("synced");
 });
 
-test("rows that are closed under the app: it says that all is there, and has them when it is loaded again", async () => {
+test("a closed database is reported and reopened", async () => {
   const { page } = device;
   const names = await page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name!));
   await upgrade(names.filter((name) => name.endsWith("--documents") || name === "vademecum"));
@@ -167,7 +167,7 @@ test("rows that are closed under the app: it says that all is there, and has the
   expect(await device.rows("documents")).toHaveLength(2);
 });
 
-test("storage that is cleared while the app is open: it says so, and has all of it again from the server", async () => {
+test("cleared storage is reported and synced again", async () => {
   const { page } = device;
   await disk.send("Storage.clearDataForOrigin", { origin: harness.url, storageTypes: "indexeddb" });
   await page.getByRole("alert").getByText("The browser deleted this app's data on this device.").waitFor();

@@ -14,7 +14,7 @@ const files = (folder: string): string[] =>
     .map((name) => join(folder, name))
     .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile());
 
-test("the browser's cache has files of the app, and nothing of what was read in it", async () => {
+test("the HTTP cache contains no personal data", async () => {
   const user = await harness.user();
   const form = new FormData();
   form.append("file", new Blob([`The ${CANARY} is a word of this document alone.`]), `${CANARY}.txt`);

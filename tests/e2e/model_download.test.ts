@@ -69,7 +69,7 @@ async function asked(work: () => Promise<unknown>): Promise<number> {
 
 const pieces = () => Math.ceil(graph.bytes / PIECE);
 
-test("a download that breaks off goes on with the piece that is missing", async () => {
+test("an interrupted download resumes at the missing piece", async () => {
   await harness.ask("cut", { after: [PIECE / 2, PIECE / 4] });
   let opened!: Awaited<ReturnType<typeof open>>;
   const requests = await asked(async () => (opened = await open(page)));
@@ -80,7 +80,7 @@ test("a download that breaks off goes on with the piece that is missing", async 
   expect(opened.progress.at(-1)!.loaded).toBe(opened.progress.at(-1)!.total);
 });
 
-test("a page that was closed in the middle goes on in the next one, and then asks for nothing more", async () => {
+test("a download resumes after the page was closed", async () => {
   const first = await open(page, model, 3 * PIECE);
   expect(first.error).toBe("stopped");
   await page.close();
@@ -90,7 +90,7 @@ test("a page that was closed in the middle goes on in the next one, and then ask
   expect(await asked(async () => expect((await open(next)).error).toBe(null))).toBe(0);
 });
 
-test("a model that was damaged on this device is loaded again", async () => {
+test("a damaged model is downloaded again", async () => {
   expect((await open(page)).error).toBe(null);
   await page.evaluate(async () => {
     const [name] = await caches.keys();
@@ -103,13 +103,13 @@ test("a model that was damaged on this device is loaded again", async () => {
   expect(await asked(async () => expect((await open(page)).error).toBe(null))).toBe(pieces());
 });
 
-test("a model that is not what its manifest says is refused", async () => {
+test("a model that differs from its manifest is refused", async () => {
   const files = model.files.map((file) => (file === graph ? file : { ...file, sha256: "0".repeat(64) }));
   expect((await open(page, { ...model, files })).error).toContain("does not arrive as the server has it");
   expect((await open(page, { ...model, hash: "0".repeat(64) })).error).toContain("404");
 });
 
-test("a question and a passage are each given the prefix that the manifest says", async () => {
+test("questions and passages get their manifest prefixes", async () => {
   const same = await page.evaluate(async (manifest) => {
     const bare = await window.embedder.open({ ...manifest, prefixes: { query: "", passage: "" } });
     const model = await window.embedder.open(manifest);
@@ -130,7 +130,7 @@ async function kept(page: Page): Promise<string[]> {
   return [...new Set(urls.map((url) => url.split("/models/")[1]!.split("/")[0]!))].sort();
 }
 
-test("a new model takes the place of the one before, once it is whole and no tab uses that any more", async () => {
+test("a complete new model evicts the unused one", async () => {
   const old = await fresh();
   await old.evaluate(async (manifest) => {
     (window as any).held = await window.embedder.open(manifest); // and stays open
@@ -152,7 +152,7 @@ test("a new model takes the place of the one before, once it is whole and no tab
   expect(await kept(page)).toEqual([model.hash]);
 });
 
-test("the model before stays while the new one is not whole", async () => {
+test("an incomplete download evicts no model", async () => {
   expect((await open(page, before)).error).toBe(null);
   expect((await open(page, model, PIECE)).error).toBe("stopped");
   expect(await kept(page)).toEqual([before.hash, model.hash].sort());

@@ -7,12 +7,12 @@ import { browser, harness, user, withBrowser } from "./browser.ts";
 
 withBrowser();
 
-test("a page is isolated from other origins, so that it may have threads", async () => {
+test("pages are cross-origin isolated", async () => {
   const page = await browser.page(`${harness.url}/embedder.html`);
   expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
 });
 
-test("a request to another host is refused before it leaves", async () => {
+test("requests to other hosts are blocked", async () => {
   const heard: string[] = [];
   const foreign = createServer((request, answer) => {
     heard.push(request.url ?? "");
@@ -41,7 +41,7 @@ test("a request to another host is refused before it leaves", async () => {
   expect(heard).toEqual([]);
 });
 
-test("a script inside a page does not run", async () => {
+test("inline scripts do not run", async () => {
   const page = await browser.page(`${harness.url}/embedder.html`);
   const ran = await page.evaluate(() => {
     const script = document.createElement("script");
@@ -53,7 +53,7 @@ test("a script inside a page does not run", async () => {
   expect(browser.consoleErrors.at(-1)).toContain("Content Security Policy"); // complaints are heard
 });
 
-test("the page to try the API works", async () => {
+test("the API documentation works", async () => {
   const before = browser.consoleErrors.length;
   const page = await browser.page(`${harness.url}/schema`);
   await page.locator("#operations-tag-operations").getByRole("button").first().click();
@@ -65,7 +65,7 @@ test("the page to try the API works", async () => {
   expect(browser.consoleErrors.slice(before)).toEqual([]);
 });
 
-test("a sign-in link signs a browser in", async () => {
+test("a sign-in link signs in", async () => {
   const page = await browser.page(harness.url + user.link);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.waitForURL(`${harness.url}/`);

@@ -11,7 +11,7 @@ beforeAll(async () => {
   await device.installed();
 });
 
-test("who is signed in no more and adds a file keeps its text", async () => {
+test("a signed-out device keeps an added file", async () => {
   await device.until(async () => (await device.state()).sync.kind === "live");
   await device.page.context().clearCookies();
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
@@ -19,14 +19,14 @@ test("who is signed in no more and adds a file keeps its text", async () => {
   await device.until(async () => (await device.rows("documents")).length === 1);
 });
 
-test("the app opens with what is here while the server says nothing", async () => {
+test("the app opens while the server is silent", async () => {
   const page = await device.page.context().newPage();
   await page.context().route("**/v1/me", () => {}); // taken, and never answered
   await page.goto(harness.url);
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
 });
 
-test("a question on a first visit waits for no part of the app that stands behind a silent server", async () => {
+test("a first question does not wait for downloads", async () => {
   const gate = await Gate.open(harness);
   gate.holds = (path) => path.endsWith(".wasm"); // what runs the model does not come either
   const first = await Device.of(await harness.user(), { at: gate.url }); // it is kept nowhere yet

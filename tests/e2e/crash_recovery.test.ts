@@ -35,7 +35,7 @@ async function ask(device: Device, question: string): Promise<void> {
   });
 }
 
-test(`${ROUNDS} kills of the server or the page leave every row on both sides, once`, async () => {
+test(`${ROUNDS} kills lose and duplicate no rows`, async () => {
   const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
   console.log(`SEED=${seed}`);
   const random = dice(seed);

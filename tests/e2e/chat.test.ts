@@ -1,11 +1,11 @@
 /** A conversation with an assistant: a language model by script, over real HTTP, behind the real server. */
 
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { Device, harness } from "./app.ts";
 import type { EpisodeDoc } from "../../web/src/core/schema/rows.ts";
-import { block, lease, push, session } from "./people.ts";
-import { turn } from "./remembered.ts";
-import { withAssistant, type Rule } from "./scripted.ts";
+import { block, lease, push, session } from "./accounts.ts";
+import { turn } from "./sample_memory.ts";
+import { withAssistant, type Rule } from "./scripted_assistant.ts";
 
 const HOSTILE = [
   "<script>window.hurt=1</script><img src=x onerror='window.hurt=2'><svg onload='window.hurt=3'>",
@@ -61,7 +61,7 @@ async function saysMoreThan(kept: string): Promise<void> {
   await device.page.getByText(new RegExp(`word${next}\\b`, "u")).waitFor();
 }
 
-test("an assistant answers, its sources open, and what it was told can be seen", async () => {
+test("an answer shows its sources and prompt", async () => {
   const { page } = device;
   await device.ask("How much is the rent?");
   await page.getByText("940 euros", { exact: true }).waitFor();
@@ -79,7 +79,7 @@ test("an assistant answers, its sources open, and what it was told can be seen",
   await page.getByRole("dialog").waitFor({ state: "detached" });
 });
 
-test("offline the documents answer, and the assistant does when the server is back, if one wants", async () => {
+test("an offline question is answered later on request", async () => {
   const { page } = device; // in the conversation of the first test
   await device.modelReady();
   await device.offline(true);
@@ -94,7 +94,7 @@ test("offline the documents answer, and the assistant does when the server is ba
   await page.getByText("You asked: And when is it due?").waitFor();
 });
 
-test("asked again while it is answered: the first answer ends before the second, and Stop stops the second", async () => {
+test("resending replaces the running answer", async () => {
   const { page } = device;
   await begin();
   await device.ask("Tell me slowly.");
@@ -116,7 +116,7 @@ test("asked again while it is answered: the first answer ends before the second,
   expect(turn).toMatchObject({ status: "stopped", userMessage: "Tell it slowly, once more." });
 });
 
-test("a server killed in the middle of an answer: what came is kept, and the page says so", async () => {
+test("a partial answer survives a server crash", async () => {
   await begin();
   await device.ask("Tell me slowly.");
   await device.page.getByText(/word9/).waitFor();
@@ -137,7 +137,7 @@ test("a server killed in the middle of an answer: what came is kept, and the pag
   await stop();
 });
 
-test("an answer is stopped, asked again in other words, and the draft of the next outlives the page", async () => {
+test("a stopped question can be edited and resent", async () => {
   const { page } = device;
   await begin();
   await device.ask("Tell me slowly.");
@@ -158,7 +158,7 @@ test("an answer is stopped, asked again in other words, and the draft of the nex
   expect(await box.inputValue()).toBe("Not sent yet");
 });
 
-test("an answer that is stopped before a word of it came is not said to be kept", async () => {
+test("stopping before an answer keeps none", async () => {
   await begin();
   await device.ask("Please think long.");
   await device.page.getByText("Reading your documents…").waitFor();
@@ -170,7 +170,7 @@ test("an answer that is stopped before a word of it came is not said to be kept"
   await device.page.getByText("Stopped.", { exact: true }).nth(1).waitFor();
 });
 
-test("a page killed before an answer, or in the middle: the next one answers, or has what was saved", async () => {
+test("a reopened page continues an interrupted answer", async () => {
   await begin();
   await device.ask("Please think long.");
   await device.page.getByText("Reading your documents…").waitFor();
@@ -189,7 +189,7 @@ test("a page killed before an answer, or in the middle: the next one answers, or
   await stop();
 });
 
-test("a document that is named is offered, and only a yes borrows it", async () => {
+test("a mentioned document is added on confirmation", async () => {
   const { page } = device;
   await begin();
   await device.ask("What does the lease say about rent?");
@@ -206,7 +206,7 @@ test("a document that is named is offered, and only a yes borrows it", async () 
   expect(after!.activeSessions).toHaveLength(2);
 });
 
-test("nothing that a model says can hurt: no script runs, nobody else is called", async () => {
+test("hostile answers run no script", async () => {
   const { page } = device;
   await begin();
   await device.ask("Please hurt me.");
@@ -220,7 +220,7 @@ test("nothing that a model says can hurt: no script runs, nobody else is called"
   expect(await violations(page)).toEqual([]);
 });
 
-test("of a long conversation the last turns are drawn; earlier ones when they are wanted, and nothing moves by it", async () => {
+test("earlier messages load without moving the page", async () => {
   const { page, user } = device;
   const said = Array.from({ length: 60 }, (_, n) =>
     turn(`e${n}`, "long", 60 - n, `Question ${n}?`, `Answer ${n}.`),
@@ -249,7 +249,7 @@ test("of a long conversation the last turns are drawn; earlier ones when they ar
   expect(await drawn()).toBe(57);
 });
 
-test("a source opens the best passage of its page, and a number that the model was not told is text", async () => {
+test("a source opens its best passage", async () => {
   const { page, user } = device;
   const passages = ["The best passage.", "A lesser passage of the page."].map((text, index) => ({
     ...{ index, start: 30 * index, text, tokens: 5, page: 1 },

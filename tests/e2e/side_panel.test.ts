@@ -1,10 +1,10 @@
 /** What stands beside the conversation and above it leaves room to read, on a desktop and on a phone. */
 
 import type { Locator, Page } from "playwright-core";
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { Device, harness, withServer } from "./app.ts";
 import { soon } from "../soon.ts";
-import { furnish } from "./library.ts";
+import { furnish } from "./sample_library.ts";
 
 const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
@@ -31,7 +31,7 @@ async function go(path: string): Promise<void> {
 
 const box = async (what: Locator) => (await what.boundingBox())!;
 
-test("on a desktop the conversation makes room for the passage", async () => {
+test("the passage panel opens beside the chat", async () => {
   await page.setViewportSize(DESKTOP);
   const cited = page.getByRole("button", { name: "Lease Harbour Street.pdf, page 3" }).first();
   await cited.click();
@@ -62,7 +62,7 @@ test("on a desktop the conversation makes room for the passage", async () => {
   await isThere(writing);
 });
 
-test("another citation takes the place of the passage that is open: its text, and the focus", async () => {
+test("another citation replaces the passage", async () => {
   await page.setViewportSize(DESKTOP);
   const writing = page.getByRole("textbox", { name: "Ask about your documents" });
   await writing.fill("Does the cooperative answer letters about bicycles in the yard?");
@@ -86,7 +86,7 @@ test("another citation takes the place of the passage that is open: its text, an
   expect(await hasFocus(second)).toBe(true);
 });
 
-test("on a phone the documents of a conversation are one line, until it is tapped", async () => {
+test("a phone collapses the documents of a chat", async () => {
   await page.setViewportSize(PHONE);
   const title = page.getByRole("heading", { name: "Flat in Harbour Street" });
   const log = page.getByRole("log");
@@ -102,19 +102,16 @@ test("on a phone the documents of a conversation are one line, until it is tappe
   expect(await violations(page, ["light", "dark"])).toEqual([]);
 });
 
-test.each(["light", "dark"] as const)(
-  "what is done of a bar stands out from what is not, %s",
-  async (colorScheme) => {
-    await go("/documents");
-    const bar = page.getByRole("progressbar", { name: "8 of 100 documents" });
-    await bar.waitFor({ state: "attached" });
-    expect(await violations(page, [colorScheme])).toEqual([]);
-    const [done, rest] = await bar.evaluate((section) =>
-      [section, section.parentElement!].map((one) => getComputedStyle(one).backgroundColor),
-    );
-    expect(contrast(done!, rest!)).toBeGreaterThan(3);
-  },
-);
+test.each(["light", "dark"] as const)("progress bars have enough contrast, %s", async (colorScheme) => {
+  await go("/documents");
+  const bar = page.getByRole("progressbar", { name: "8 of 100 documents" });
+  await bar.waitFor({ state: "attached" });
+  expect(await violations(page, [colorScheme])).toEqual([]);
+  const [done, rest] = await bar.evaluate((section) =>
+    [section, section.parentElement!].map((one) => getComputedStyle(one).backgroundColor),
+  );
+  expect(contrast(done!, rest!)).toBeGreaterThan(3);
+});
 
 /** Of two colours, `rgb(r, g, b)`, as WCAG 2 has it. */
 function contrast(a: string, b: string): number {

@@ -1,8 +1,8 @@
 /** A file is dropped without a network, and asked about at once: the answer waits for it. */
 
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { Device, harness, withServer } from "./app.ts";
-import { onServer, push, session } from "./people.ts";
+import { onServer, push, session } from "./accounts.ts";
 
 withServer();
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
   device.page.setDefaultTimeout(60_000);
 });
 
-test("the answer to a question that is asked at once is from the file", async () => {
+test("an immediate question is answered from the file", async () => {
   const { page } = device;
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await device.ask("How much is the rent?");
@@ -30,7 +30,7 @@ test("the answer to a question that is asked at once is from the file", async ()
   expect(turn).toMatchObject({ status: "done", citations: [{ filename: "lease.txt" }] });
 });
 
-test("it says which file it waits for, and can be had without it", async () => {
+test("waiting for a file can be skipped", async () => {
   const { page } = device;
   await page.getByRole("link", { name: "New chat" }).first().click();
   await device.drop("logbook.txt", LOGBOOK);
@@ -46,7 +46,7 @@ test("it says which file it waits for, and can be had without it", async () => {
   expect(uploads.find(({ name }) => name === "logbook.txt")!.stage).not.toBe("done"); // it was not waited for
 });
 
-test("a page that is closed while a question waits leaves it to the next, which answers it", async () => {
+test("a reopened page answers the waiting question", async () => {
   const { page } = device;
   await page.getByRole("link", { name: "New chat" }).first().click();
   await device.drop("voyage.txt", LOGBOOK.replaceAll("ferry", "barge"));
@@ -64,34 +64,30 @@ test("a page that is closed while a question waits leaves it to the next, which 
 test.each([
   ["knows of it", true],
   ["may not know of it yet", false],
-])(
-  "a file outlives its conversation that is deleted while it is on its way: the device %s",
-  async (_, isKnown) => {
-    const device = await Device.of(await harness.user());
-    const { page, user } = device;
-    const sessions = async () => (await device.rows("sessions")).length;
-    await push(user, "sessions", session("gone", "A short one"));
-    await device.until(async () => (await device.state()).sync.kind === "live" && (await sessions()) === 1);
-    let isGone = async () => {};
-    await page.context().route("**/v1/documents", async (route) => {
-      await isGone();
-      await route.fallback();
-    });
-    isGone = async () => {
-      isGone = async () => {};
-      await harness.call(user, "/v1/sessions/gone", { method: "DELETE" });
-      if (isKnown) await device.until(async () => (await sessions()) === 0);
-    };
-    await page.evaluate(() => {
-      const file = new File(["The ferry leaves at noon."], "ferry.txt");
-      void window.vademecum.addFiles([file], "gone");
-    });
-    const isFree = (row?: Record<string, any>) =>
-      row?.["status"] === "ready" && !row["activeSessions"].length;
-    await device.until(async () => isFree((await device.rows("documents"))[0]));
-    const [document] = await device.rows("documents");
-    await device.until(async () => isFree(await onServer(user, "documents", document!.id)));
-    expect(await sessions()).toBe(0);
-    expect(device.browser.requests.filter((url) => url.endsWith("/v1/documents")).length).toBeGreaterThan(0);
-  },
-);
+])("an upload outlives its deleted chat: the device %s", async (_, isKnown) => {
+  const device = await Device.of(await harness.user());
+  const { page, user } = device;
+  const sessions = async () => (await device.rows("sessions")).length;
+  await push(user, "sessions", session("gone", "A short one"));
+  await device.until(async () => (await device.state()).sync.kind === "live" && (await sessions()) === 1);
+  let isGone = async () => {};
+  await page.context().route("**/v1/documents", async (route) => {
+    await isGone();
+    await route.fallback();
+  });
+  isGone = async () => {
+    isGone = async () => {};
+    await harness.call(user, "/v1/sessions/gone", { method: "DELETE" });
+    if (isKnown) await device.until(async () => (await sessions()) === 0);
+  };
+  await page.evaluate(() => {
+    const file = new File(["The ferry leaves at noon."], "ferry.txt");
+    void window.vademecum.addFiles([file], "gone");
+  });
+  const isFree = (row?: Record<string, any>) => row?.["status"] === "ready" && !row["activeSessions"].length;
+  await device.until(async () => isFree((await device.rows("documents"))[0]));
+  const [document] = await device.rows("documents");
+  await device.until(async () => isFree(await onServer(user, "documents", document!.id)));
+  expect(await sessions()).toBe(0);
+  expect(device.browser.requests.filter((url) => url.endsWith("/v1/documents")).length).toBeGreaterThan(0);
+});

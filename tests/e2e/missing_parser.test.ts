@@ -27,9 +27,9 @@ async function expectWaits(name: string, content: string): Promise<void> {
   expect(await device.page.getByRole("textbox", { name: "Ask about your documents" }).isVisible()).toBe(true);
 }
 
-test("without the worker that reads files", () => expectWaits("letter.txt", TEXT));
+test("a file waits without the parser worker", () => expectWaits("letter.txt", TEXT));
 
-test("without what reads this kind of file", async () => {
+test("a file waits without its parser", async () => {
   await device.reopen(); // a part of the page that failed meanwhile fails until then
   await isKind("live");
   const context = device.page.context();
@@ -43,7 +43,7 @@ test("without what reads this kind of file", async () => {
   await expectWaits("letter.html", `<html><p>${TEXT} In winter it does not.</p></html>`);
 });
 
-test("without what cuts a text", async () => {
+test("a file waits without the chunker", async () => {
   await device.page.context().route("**/assets/chunking-*.js", (route) => route.abort()); // asked for at once
   await device.reopen();
   await isKind("live");

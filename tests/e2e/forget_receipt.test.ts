@@ -4,7 +4,7 @@ import { Device, harness, withServer } from "./app.ts";
 
 withServer();
 
-test("the receipt is kept for whoever looks at another page meanwhile, until it is put away", async () => {
+test("the receipt is kept until it is closed", async () => {
   const device = await prepared();
   const { page, user } = device;
   const [receipt, erasing] = [
@@ -39,7 +39,7 @@ test("the receipt is kept for whoever looks at another page meanwhile, until it 
   expect(await harness.live(user, "facts")).toEqual([]);
 });
 
-test("while the receipt is read, nothing of what was forgotten stands behind it", async () => {
+test("forgotten data is hidden behind the receipt", async () => {
   const { page } = await prepared();
   const places = page.locator("nav");
   await places.getByText("1 / 100").waitFor();

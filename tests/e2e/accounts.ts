@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import type { NewUser } from "../sync/harness.ts";
 import type { Draft } from "../../web/src/storage/draftDatabase.ts";
 import { Device, harness } from "./app.ts";
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import type { Ways } from "./browser.ts";
 
 export const PASSWORD = "a long enough password";

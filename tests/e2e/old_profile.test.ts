@@ -2,9 +2,9 @@
 
 import { soon } from "../soon.ts";
 import { Device, harness, withOwnServer } from "./app.ts";
-import { drafts, lease, push } from "./people.ts";
-import { withProject } from "./remembered.ts";
-import { atOrigin, ORIGIN, store, unpack } from "./stored.ts";
+import { drafts, lease, push } from "./accounts.ts";
+import { withProject } from "./sample_memory.ts";
+import { atOrigin, ORIGIN, store, unpack } from "./stored_profile.ts";
 
 withOwnServer();
 
@@ -20,7 +20,7 @@ const box = (device: Device) => device.page.getByRole("textbox", { name: "Ask ab
 /** The archives of earlier versions; `MAKE_PROFILE=<archive>` writes one of this version. */
 const made = process.env["MAKE_PROFILE"];
 
-test.runIf(made)("writes a profile of this version", async () => {
+test.runIf(made)("a profile of this version is stored", async () => {
   const user = await harness.user();
   await withProject(user);
   const failed = { status: "failed", statusDetail: "It has no text.", filename: FAILED, chunkCount: 0 };
@@ -55,39 +55,36 @@ test.runIf(made)("writes a profile of this version", async () => {
   store(device.browser.profile!, made!, { userId: user.userId, draftPath });
 });
 
-test.skipIf(made).each(["tests/e2e/profiles/0.1.0.tar.gz"])(
-  "%s opens, is shown and syncs",
-  async (archive) => {
-    const { profile, about } = unpack(archive);
-    const user = await harness.ask<Device["user"]>("user", { tier: "JIGGA", userId: about.userId });
-    const device = await Device.of(user, { ...atOrigin(), profile });
-    await device.page.goto(ORIGIN + about.draftPath);
-    await device.page.getByText(QUESTION).first().waitFor();
-    await device.page.getByText(UNSENT_QUESTION).first().waitFor();
-    expect(await box(device).inputValue()).toBe(DRAFT);
-    await device.until(async () => (await device.state()).sync.kind === "live");
+test.skipIf(made).each(["tests/e2e/profiles/0.1.0.tar.gz"])("profile %s opens and syncs", async (archive) => {
+  const { profile, about } = unpack(archive);
+  const user = await harness.ask<Device["user"]>("user", { tier: "JIGGA", userId: about.userId });
+  const device = await Device.of(user, { ...atOrigin(), profile });
+  await device.page.goto(ORIGIN + about.draftPath);
+  await device.page.getByText(QUESTION).first().waitFor();
+  await device.page.getByText(UNSENT_QUESTION).first().waitFor();
+  expect(await box(device).inputValue()).toBe(DRAFT);
+  await device.until(async () => (await device.state()).sync.kind === "live");
 
-    const onServer = async (name: string, field: string) =>
-      (await harness.live(user, name)).map((row) => row[field] as string).sort();
-    await soon(async () =>
-      expect(await onServer("documents", "filename")).toEqual([LEASE, "minutes.txt", FAILED]),
-    );
-    await soon(async () => expect(await onServer("episodes", "userMessage")).toHaveLength(6));
-    expect(await onServer("episodes", "userMessage")).toEqual(
-      expect.arrayContaining([QUESTION, UNSENT_QUESTION]),
-    );
-    await soon(async () => expect(await onServer("facts", "key")).toEqual(["home.rent"]));
-    await soon(async () => expect(await onServer("memories", "id")).toHaveLength(4));
-    await soon(async () => expect(await onServer("entities", "id")).toHaveLength(6));
-    await soon(async () => expect(await onServer("projects", "name")).toEqual(["Flat in Harbour Street"]));
-    await device.embedded(2);
-    const facts = await device.rows("facts");
-    expect(facts.filter(({ syncError }) => syncError).map(({ value }) => value)).toEqual(["rejected"]);
-    await device.page.getByRole("link", { name: "Documents" }).first().click();
-    await device.page.getByText(LEASE).first().waitFor();
-    await device.page.getByText("It has no text.").first().waitFor();
-  },
-);
+  const onServer = async (name: string, field: string) =>
+    (await harness.live(user, name)).map((row) => row[field] as string).sort();
+  await soon(async () =>
+    expect(await onServer("documents", "filename")).toEqual([LEASE, "minutes.txt", FAILED]),
+  );
+  await soon(async () => expect(await onServer("episodes", "userMessage")).toHaveLength(6));
+  expect(await onServer("episodes", "userMessage")).toEqual(
+    expect.arrayContaining([QUESTION, UNSENT_QUESTION]),
+  );
+  await soon(async () => expect(await onServer("facts", "key")).toEqual(["home.rent"]));
+  await soon(async () => expect(await onServer("memories", "id")).toHaveLength(4));
+  await soon(async () => expect(await onServer("entities", "id")).toHaveLength(6));
+  await soon(async () => expect(await onServer("projects", "name")).toEqual(["Flat in Harbour Street"]));
+  await device.embedded(2);
+  const facts = await device.rows("facts");
+  expect(facts.filter(({ syncError }) => syncError).map(({ value }) => value)).toEqual(["rejected"]);
+  await device.page.getByRole("link", { name: "Documents" }).first().click();
+  await device.page.getByText(LEASE).first().waitFor();
+  await device.page.getByText("It has no text.").first().waitFor();
+});
 
 async function done(device: Device): Promise<string[]> {
   const turns = await device.rows("episodes");

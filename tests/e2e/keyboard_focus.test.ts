@@ -3,9 +3,9 @@
 import type { Page } from "playwright-core";
 import { soon } from "../soon.ts";
 import { Device, harness } from "./app.ts";
-import { push, session } from "./people.ts";
-import { turn } from "./remembered.ts";
-import { withAssistant } from "./scripted.ts";
+import { push, session } from "./accounts.ts";
+import { turn } from "./sample_memory.ts";
+import { withAssistant } from "./scripted_assistant.ts";
 
 withAssistant([
   { when: "slowly", say: ["On and on. "], pause_s: 0.1, ends: "never" },
@@ -38,7 +38,7 @@ const has = () =>
 
 const soonHas = (what: string) => soon(async () => expect(await has()).toBe(what));
 
-test("a question is edited by keyboard alone: Escape leaves it, Enter asks, Shift Enter breaks the line", async () => {
+test("a question is edited by keyboard", async () => {
   const edit = button("Edit and resend");
   await edit.press("Enter");
   await soonHas("TEXTAREA Edit and resend");
@@ -56,7 +56,7 @@ test("a question is edited by keyboard alone: Escape leaves it, Enter asks, Shif
   expect(await has()).not.toBe("BODY");
 });
 
-test("what stops an answer, asks for another or takes its own row away does not lose the focus", async () => {
+test("buttons that disappear keep the focus nearby", async () => {
   await button("Regenerate answer").press("Enter");
   await button("Regenerate answer").waitFor({ state: "detached" });
   expect(await has()).not.toBe("BODY");
@@ -77,7 +77,7 @@ test("what stops an answer, asks for another or takes its own row away does not 
   expect(await has()).not.toBe("BODY");
 });
 
-test("what works for a while has the focus again when it is done", async () => {
+test("a busy button gets the focus back", async () => {
   await page.getByRole("link", { name: "Settings" }).click();
   await page.getByLabel(/^New password/u).fill("a long enough password");
   await button("Set password").press("Enter");

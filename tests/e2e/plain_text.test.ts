@@ -1,9 +1,9 @@
 /** What people read: quotations without the marks that a document was written with. */
 
 import type { Page } from "playwright-core";
-import { violations } from "./accessible.ts";
+import { violations } from "./accessibility.ts";
 import { Device, harness } from "./app.ts";
-import { withAssistant } from "./scripted.ts";
+import { withAssistant } from "./scripted_assistant.ts";
 
 withAssistant([{ when: "How high", say: ["**Sixteen** metres [1]."] }]);
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 const go = (path: string) => page.evaluate((path) => history.pushState(null, "", path), path);
 
-test("a document is quoted, shown and told of without the marks of Markdown, wherever that is", async () => {
+test("quotations are shown without Markdown", async () => {
   await device.drop("tides.md", TIDES);
   await device.embedded(1);
   const [document] = await device.rows("documents");
@@ -68,7 +68,7 @@ test("a document is quoted, shown and told of without the marks of Markdown, whe
   expect((await turns.allInnerTexts()).join("\n")).not.toMatch(/[#|>\\]|\*\*|\[1\]/u);
 });
 
-test("of many files those that wait are cancelled at once; what failed stands in one place with its reason", async () => {
+test("waiting uploads are canceled, failed ones grouped", async () => {
   const tray = page.getByRole("region", { name: "Uploads" });
   const failed = tray.getByRole("region", { name: "Failed files" });
   const files = (names: readonly string[], text: string) =>

@@ -1,7 +1,7 @@
 /** The first seconds, while nothing is known of the server yet: it is asked all the same, and not for long. */
 
 import { Device, harness } from "./app.ts";
-import { withAssistant } from "./scripted.ts";
+import { withAssistant } from "./scripted_assistant.ts";
 
 withAssistant([{ when: "rent", say: ["The rent is 940 euros."] }]);
 
@@ -34,17 +34,17 @@ async function turnOf(question: string) {
   return (await device.rows("episodes", { selector: { id } }))[0]!;
 }
 
-test("a question is answered by the assistant before the sync stands", async () => {
+test("a question is answered before the first sync", async () => {
   await opened(["**/v1/sync/**"]);
   expect(await turnOf("How much is the rent?")).toMatchObject({ model: "scripted" });
 });
 
-test("a server that does not say whether there is an assistant is not waited for", async () => {
+test("an unknown assistant state does not delay answers", async () => {
   await opened(["**/v1/sync/**", "**/v1/assistant"]);
   expect(await turnOf("How much is the rent?")).toMatchObject({ model: "quotes" });
 });
 
-test("who has left posts nothing to the other tabs", async () => {
+test("a closed account sends nothing to other tabs", async () => {
   const second = await device.open("/");
   await second.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   await second.evaluate(async () => {

@@ -16,7 +16,7 @@ import {
   Visit,
   withRows,
   type Person,
-} from "./people.ts";
+} from "./accounts.ts";
 
 withServer();
 
@@ -44,7 +44,7 @@ async function listen(page: Page): Promise<void> {
   });
 }
 
-test("Ctrl K finds a conversation by a few letters, ? shows the keys", async () => {
+test("shortcuts open search and their own help", async () => {
   await visit.page.getByRole("link", { name: "Lease of the flat" }).waitFor();
   await visit.page.keyboard.press("Control+k");
   await visit.page.getByRole("textbox", { name: "Search chats" }).fill("pump heat");
@@ -60,7 +60,7 @@ test("Ctrl K finds a conversation by a few letters, ? shows the keys", async () 
   await visit.page.keyboard.press("Escape");
 });
 
-test("a conversation is renamed by F2, and its deletion can be undone", async () => {
+test("a chat is renamed, deleted and restored", async () => {
   const link = visit.page.getByRole("link", { name: "Heat pump" });
   await link.press("F2");
   await visit.page.getByRole("textbox", { name: "New title" }).fill("Heat pump offers");
@@ -84,7 +84,7 @@ test("a conversation is renamed by F2, and its deletion can be undone", async ()
   expect(await visit.device.rows("sessions")).toHaveLength(1);
 });
 
-test("the focus goes back to what opened a sheet when it is closed", async () => {
+test("closing an overlay returns the focus", async () => {
   const { page } = visit;
   await page.evaluate(() => history.pushState(null, "", "/s/s-lease"));
   const box = page.getByRole("textbox", { name: "Ask about your documents" });
@@ -122,7 +122,7 @@ async function closed(sheet: Locator, opener: Locator): Promise<void> {
   await expect.poll(() => has(opener)).toBe(true);
 }
 
-test("the text that lost a conflict is kept, shown and can be used after all", async () => {
+test("a replaced edit is kept and restored", async () => {
   await visit.device.offline(true);
   await visit.ask("changeFact", "f2", { value: "the laptop's words" });
   await push(ada, "facts", fact("f3", "another"));
@@ -152,7 +152,7 @@ test("the text that lost a conflict is kept, shown and can be used after all", a
   await visit.said("synced");
 });
 
-test("a question that was asked offline in a conversation deleted elsewhere is kept, shown and put away", async () => {
+test("an offline question to a deleted chat is kept", async () => {
   const train = await Visit.of(ada, { installs: true });
   await train.device.installed();
   await push(ada, "sessions", session("s-cold", "Cold rooms"));
@@ -178,7 +178,7 @@ test("a question that was asked offline in a conversation deleted elsewhere is k
   await train.said("synced");
 });
 
-test("what the server refused is shown with its reason, and tried again", async () => {
+test("a rejected row shows its reason and retries", async () => {
   await push(ada, "sessions", session("s-taken", "Taken", { externalId: "x" }));
   const line = JSON.stringify(session("s-refused", "Refused", { externalId: "x" }));
   await visit.bringIn(zipSync({ "sessions.jsonl": strToU8(`${line}\n`) }));
@@ -199,14 +199,14 @@ test("what the server refused is shown with its reason, and tried again", async 
   await visit.said("synced");
 });
 
-test("who listens is told what the line says, or nothing, and never something else", async () => {
+test("announcements match the sync status", async () => {
   const heard = await visit.page.evaluate(() => (window as any).heard as [Said, string][]);
   expect(heard.filter(([said, told]) => told && told !== t(`sync.detail.${said}`))).toEqual([]);
   const told = new Set(heard.filter(([, told]) => told).map(([said]) => said));
   expect([...told]).toEqual(expect.arrayContaining(["starting", "synced", "lost", "refused"]));
 });
 
-test("a fact is added, confirmed and edited by hand", async () => {
+test("a fact is confirmed and edited", async () => {
   await visit.goTo("Memory");
   await visit.press("Confirm: about.f1");
   await visit.press("Edit: about.f2");
@@ -219,7 +219,7 @@ test("a fact is added, confirmed and edited by hand", async () => {
   await visit.accessible();
 });
 
-test("of a fact that would fill the page the beginning is shown, and all of it when it is wanted", async () => {
+test("a very long fact is collapsed", async () => {
   const end = "and this is how it ends";
   await push(ada, "facts", fact("f4", `${"a word ".repeat(40_000)}${end}`));
   const row = visit.page.getByRole("listitem").filter({ hasText: "about.f4" });
@@ -231,7 +231,7 @@ test("of a fact that would fill the page the beginning is shown, and all of it w
   expect((await row.boundingBox())!.height).toBeLessThan(800);
 });
 
-test("in a conversation that is deleted elsewhere while it is open nothing more can be said", async () => {
+test("a chat deleted elsewhere accepts no message", async () => {
   const { page } = visit;
   await push(ada, "sessions", session("s-gone", "Soon gone"));
   await page.getByRole("link", { name: "Soon gone" }).click();
@@ -246,7 +246,7 @@ test("in a conversation that is deleted elsewhere while it is open nothing more 
   expect(page.url()).not.toContain("s-gone");
 });
 
-test("on 360 pixels and with text twice as large nothing is cut off or wider than the screen", async () => {
+test("large text fits a small screen", async () => {
   const filename = "Lease of the flat in Harbour Street, with all that was agreed later.pdf";
   await push(ada, "documents", { ...lease(ada.userId, "d-long"), activeSessions: ["s-lease"], filename });
   await push(ada, "vectorEmbeddings", block("d-long"));
@@ -283,7 +283,7 @@ test("on 360 pixels and with text twice as large nothing is cut off or wider tha
   expect(bottom[0] - top, "and there is room to read above it").toBeGreaterThan(300);
 });
 
-test("on 320 pixels the line about sync is whole", async () => {
+test("the sync status fits 320 pixels", async () => {
   await visit.page.setViewportSize({ width: 320, height: 640 });
   await letters(16);
   await visit.said("synced");

@@ -20,7 +20,7 @@ const question = () => device.page.getByRole("textbox", { name: "Ask about your 
 const words = () =>
   device.page.getByRole("textbox", { name: "Search chats, documents, memories and commands" });
 
-test("a page: its place stays empty until all is loaded again, when the server answers; a draft stays", async () => {
+test("a missing page reloads and keeps the draft", async () => {
   const lost = ["**/assets/Documents-*.js", "**/health"];
   await lose(...lost);
   await question().fill("How much is the rent?");
@@ -37,7 +37,7 @@ test("a page: its place stays empty until all is loaded again, when the server a
   expect(await question().inputValue()).toBe("How much is the rent?");
 });
 
-test("what of a page is not there hides nothing else, and can be put off", async () => {
+test("a missing part hides nothing else", async () => {
   await lose("**/assets/DropZone-*.js");
   let goOn!: () => void;
   const late = new Promise<void>((resolve) => (goOn = resolve));
@@ -53,7 +53,7 @@ test("what of a page is not there hides nothing else, and can be put off", async
   await words().waitFor();
 });
 
-test("an answer keeps its words while what draws them is not there", async () => {
+test("an answer is shown as text without its renderer", async () => {
   await lose("**/assets/Answer-*.js");
   await device.reopen();
   await device.drop("lease.txt", "The rent of the flat is 940 euros a month.");
@@ -63,7 +63,7 @@ test("an answer keeps its words while what draws them is not there", async () =>
   await device.page.getByText("The rent of the flat is 940 euros a month.").first().waitFor();
 });
 
-test("what the worker lacks is told by the page, and refused in words", async () => {
+test("a part missing in the worker is reported", async () => {
   const lost = ["**/assets/documentSearch-*.js", "**/assets/exportAccount-*.js"];
   await lose(...lost);
   await device.reopen(); // which asks for the search by itself

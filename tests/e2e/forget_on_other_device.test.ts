@@ -2,7 +2,7 @@
 
 import { Device, harness, withOwnServer } from "./app.ts";
 import { soon } from "../soon.ts";
-import { drafts } from "./people.ts";
+import { drafts } from "./accounts.ts";
 
 withOwnServer();
 
@@ -50,7 +50,7 @@ beforeAll(async () => {
   await live(device);
 });
 
-test("what waits on a device that was away goes when it hears of it, and what others keep there stays", async () => {
+test("forgetting clears waiting data of that account", async () => {
   const { page, user } = device;
   const lost = { collection: "facts", rowId: "f", fields: { value: "mine" }, at: "2020" };
   await kept(device, "lost", "put", { id: "one", userId: user.userId, ...lost });
@@ -85,7 +85,7 @@ test("what waits on a device that was away goes when it hears of it, and what ot
   expect(await harness.live(user, "documents")).toEqual([]);
 });
 
-test("what is deleted leaves none of its words beside the rows, and lost words without a row stay", async () => {
+test("deleting a row deletes its related data", async () => {
   const { page, user } = device;
   const at = new Date().toISOString();
   const lost = { userId: user.userId, collection: "facts", fields: { value: "mine" }, at };
@@ -111,7 +111,7 @@ test("what is deleted leaves none of its words beside the rows, and lost words w
   await soon(async () => expect(await ids()).toEqual(["other"]));
 });
 
-test("what a device makes whose clock is behind the forgetting is made after it", async () => {
+test("rows after forgetting are newer despite clocks", async () => {
   const { userId } = device.user;
   const known = () => kept<{ forgottenAt?: string }>(device, "accounts", "get", userId);
   await device.page.evaluate(() => ((window as any).isBefore = true));
@@ -133,7 +133,7 @@ test("what a device makes whose clock is behind the forgetting is made after it"
   expect(await again.inputValue()).toBe("draft of the late");
 });
 
-test("a tier that was changed on the server is known when the server answers again", async () => {
+test("a changed tier is shown after reconnecting", async () => {
   const tier = () => device.page.evaluate(async () => (await (window as any).vademecum.account()).tier);
   await device.drop("lease.txt", "The rent is 940 euros a month.");
   await device.until(async () => (await device.rows("documents")).length === 1);
