@@ -27,4 +27,4 @@ def test_doctor_names_a_crowded_address_and_the_setting(tmp_path: Path) -> None:
                 assert anyone.get("/health").status_code == 200
         found = proxies(home)
     assert not found["ok"]
-    assert "127.0.0.1 used more" in found["detail"] and "--trusted-proxies" in found["detail"]
+    assert "127.0.0.1 exceeded" in found["detail"] and "--trusted-proxies" in found["detail"]
