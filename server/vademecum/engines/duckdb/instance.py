@@ -1,9 +1,9 @@
-"""One DuckDB instance for the whole process, users' files attached to it under numbered names.
+"""One DuckDB instance for the whole process. Users' files are attached to it under numbered names.
 
-Rules that measurements taught: a cursor a thread; never `USE` (a name detached elsewhere breaks the cursor), so
-every statement names `alias.main.table`; an alias is never used twice; results are fetched whole before a file
-may be detached. Uncompressed on purpose: rows written by this process read ten times faster, and what is erased
-can be looked for in the bytes.
+Rules that follow from measurements: Each thread has its own cursor. Never use `USE`: a name that is detached elsewhere
+breaks the cursor, so every statement names `alias.main.table`. An alias is never reused. Results are fetched completely
+before a file may be detached. Files are not compressed: reads of rows that this process wrote are ten times faster, and a
+byte scan can prove an erasure.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
 _log = structlog.get_logger("vademecum.duckdb")
 
-# Statements here are few and simple: what the optimizer's other fifty passes cost is a quarter of a push.
+# The statements are simple, and the optimizer's other fifty passes take a quarter of the time of a push.
 OPTIMIZERS = ("expression_rewriter", "filter_pushdown", "in_clause", "row_group_pruner", "statistics_propagation",
               "unused_columns")  # fmt: skip
 
 
-# Bytes of files that stay in memory behind those who asked for them. The system caches files, too.
+# Bytes of files that stay cached after their statements ended. The operating system caches files too.
 CACHED_MAX = 8 * 2**20
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "threads": 1,  # a statement runs where it is called; users beside each other are the parallel ones
+    "threads": 1,  # a statement runs in the calling thread; statements of different users run in parallel
     "default_block_size": 16_384,  # bytes; a quarter of the default's footprint for a small user, and no slower
     "memory_limit": "2GB",
     "autoinstall_known_extensions": False,
@@ -58,8 +58,8 @@ def connect(path: Path | str) -> Connection:
     return connection
 
 
-PARSED_MAX = 1024  # of 3 kB each, and what names hundreds of values is not kept
-PARSED_LENGTH = 400  # characters
+PARSED_MAX = 1024  # statements, of 3 kB each
+PARSED_LENGTH = 400  # characters; longer statements, with hundreds of values, are not cached
 _parsed: dict[str, duckdb.Statement] = {}
 
 
@@ -83,7 +83,7 @@ REBUILD_S = 15.0  # until the calls of an invalidated instance have failed
 
 
 def end_process(reason: str) -> None:
-    """End without cleaning up: a stuck thread would keep that waiting. Acknowledged commits are on the disk."""
+    """End the process without cleaning up, which a stuck thread would block. Acknowledged commits are on the disk."""
     _log.critical("the server ends", reason=reason)
     os._exit(70)
 
@@ -108,7 +108,7 @@ class Instance:
             threads or min(8, 2 + (os.cpu_count() or 2)), self._new_cursor, self._stuck
         )
         self._calls: set[asyncio.Future[Any]] = set()
-        self._has_run = False  # since it was looked at how much is cached
+        self._has_run = False  # since the cache was last measured
         self._is_shrink_due = False
         self._shrinking: asyncio.Future[None] | None = None
         self._rebuilding: asyncio.Task[None] | None = None
@@ -117,8 +117,11 @@ class Instance:
         return Cursor(self._connection.cursor(), self.deadlines)
 
     async def run(self, work: Callable[[Cursor], T], owner: str = "") -> T:
-        """Run blocking `work` with the cursor of some thread; calls of one `owner` (a user) run one after the other. Work
-        that has begun is not cancelled. Raises Busy when the disk, DuckDB or a deadline failed, not the statement."""
+        """Run blocking `work` with the cursor of a thread. Calls of one `owner` (a user) run one after another.
+
+        Work that has started is not cancelled. Raises Busy if the disk, DuckDB or a deadline failed, and not the
+        statement itself.
+        """
         while (pause := self._shrinking or self._rebuilding) is not None:
             await asyncio.wait([pause])
         self._has_run = True
@@ -126,7 +129,7 @@ class Instance:
         self._calls.add(task)
         task.add_done_callback(lambda ended: self._ran(owner, ended))
         try:
-            return await asyncio.shield(task)  # who gives up leaves it running
+            return await asyncio.shield(task)  # a cancelled caller leaves it running
         except (duckdb.Error, StuckError) as error:
             if not isinstance(error, StuckError) and not damage.is_passing(error):
                 raise
@@ -148,12 +151,12 @@ class Instance:
 
     def _stuck(self, owner: str) -> None:
         """A thread does not return: its user is fenced, and a process with too many such threads ends."""
-        stuck = self._threads.stuck()  # all of them: the process may end before the others are reported
+        stuck = self._threads.stuck()  # report all of them, because the process may end
         reported = [
             self.on_damage(one, "a statement did not end within its deadline") for one in {owner, *stuck}
         ]
         if not all(reported):
-            self.end("a statement that everybody needs does not end")
+            self.end("a statement that all accounts need does not end")
         elif len(stuck) >= STUCK_MAX:
             self.end(f"{len(stuck)} statements do not end")
 
@@ -221,7 +224,7 @@ class Instance:
     def _shrunk(self, ended: asyncio.Future[None]) -> None:
         self._shrinking = None
         if not ended.cancelled() and (error := ended.exception()) is not None:
-            _log.error("what is cached was not dropped", exc_info=error)
+            _log.error("cached data could not be evicted", exc_info=error)
 
     def _shrink(self) -> None:
         cursor = self.cursor()
@@ -230,7 +233,7 @@ class Instance:
         if excess <= 0:
             return
         try:
-            # It fails when more is in use than was counted, and has let go of all the rest by then.
+            # This fails if more memory is in use than was counted, but only after evicting everything else.
             with suppress(duckdb.OutOfMemoryException):
                 cursor.execute(f"SET memory_limit = '{sum(used.values()) - excess}B'")
         finally:
@@ -284,7 +287,7 @@ class Instance:
         try:
             self.detach(alias)
         except duckdb.Error as error:
-            _log.error("a log is not folded into its file", exc_info=error)
+            _log.error("a log could not be checkpointed into its file", exc_info=error)
 
     def is_usable(self, alias: str) -> bool:
         """Return whether the file can be read. After a failed CHECKPOINT it must be detached and attached again."""
@@ -320,17 +323,19 @@ def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumEr
     if is_full(error) or damage.is_scarce(error):
         return not_now()
     return Broken(
-        f"The file {path.name} of folder {path.parent.name} cannot be opened ({error}). If another process holds it, "
-        f"stop that one; if the server may not read or write it, let it; {cure}."
+        f"The file {path.name} of folder {path.parent.name} cannot be opened ({error}). If another process uses it, "
+        f"stop that process; if the server may not read and write it, change its permissions; {cure}."
     )
 
 
 def truncate_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
-    """Cut the log at the byte where replay failed, keeping a copy: every complete commit before it comes back. Returns
-    a sentence about it, or None when it is not the log that is damaged."""
+    """Cut the log at the byte where the replay failed, keeping a copy. Every complete commit before it is recovered.
+
+    Return a sentence about it, or None if the log is not what is damaged.
+    """
     wal = path.with_name(path.name + ".wal")
     found = re.search(r"byte position (\d+)", str(error))
-    # A crash may leave the log of before beside a file that was just rewritten with all that it held.
+    # A crash during a rewrite may leave the log of the old file beside the new one, which includes its commits.
     is_of_another_file = "WAL does not match database file" in str(error)
     if not (found or is_of_another_file) or not wal.exists():
         return None
@@ -342,6 +347,6 @@ def truncate_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
         file.truncate(position)
         os.fsync(file.fileno())
     return (
-        f"The log {wal.name} of folder {path.parent.name} was damaged and was cut at byte {position} of {size}. What "
-        f"stood before is safe; the whole log is kept as {kept.name} until the next erasure, for you to copy."
+        f"The log {wal.name} of folder {path.parent.name} was damaged and was cut at byte {position} of {size}. The "
+        f"commits before that are safe. The complete log is kept as {kept.name} until the next erasure."
     )

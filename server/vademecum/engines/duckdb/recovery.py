@@ -1,5 +1,4 @@
-"""Recover the file of a fenced account, in a process of its own: DuckDB may spin for ever on a damaged file, and then that
-process is killed.
+"""Recover the file of a fenced account in a separate process, which is killed if DuckDB hangs on a damaged file.
 
 `python -m vademecum.engines.duckdb.recovery FILE NEW` reads every row of FILE and its log, and writes them to NEW. Data in
 memory that the disk may have dropped after a failed fsync is written again this way.
@@ -25,8 +24,8 @@ from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.engines.duckdb.user_database import publish_file, staged
 from vademecum.engines.duckdb.verification import verify_all
 
-AGAIN_S = 60.0  # doubled after each attempt
-AGAIN_MAX_S = 3600.0
+RETRY_S = 60.0  # doubled after each attempt
+RETRY_MAX_S = 3600.0
 STABLE_S = 600.0  # an account that has worked for this long starts again with the shortest wait
 _log = structlog.get_logger("vademecum.recovery")
 
@@ -46,14 +45,16 @@ class Recovery:
         self._children: set[asyncio.subprocess.Process] = set()
 
     def kill(self) -> None:
-        """Kill the processes that recover files; this one is about to end."""
+        """Kill the processes that recover files, because this process is about to end."""
         for child in self._children:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
 
     def begin(self, user_id: str) -> None:
-        """Try to recover a fenced account in the background, unless the last attempt was a short while ago. That
-        holds after a success, too: a file that fails again at once must not be copied again and again."""
+        """Try to recover a fenced account in the background, unless the last attempt was too recent.
+
+        This applies after a success too: a file that fails again at once must not be copied repeatedly.
+        """
         due = time.monotonic() >= self._not_before.get(user_id, 0.0)
         if due and user_id not in self._tasks and not self._is_closing:
             task = self._tasks[user_id] = asyncio.ensure_future(self._recover(user_id))
@@ -72,29 +73,31 @@ class Recovery:
             self._attempts.pop(user_id, None)
         try:
             async with self._turn, self._detached(user_id) as folder:
-                if self._fences.reason(user_id) is None:  # a restore was quicker
+                if self._fences.reason(user_id) is None:  # a restore has lifted it
                     return
                 await recover(folder / RECORDS_FILE, self._children)
                 self._fences.lift(user_id)
             self._recovered_at[user_id] = time.monotonic()
-            self._wait(user_id)
+            self._delay_next_attempt(user_id)
         except Exception as error:
-            wait_s = self._wait(user_id)
+            delay_s = self._delay_next_attempt(user_id)
             _log.error(
-                "a fenced account could not be recovered", account=user_id, retry_s=wait_s, exc_info=error
+                "a fenced account could not be recovered", account=user_id, retry_s=delay_s, exc_info=error
             )
 
-    def _wait(self, user_id: str) -> float:
-        """Put off the next attempt. Return for how many seconds."""
+    def _delay_next_attempt(self, user_id: str) -> float:
+        """Delay the next attempt of this user, and return the delay in seconds."""
         attempts = self._attempts[user_id] = self._attempts.get(user_id, 0) + 1
-        wait_s = min(AGAIN_S * 2.0 ** min(attempts - 1, 10), AGAIN_MAX_S)
-        self._not_before[user_id] = time.monotonic() + wait_s
-        return wait_s
+        delay_s = min(RETRY_S * 2.0 ** min(attempts - 1, 10), RETRY_MAX_S)
+        self._not_before[user_id] = time.monotonic() + delay_s
+        return delay_s
 
 
 async def recover(path: Path, children: set[asyncio.subprocess.Process]) -> None:
-    """Replace a detached file with a copy of all that it holds. A damaged log is cut and kept as when a file is opened.
-    Raises OSError when that fails. `children` holds the process for as long as it runs."""
+    """Replace a detached file with a complete copy. A damaged log is cut and kept, as when a file is opened.
+
+    Raises OSError. `children` contains the process while it runs.
+    """
     log = path.with_name(f"{path.name}.wal")
     size = sum(one.stat().st_size for one in (path, log) if one.exists())
     with staged(path) as new:
@@ -110,7 +113,7 @@ async def recover(path: Path, children: set[asyncio.subprocess.Process]) -> None
         children.add(child)
         try:
             async with asyncio.timeout(2 * Deadlines().by_size(size)):
-                _, said = await child.communicate()
+                _, stderr = await child.communicate()
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
@@ -120,10 +123,10 @@ async def recover(path: Path, children: set[asyncio.subprocess.Process]) -> None
             children.discard(child)
         if child.returncode != 0:
             raise OSError(
-                said.decode(errors="replace").strip().rpartition("\n")[2] or "the process was killed"
+                stderr.decode(errors="replace").strip().rpartition("\n")[2] or "the process was killed"
             )
-        if said:
-            _log.warning("a log was cut", file=str(path), notice=said.decode(errors="replace").strip())
+        if stderr:
+            _log.warning("a log was cut", file=str(path), notice=stderr.decode(errors="replace").strip())
         await asyncio.to_thread(_publish, new, path, log)
 
 
