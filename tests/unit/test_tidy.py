@@ -39,6 +39,27 @@ NAMING_DUCKDB = {
 }
 
 
+WEB = ROOT / "web" / "src"
+WEB_MODULES = sorted(p for p in WEB.rglob("*.ts*") if not p.name.endswith(".d.ts"))
+WEB_IMPORT = re.compile(r"""(?:\bfrom\s*|\bimport\s*\(?\s*|\bnew URL\(\s*)"(\.[^"?]*\.tsx?)\b""")
+# what each folder of the app may import
+WEB_ALLOWED = {
+    "lib": {"lib"},
+    "locale": {"locale"},
+    "core": {"core", "lib", "locale"},
+    "parsers": {"parsers", "core", "lib"},
+    "embedder": {"embedder", "core", "lib"},
+    "storage": {"storage", "core", "lib"},
+    "backend": {"backend", "storage", "embedder", "parsers", "core", "lib"},
+    "worker.ts": {"backend", "core", "lib"},
+    "client": {"client", "worker.ts", "storage", "core", "lib"},
+    "ui": {"ui", "client", "core", "lib", "locale"},
+    "main.tsx": {"ui", "locale"},
+}  # fmt: skip
+# client and ui may import this module of the worker, which has types only
+WEB_API = WEB / "backend" / "api.ts"
+
+
 def layer(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
     return "model/records" if parts[:2] == ("model", "records") else parts[0].removesuffix(".py")
@@ -95,6 +116,67 @@ def test_services_and_routes_use_the_records_interface():
         if layer(path) in ("services", "http") and any(".engines.duckdb" in name for name in imports(path))
     }
     assert naming == NAMING_DUCKDB
+
+
+@cache
+def web_imports(path: Path) -> list[Path]:
+    """Return the modules of the app that a module imports, types included."""
+    return [(path.parent / name).resolve() for name in WEB_IMPORT.findall(source(path))]
+
+
+def web_layer(path: Path) -> str:
+    return path.relative_to(WEB).parts[0]
+
+
+def test_web_imports_go_one_way():
+    wrong = [
+        f"{path.relative_to(WEB)} imports {target.relative_to(WEB)}"
+        for path in WEB_MODULES
+        for target in web_imports(path)
+        if web_layer(target) not in WEB_ALLOWED[web_layer(path)]
+        and not (target == WEB_API and web_layer(path) in ("client", "ui"))
+    ]
+    assert wrong == []
+    assert all(line.startswith(("/**", "export type {")) for line in source(WEB_API).splitlines() if line)
+
+
+def test_web_has_no_import_cycles():
+    """Cycles of types only are harmless, so only imports of values count."""
+    graph = {path: value_imports(path) for path in WEB_MODULES}
+    done: set[Path] = set()
+
+    def visit(path: Path, above: tuple[Path, ...]) -> None:
+        assert path not in above, " imports ".join(p.name for p in (*above, path))
+        if path in done:
+            return
+        for target in graph.get(path, ()):
+            visit(target, (*above, path))
+        done.add(path)
+
+    for path in WEB_MODULES:
+        visit(path, ())
+
+
+def value_imports(path: Path) -> list[Path]:
+    static = re.findall(
+        r"""^(?:import|export)\b(?! type\b)[^;]*?"(\.[^"?]*\.tsx?)\b""", source(path), re.MULTILINE
+    )
+    return [(path.parent / name).resolve() for name in static]
+
+
+def test_web_files_are_short():
+    generated = WEB / "core" / "schema" / "rows.ts"
+    long = [path for path in WEB_MODULES if source(path).count("\n") > LINES_MAX and path != generated]
+    assert long == []
+
+
+def test_web_locks_and_channels_are_registered():
+    """Names of Web Locks and BroadcastChannels stand in one module, because tabs of all versions share them."""
+    named = re.compile(r"""(?:\blocks\s*\.request\(|\bnew BroadcastChannel\()\s*[`"']""")
+    assert [path for path in WEB_MODULES if named.search(source(path))] == []
+    names = re.findall(r"`(vademecum-\w+-)\$", source(WEB / "lib" / "locks.ts"))
+    others = [path for path in WEB_MODULES if path.name != "locks.ts" and web_layer(path) != "storage"]
+    assert [(path, name) for path in others for name in names if name in source(path)] == []
 
 
 def test_a_file_and_its_functions_can_be_seen_whole():

@@ -1,7 +1,7 @@
 /** What the line about sync says follows the sync, however much is being written, and does not count all the time. */
 
 import { interval, Subject, takeUntil, timer } from "rxjs";
-import { throttledUpdates } from "../../../web/src/lib/throttle.ts";
+import { throttledUpdates } from "../../../web/src/lib/backoff.ts";
 
 const LOOK_MS = 60;
 

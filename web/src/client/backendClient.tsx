@@ -2,17 +2,21 @@
 
 import { proxy, wrap, type ProxyMarked, type Remote } from "comlink";
 import { createContext, useContext, useEffect, useState } from "react";
-import type { AccountApi } from "../backend/api/accountApi.ts";
-import type { SignInApi } from "../backend/api/signInApi.ts";
-import type { DeviceAccount, ConflictLoser } from "../storage/deviceDatabase.ts";
+import type {
+  AccountApi,
+  AnswerDraft,
+  AssistantState,
+  ConflictLoser,
+  DeviceAccount,
+  ModelState,
+  RejectedRow,
+  SignInApi,
+  SyncSummary,
+} from "../backend/api.ts";
 import type { Progress } from "../core/documents/documentList.ts";
 import type { Collections, VectorEmbeddingDoc } from "../core/schema/rows.ts";
-import type { AssistantState, AnswerDraft } from "../backend/chat/answerQuestion.ts";
-import type { ModelState } from "../backend/library/embeddingModel.ts";
-import type { RejectedRow } from "../backend/sync/rejectedRows.ts";
-import type { SyncSummary } from "../backend/sync/syncCoordinator.ts";
 import type { Task } from "../core/documents/uploadTask.ts";
-import { useIsForgotten } from "../ui/leaveAccount.ts";
+import { useIsForgotten } from "./erasure.ts";
 import type { Drafts } from "./drafts.ts";
 
 export type RemoteAccountApi = Remote<AccountApi>;

@@ -1,5 +1,6 @@
 /** The unsent texts of an account: in memory, because a form shows its draft at once, and in IndexedDB. */
 
+import { channelNames } from "../lib/locks.ts";
 import { DraftDatabase, type Draft } from "../storage/draftDatabase.ts";
 
 /** Earlier versions kept drafts in Local Storage, as `draft <user> <id>`: the time, a blank, and the text. */
@@ -15,7 +16,7 @@ export class Drafts {
   private constructor(userId: string, database: DraftDatabase, drafts: readonly Draft[]) {
     this.#database = database;
     this.#drafts = new Map(drafts.map((draft) => [draft.id, draft]));
-    this.#otherTabs = new BroadcastChannel(`vademecum-drafts-${userId}`);
+    this.#otherTabs = new BroadcastChannel(channelNames.drafts(userId));
     this.#otherTabs.onmessage = ({ data }: MessageEvent<Change>) => this.#apply(data);
   }
 

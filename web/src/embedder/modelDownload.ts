@@ -3,6 +3,7 @@
  * after the page was closed. A file's SHA-256 is checked each time it is read, and a damaged file is downloaded again.
  */
 
+import { acquireLock, lockNames } from "../lib/locks.ts";
 import { sha256 } from "../lib/sha256.ts";
 import { sleep } from "../lib/sleep.ts";
 import { IDLE_TIMEOUT_MS, withIdleTimeout } from "../lib/idleTimeout.ts";
@@ -13,11 +14,8 @@ const ATTEMPTS = 5;
 const FIRST_WAIT_MS = 500;
 
 /** Protect a model from eviction until this worker ends. `model`: the address of its folder, here and below. */
-export function protectModel(model: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const holdLock = () => new Promise<never>(resolve as () => void); // never ends
-    navigator.locks.request(lockOf(model), { mode: "shared" }, holdLock).catch(reject);
-  });
+export async function protectModel(model: string): Promise<void> {
+  await acquireLock(lockNames.model(model), { mode: "shared" });
 }
 
 /** Delete the files of all other models, except those that another worker protects. */
@@ -26,7 +24,7 @@ export async function evictOtherModels(model: string): Promise<void> {
   const entries = await cache.keys();
   const others = new Set(entries.map(({ url }) => modelOf(url)).filter((other) => other !== model));
   for (const other of others) {
-    await navigator.locks.request(lockOf(other), { ifAvailable: true }, async (lock) => {
+    await navigator.locks.request(lockNames.model(other), { ifAvailable: true }, async (lock) => {
       if (!lock) return;
       await Promise.all(entries.filter(({ url }) => modelOf(url) === other).map((key) => cache.delete(key)));
     });
@@ -37,10 +35,6 @@ function modelOf(url: string): string {
   return new URL(".", url).href;
 }
 
-function lockOf(model: string): string {
-  return `${CACHE} ${model}`;
-}
-
 /** Return a file, downloading what is missing. `onBytes` is called with the bytes on this device after each piece. */
 export async function loadFile(
   url: string,
@@ -49,7 +43,7 @@ export async function loadFile(
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (!globalThis.caches) throw new Error("The browser caches a model only for pages with HTTPS.");
   // The lock keeps two tabs from downloading the same pieces.
-  return navigator.locks.request(`${CACHE} ${file.sha256}`, async () => {
+  return navigator.locks.request(lockNames.model(file.sha256), async () => {
     const cache = await caches.open(CACHE);
     for (const _ of ["cached", "downloaded again"]) {
       const data = await assemble(cache, url, file, onBytes);

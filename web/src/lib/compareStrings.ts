@@ -1,4 +1,4 @@
-/** For `sort`: by UTF-16 units, which for ids and times is how the server orders them. */
+/** Compare by UTF-16 units, for `sort`. For ids and times this is the server's order. */
 export function compareStrings(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }

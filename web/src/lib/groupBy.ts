@@ -1,4 +1,4 @@
-/** The rows by what `key` says of each, in the order in which they come. */
+/** Group rows by key. Groups and their rows keep the order of the input. */
 export function groupBy<Key, Row>(rows: readonly Row[], key: (row: Row) => Key): ReadonlyMap<Key, Row[]> {
   const groups = new Map<Key, Row[]>();
   for (const row of rows) {

@@ -1,18 +1,20 @@
-/** Requests to the server. Every refusal is an error with the server's stable `code` and its own words. */
+/** Requests to the server. An error response becomes an ApiError with the server's stable `code` and its message. */
 
 import { IDLE_TIMEOUT_MS, withIdleTimeout } from "./idleTimeout.ts";
 
 export interface Server {
-  /** Origin of the server, such as `https://docs.example.org`; empty in the app, which the server itself serves. */
+  /** Origin, such as `https://docs.example.org`. Empty in the app, because the server also serves the app. */
   readonly base: string;
-  /** Extra headers, for clients that sign in with a token instead of the cookie. */
+  /** Extra headers, for clients that authenticate with a token instead of the cookie. */
   readonly headers?: Record<string, string>;
 }
 
-/** For whoever is signed in. What belongs to one account goes over the wire of its house. */
+/** The server as whichever account the cookie belongs to. Requests of one account use `AccountContext.server`. */
 export const ANY_ACCOUNT: Server = { base: "" };
 
 export class ApiError extends Error {
+  override name = "ApiError";
+
   constructor(
     readonly status: number,
     readonly code: string,
@@ -20,10 +22,10 @@ export class ApiError extends Error {
     readonly retryAfterS?: number,
   ) {
     super(message);
-    this.name = "Refusal";
   }
 }
 
+/** Send a request and return the response as soon as its headers arrive. Throw an ApiError for an error status. */
 export async function openResponse(server: Server, path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { "content-type": "application/json", ...server.headers };
   const response = await fetch(server.base + path, { ...init, headers }).catch(asUnreachable);
@@ -31,14 +33,14 @@ export async function openResponse(server: Server, path: string, init: RequestIn
   return response;
 }
 
-/** A request whose answer is its status. */
+/** Send a request whose response has no body of interest. */
 export function sendRequest(server: Server, path: string, init: RequestInit = {}): Promise<Response> {
   return withIdleTimeout(IDLE_TIMEOUT_MS, init.signal, (signal) =>
     openResponse(server, path, { ...init, signal }),
   );
 }
 
-/** A request whose answer is JSON. It may be long and slow: it must not stop coming for `silenceMs`. */
+/** Return the JSON of a response. It may take long, but must not stop arriving for `idleTimeoutMs`. */
 export function requestJson<T>(
   server: Server,
   path: string,
@@ -50,15 +52,14 @@ export function requestJson<T>(
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     const next = () => reader.read().catch(asUnreachable);
-    for (let read = await next(); !read.done; read = await next()) {
+    for (let chunk = await next(); !chunk.done; chunk = await next()) {
       resetTimer();
-      text += read.value;
+      text += chunk.value;
     }
     return parseJson<T>(text);
   });
 }
 
-/** What is no JSON the server did not say. */
 function parseJson<T>(text: string): T {
   try {
     return JSON.parse(text) as T;
@@ -67,12 +68,12 @@ function parseJson<T>(text: string): T {
   }
 }
 
-/** Some network answered that wants a sign-in first, or a proxy: the server was not reached. */
+/** Return the error for a response that is not the server's: a captive portal or a proxy answered. */
 export function notOurServer(cause?: unknown): Error {
-  return unreachable("The answer is not the server's.", cause);
+  return unreachable("The response did not come from the server.", cause);
 }
 
-/** A request that found no server, or lost it on the way, fails with an error that a mistake in the app has, too. */
+/** Rename the TypeError of a failed fetch, because a bug in the app is a TypeError, too. */
 function asUnreachable(error: unknown): never {
   throw error instanceof TypeError ? unreachable(error.message, error) : error;
 }
@@ -81,16 +82,16 @@ function unreachable(message: string, cause: unknown): Error {
   return Object.assign(new Error(message, { cause }), { name: "Unreachable" });
 }
 
-/** What it says to an app that is newer than itself: that takes as long as it takes, and is nothing of its load. */
+/** The code with which the server rejects an app that is newer than itself. It is not a sign of load. */
 export const TOO_NEW = "TOO_NEW";
 
-/** Whether the server, or what stands before it, has too much to do and says when it wants to be asked again. */
+/** Return whether the server, or a proxy in front of it, is overloaded and sends Retry-After. */
 export function isBusy(error: unknown): error is ApiError & { retryAfterS: number } {
   if (!(error instanceof ApiError) || error.retryAfterS === undefined) return false;
   return [429, 503].includes(error.status) && error.code !== TOO_NEW;
 }
 
-/** A refusal that is not in the server's words: something before it has spoken. */
+/** The code of an error response that is not in the server's format: a proxy answered. */
 export const UNKNOWN_CODE = "ERROR";
 
 async function toApiError(response: Response): Promise<ApiError> {
@@ -99,7 +100,7 @@ async function toApiError(response: Response): Promise<ApiError> {
   return new ApiError(
     response.status,
     problem.code ?? UNKNOWN_CODE,
-    problem.detail ?? `The server answered ${response.status}.`,
+    problem.detail ?? `The server responded with status ${response.status}.`,
     Number.isFinite(retryAfterS) ? retryAfterS : undefined,
   );
 }

@@ -1,28 +1,28 @@
-/** Ends what waits for a server that takes a request and says nothing, as networks do that want a sign-in first. */
+/** Timeouts for requests that stop making progress, as behind a captive portal. A slow request may last. */
 
-/** As long as this a server that is there does not keep silent. */
+/** A reachable server is never silent for longer than this. */
 export const IDLE_TIMEOUT_MS = 30_000;
-/** A stream has a comment every 15 s. */
+/** For event streams: the server sends a comment every 15 s. */
 export const STREAM_IDLE_TIMEOUT_MS = 40_000;
 
 /**
- * The outcome of `work`, which calls `heard` at every sign of life: what is slow may last, and what is silent for `ms`,
- * or for the time that `heard` was given, rejects. Its signal ends with `signal`, too.
+ * Run `work` with a signal that aborts after `timeoutMs` without progress, or with `signal`. `work` calls `resetTimer`
+ * at each sign of progress, optionally with another timeout for the next step.
  */
 export async function withIdleTimeout<T>(
-  ms: number,
+  timeoutMs: number,
   signal: AbortSignal | null | undefined,
-  work: (signal: AbortSignal, heard: (ms?: number) => void) => Promise<T>,
+  work: (signal: AbortSignal, resetTimer: (timeoutMs?: number) => void) => Promise<T>,
 ): Promise<T> {
   const idle = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const heard = (next = ms) => {
+  const resetTimer = (nextMs = timeoutMs) => {
     clearTimeout(timer);
-    timer = setTimeout(() => idle.abort(new DOMException("", "TimeoutError")), next);
+    timer = setTimeout(() => idle.abort(new DOMException("", "TimeoutError")), nextMs);
   };
-  heard();
+  resetTimer();
   try {
-    return await work(signal ? AbortSignal.any([signal, idle.signal]) : idle.signal, heard);
+    return await work(signal ? AbortSignal.any([signal, idle.signal]) : idle.signal, resetTimer);
   } finally {
     clearTimeout(timer);
   }

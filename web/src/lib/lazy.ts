@@ -1,4 +1,4 @@
-/** What `load` brings, loaded when it is first wanted; after a failure, when it is wanted again. */
+/** Return a function that calls `load` once and returns its result; after a failure, the next call loads again. */
 export function lazy<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined;
   return () => {

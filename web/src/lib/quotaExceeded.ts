@@ -1,10 +1,10 @@
-/** Whether the browser refused to store something because its disk, or its share of it, is full. */
+/** Return whether a write failed because the disk, or the browser's quota, is full. */
 export function isQuotaExceeded(error: unknown): boolean {
   if (typeof error !== "object" || error === null) return false;
   const { name, message, inner, cause, rxdb, parameters } = error as Record<string, any>;
-  // What RxDB says of an error has the rows in it that were to be written: whatever a person wrote.
+  // The message of an RxDB error contains the written rows, so user text could match.
   if (rxdb) return [parameters?.writeError, ...(parameters?.errors ?? [])].some(hasQuotaName);
-  // Dexie wraps what the browser threw in several ways.
+  // Dexie wraps the browser's error in several ways.
   return (
     /QuotaExceeded/u.test(`${String(name)} ${String(message)}`) ||
     isQuotaExceeded(inner) ||

@@ -1,4 +1,4 @@
-/** Resolves after so long, or as soon as `signal` ends it. */
+/** Resolve after `ms`, or as soon as `signal` aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

@@ -1,6 +1,6 @@
 const HALF_SURROGATE = /[\ud800-\udbff]$/;
 
-/** At most so many UTF-16 units of a text, cut between two letters: half an emoji is none, and no JSON. */
+/** Return at most `maxLength` UTF-16 units of a text without splitting a surrogate pair, which is invalid in JSON. */
 export function truncate(text: string, maxLength: number): string {
   return text.slice(0, maxLength).replace(HALF_SURROGATE, "");
 }

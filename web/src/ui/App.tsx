@@ -13,8 +13,7 @@ import {
 } from "../client/backendClient.tsx";
 import { Drafts } from "../client/drafts.ts";
 import { isCoded } from "../core/errors.ts";
-import type { ReportOpening } from "../backend/account/accountLocks.ts";
-import type { StorageLoss } from "../backend/account/storageLoss.ts";
+import type { ReportOpening, StorageLoss } from "../backend/api.ts";
 import { draftOf } from "./memory/useFactForm.ts";
 import { Shell } from "./Shell.tsx";
 import { useIsForgetting } from "./leaveAccount.ts";

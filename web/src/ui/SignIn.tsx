@@ -12,7 +12,7 @@ import {
   Title,
 } from "@mantine/core";
 import { useEffect, useState, type FormEvent } from "react";
-import type { DeviceAccount } from "../storage/deviceDatabase.ts";
+import type { DeviceAccount } from "../backend/api.ts";
 import { signInApi } from "../client/backendClient.tsx";
 import { isUnreachable, errorMessage } from "./errorMessage.ts";
 import { t } from "../locale/t.ts";

@@ -1,6 +1,6 @@
 /** Installing the app. The browser allows it at a time of its choice, so its event is stored until the user asks. */
 
-import { SharedState, useSharedState } from "./sharedState.ts";
+import { SharedState, useSharedState } from "../client/sharedState.ts";
 
 interface InstallPromptEvent extends Event {
   prompt(): Promise<{ outcome: "accepted" | "dismissed" }>;

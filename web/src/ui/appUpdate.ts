@@ -1,7 +1,7 @@
 /** Updates of the app. The service worker downloads a new version, which waits until the user applies it. */
 
 import { registerSW } from "virtual:pwa-register";
-import { SharedState, useSharedState } from "./sharedState.ts";
+import { SharedState, useSharedState } from "../client/sharedState.ts";
 
 const updateReady = new SharedState(false);
 let update: (() => Promise<void>) | undefined;

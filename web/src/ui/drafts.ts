@@ -2,6 +2,7 @@
 
 import { useState } from "react";
 import { removeOldDrafts, type Drafts } from "../client/drafts.ts";
+import { lockNames } from "../lib/locks.ts";
 import { newId } from "../core/schema/uuid7.ts";
 import { nowAfter } from "../core/schema/timestamps.ts";
 import { useAccountApi, type RemoteAccountApi } from "../client/backendClient.tsx";
@@ -17,7 +18,7 @@ let tabIds: Promise<string[]> | undefined;
 async function claimTabIds(): Promise<string[]> {
   const ids = sessionStorage.getItem(NEW)?.split(" ") ?? [newId()];
   const isOwner = await new Promise((resolve) => {
-    void navigator.locks.request(`vademecum-tab-${ids[0]}`, { ifAvailable: true }, (lock) => {
+    void navigator.locks.request(lockNames.tab(ids[0]!), { ifAvailable: true }, (lock) => {
       resolve(lock);
       return lock && new Promise(() => {}); // hold the lock until the tab is closed
     });

@@ -1,11 +1,11 @@
 /** Signing out, removing the account from the device and forgetting everything: each concerns all tabs of the browser. */
 
-import { forgettingLockName } from "../core/schema/storedSchemaVersion.ts";
+import { channelNames, lockNames } from "../lib/locks.ts";
 import type { RemoteAccountApi } from "../client/backendClient.tsx";
 import { clearLocalStorage } from "./drafts.ts";
-import { SharedState, useSharedState } from "./sharedState.ts";
+import { SharedState, useSharedState } from "../client/sharedState.ts";
 
-const otherTabs = new BroadcastChannel("vademecum-leaving");
+const otherTabs = new BroadcastChannel(channelNames.signOut);
 
 otherTabs.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
 
@@ -20,22 +20,11 @@ export function setForgetting(userId: string | null): void {
   isForgetting.set(userId !== null);
   if (userId === null) return;
   const ended = new Promise<void>((resolve) => (endForgetting = resolve));
-  void navigator.locks.request(forgettingLockName(userId), { mode: "shared" }, () => ended);
+  void navigator.locks.request(lockNames.forgetting(userId), { mode: "shared" }, () => ended);
 }
 
 export function useIsForgetting(): boolean {
   return useSharedState(isForgetting);
-}
-
-/** True once the server has erased the account. From then on no rows are shown, even if some are still on the device. */
-const isForgotten = new SharedState(false);
-
-export function setForgotten(): void {
-  isForgotten.set(true);
-}
-
-export function useIsForgotten(): boolean {
-  return useSharedState(isForgotten);
 }
 
 /** Load `path` in this tab and all others. */

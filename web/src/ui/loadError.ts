@@ -1,6 +1,6 @@
 /** Whether a part of the app could not be loaded. The page works without it until it is reloaded. */
 
-import { SharedState, useSharedState } from "./sharedState.ts";
+import { SharedState, useSharedState } from "../client/sharedState.ts";
 
 const RESPONSE_TIMEOUT_MS = 10_000;
 

@@ -5,7 +5,7 @@
  * to delete it twice.
  */
 
-import { SharedState, useSharedState } from "./sharedState.ts";
+import { SharedState, useSharedState } from "../client/sharedState.ts";
 
 const ids = new SharedState<ReadonlySet<string>>(new Set());
 

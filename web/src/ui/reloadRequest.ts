@@ -1,11 +1,7 @@
 /** Requests of other tabs to reload this one: a newer version waits until no tab of an older one has the account open. */
 
 import { useEffect, useState } from "react";
-import {
-  reloadChannelName,
-  REQUEST_ERASURE,
-  REQUEST_ERASURE_NOW,
-} from "../core/schema/storedSchemaVersion.ts";
+import { channelNames, REQUEST_ERASURE, REQUEST_ERASURE_NOW } from "../lib/locks.ts";
 import { useAccountApi } from "../client/backendClient.tsx";
 
 /** The other tab repeats its request more often than this. Without a repetition it is gone. */
@@ -19,7 +15,7 @@ export function useReloadRequest(): boolean {
   const { userId } = account;
   const [isRequested, setRequested] = useState(false);
   useEffect(() => {
-    const otherTabs = new BroadcastChannel(reloadChannelName(userId));
+    const otherTabs = new BroadcastChannel(channelNames.reload(userId));
     let expiry: ReturnType<typeof setTimeout> | undefined;
     otherTabs.onmessage = async ({ data }: MessageEvent) => {
       const isErasure = data === REQUEST_ERASURE || data === REQUEST_ERASURE_NOW;

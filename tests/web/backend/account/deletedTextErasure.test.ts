@@ -1,7 +1,7 @@
 /** The pages are asked to reload for an erasure that does not happen: ever less often. */
 
 import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
-import { REQUEST_ERASURE_NOW } from "../../../../web/src/core/schema/storedSchemaVersion.ts";
+import { REQUEST_ERASURE_NOW } from "../../../../web/src/lib/locks.ts";
 import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { DeletedTextErasure } from "../../../../web/src/backend/account/deletedTextErasure.ts";
 import type { SyncCoordinator } from "../../../../web/src/backend/sync/syncCoordinator.ts";

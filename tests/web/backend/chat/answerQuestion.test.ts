@@ -46,7 +46,8 @@ const summary = (kind: SyncSummary["kind"]): SyncSummary => ({
 /** Node has no locks; one tab needs none but those that make it wait for itself. */
 function locks() {
   const last = new Map<string, Promise<unknown>>();
-  const request = (name: string, work: () => Promise<unknown>) => {
+  const request = (name: string, ...given: [...LockOptions[], () => Promise<unknown>]) => {
+    const work = given.at(-1) as () => Promise<unknown>;
     const done = (last.get(name) ?? Promise.resolve()).catch(() => {}).then(work);
     last.set(name, done);
     return done;

@@ -1,6 +1,6 @@
 /** How long a server is left alone that refused something for now. */
 
-import { retryDelayMs } from "../../../../web/src/lib/backoff/retryDelay.ts";
+import { retryDelayMs } from "../../../../web/src/lib/backoff.ts";
 
 test.each([
   [0, undefined, 5_000],

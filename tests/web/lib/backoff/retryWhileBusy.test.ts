@@ -3,7 +3,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { streamAnswer, type AnswerEnding } from "../../../../web/src/backend/chat/assistantClient.ts";
-import { isTemporary, retryWhileBusy } from "../../../../web/src/lib/backoff/retryWhileBusy.ts";
+import { isTemporary, retryWhileBusy } from "../../../../web/src/lib/backoff.ts";
 
 type Refused = [status: number, code: string, retryAfter?: string];
 

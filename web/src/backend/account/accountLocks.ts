@@ -5,7 +5,7 @@
  */
 
 import { Coded } from "../../core/errors.ts";
-import { reloadChannelName } from "../../core/schema/storedSchemaVersion.ts";
+import { channelNames, lockNames } from "../../lib/locks.ts";
 
 /** Tabs that were told to leave need a moment; one that the system has frozen never answers. */
 const TIMEOUT_MS = 10_000;
@@ -13,8 +13,6 @@ const ASK_MS = 500;
 
 /** How far it is with opening: it waits for other tabs, or need not wait any longer. */
 export type ReportOpening = (kind: "waits" | "opening") => void;
-
-const lockName = (userId: string) => `vademecum-account-${userId}`;
 
 /** Resolves when the account is not being removed or changed, with what ends the presence of this tab. */
 export function acquireShared(userId: string, tell: ReportOpening): Promise<() => void> {
@@ -25,7 +23,7 @@ export function acquireShared(userId: string, tell: ReportOpening): Promise<() =
       tell("opening");
       return new Promise<void>((leave) => entered(leave));
     };
-    navigator.locks.request(lockName(userId), { mode: "shared" }, stay).catch(failed);
+    navigator.locks.request(lockNames.account(userId), { mode: "shared" }, stay).catch(failed);
   });
 }
 
@@ -34,7 +32,7 @@ export async function withExclusive(userId: string, work: () => Promise<void>): 
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   let started = false;
   try {
-    await navigator.locks.request(lockName(userId), { signal }, () => {
+    await navigator.locks.request(lockNames.account(userId), { signal }, () => {
       started = true;
       return work();
     });
@@ -45,7 +43,7 @@ export async function withExclusive(userId: string, work: () => Promise<void>): 
 
 /** The same if no tab has it open at this moment; else nothing is done. */
 export async function tryExclusive(userId: string, work: () => Promise<void>): Promise<void> {
-  await navigator.locks.request(lockName(userId), { ifAvailable: true }, async (lock) => {
+  await navigator.locks.request(lockNames.account(userId), { ifAvailable: true }, async (lock) => {
     if (lock) await work();
   });
 }
@@ -56,13 +54,13 @@ export async function waitExclusive(
   work: () => Promise<void>,
   tell: ReportOpening,
 ): Promise<void> {
-  const others = new BroadcastChannel(reloadChannelName(userId));
+  const others = new BroadcastChannel(channelNames.reload(userId));
   const requesting = setInterval(() => {
     tell("waits");
     others.postMessage(null);
   }, ASK_MS);
   try {
-    await navigator.locks.request(lockName(userId), () => {
+    await navigator.locks.request(lockNames.account(userId), () => {
       clearInterval(requesting);
       tell("opening");
       return work();

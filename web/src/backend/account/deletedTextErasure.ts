@@ -7,12 +7,7 @@
 
 import type { DeviceDatabase, DeletedText } from "../../storage/deviceDatabase.ts";
 import { ALL, recoverStorages, rewriteStorages } from "../../storage/accountDatabase.ts";
-import {
-  reloadChannelName,
-  REQUEST_ERASURE,
-  REQUEST_ERASURE_NOW,
-  forgettingLockName,
-} from "../../core/schema/storedSchemaVersion.ts";
+import { channelNames, lockNames, REQUEST_ERASURE, REQUEST_ERASURE_NOW } from "../../lib/locks.ts";
 import { now, type AccountContext } from "./accountContext.ts";
 import { tryExclusive } from "./accountLocks.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
@@ -63,7 +58,7 @@ export class DeletedTextErasure {
   constructor(context: AccountContext, sync: SyncCoordinator) {
     this.#context = context;
     this.#sync = sync;
-    this.#pages = new BroadcastChannel(reloadChannelName(context.account.userId));
+    this.#pages = new BroadcastChannel(channelNames.reload(context.account.userId));
     for (const [name, collection] of Object.entries(context.database.collections)) {
       collection.eventBulks$.subscribe(({ events }) => {
         const deletes = events.filter(({ documentData }) => documentData._deleted).length;
@@ -118,7 +113,7 @@ export class DeletedTextErasure {
     if (leftover.asked && Date.now() < Date.parse(leftover.asked.nextAt)) return;
     if (!leftover.atOnce && (kind !== "live" || waiting > 0)) return;
     const { held = [] } = await navigator.locks.query();
-    if (held.some(({ name }) => name === forgettingLockName(account.userId))) return;
+    if (held.some(({ name }) => name === lockNames.forgetting(account.userId))) return;
     await this.#backOff();
     this.#pages.postMessage(leftover.atOnce ? REQUEST_ERASURE_NOW : REQUEST_ERASURE);
   }

@@ -12,6 +12,7 @@ import {
   recoverStorages,
   type AccountDatabase,
 } from "../../storage/accountDatabase.ts";
+import { lockNames } from "../../lib/locks.ts";
 import { Coded } from "../../core/errors.ts";
 import { eraseDeletedText } from "./deletedTextErasure.ts";
 import { keepConflictLosers } from "../sync/conflictLosers.ts";
@@ -68,5 +69,5 @@ async function needsMigration(userId: string): Promise<boolean> {
 
 /** Of two versions that both find nothing yet, the second one sees what the first has begun. */
 function withOpeningLock<T>(userId: string, work: () => Promise<T>): Promise<T> {
-  return navigator.locks.request(`vademecum-opening-${userId}`, work) as Promise<T>;
+  return navigator.locks.request(lockNames.opening(userId), work) as Promise<T>;
 }

@@ -4,6 +4,7 @@
  */
 
 import { asyncScheduler, BehaviorSubject, distinctUntilChanged, map, throttleTime } from "rxjs";
+import { lockNames } from "../../lib/locks.ts";
 import { ApiError } from "../../lib/http.ts";
 import { QUOTES, citation, type Citation } from "../../core/chat/citation.ts";
 import { isAway } from "../../core/sync/syncStatus.ts";
@@ -19,7 +20,7 @@ import { streamAnswer, fetchAssistant, type Assistant, type PromptSummary } from
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 import { DeferredQuestions } from "./deferredQuestions.ts";
 import { loadModule } from "../loadModule.ts";
-import { isTemporary, retryWhileBusy } from "../../lib/backoff/retryWhileBusy.ts";
+import { isTemporary, retryWhileBusy } from "../../lib/backoff.ts";
 import type { DocumentSearch } from "../library/documentSearch.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { UnansweredQuestions } from "./unansweredQuestions.ts";
@@ -246,7 +247,7 @@ export class AnswerService {
     if (row.status === "done" && !this.#countedDocuments.has(row.id)) {
       this.#countedDocuments.set(row.id, new Set(row.citations.map(({ documentId }) => documentId)));
     }
-    return navigator.locks.request(`vademecum-answer-${row.id}`, async () => {
+    return navigator.locks.request(lockNames.answer(row.id), async () => {
       try {
         const stopped = () => ({ ...this.#draftAnswer(row.id), status: "stopped" as const });
         const answering = this.#answerWithFiles(row, signal, enough);

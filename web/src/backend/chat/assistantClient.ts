@@ -2,7 +2,7 @@
 
 import { STREAM_IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.ts";
 import { openResponse, requestJson, type Server } from "../../lib/http.ts";
-import { Events } from "../../lib/sse.ts";
+import { SseParser } from "../../lib/sse.ts";
 import type { SectionBudgets, SectionIds } from "../../core/chat/prompt.ts";
 import type { MemoryScope } from "../../core/memory/scope.ts";
 
@@ -92,7 +92,7 @@ async function readStream(
   const init = { method: "POST", body: JSON.stringify(question), signal: ended };
   const response = await openResponse(server, "/v1/answer", init);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-  const events = new Events();
+  const events = new SseParser();
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       heard();

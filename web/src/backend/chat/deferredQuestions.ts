@@ -3,9 +3,10 @@
  * after the other, in one tab: many questions at once the server would refuse.
  */
 
+import { lockNames } from "../../lib/locks.ts";
 import { QUOTES } from "../../core/chat/citation.ts";
 import type { AccountContext } from "../account/accountContext.ts";
-import { RetrySchedule } from "../../lib/backoff/retrySchedule.ts";
+import { RetrySchedule } from "../../lib/backoff.ts";
 
 interface AnswerPort {
   /** Whether the server is known to be away: whoever sees it come back asks then. */
@@ -46,7 +47,7 @@ export class DeferredQuestions {
   /** What fails while the server is there is tried again, ever later, or as soon as the server is back again. */
   async answerAll(): Promise<void> {
     await this.#answers.onChange();
-    const lock = `vademecum-later-${this.#context.account.userId}`;
+    const lock = lockNames.deferredQuestions(this.#context.account.userId);
     await navigator.locks.request(lock, () => this.#answerNext()).catch(console.error);
     await this.#answers.onChange();
     if ((await this.ids()).length === 0) this.#retries.cancel(ALL);

@@ -22,7 +22,7 @@ import { fetchModel, isDownloaded, open, type Embedder, type Options } from "../
 import { requestJson } from "../../lib/http.ts";
 import { isAway } from "../../core/sync/syncStatus.ts";
 import type { Manifest } from "../../core/schema/modelManifest.ts";
-import { retryDelayMs } from "../../lib/backoff/retryDelay.ts";
+import { retryDelayMs } from "../../lib/backoff.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 

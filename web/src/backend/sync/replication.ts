@@ -17,7 +17,7 @@ import { ForgottenRows } from "./deleteForgotten.ts";
 import { refreshWrites, type Write } from "./refreshWrites.ts";
 import { epochOf, pullNow, requestPage, type Checkpoint, type Replication } from "./pull.ts";
 import { push } from "./push.ts";
-import { RetryAfter } from "../../lib/backoff/retryAfter.ts";
+import { RetryAfter } from "../../lib/backoff.ts";
 import { subscribeToServer, type EmbeddingProgress, type Page } from "./stream.ts";
 import { countPendingRows } from "./pendingRows.ts";
 import { notOurServer, isBusy, ApiError, requestJson, type Server } from "../../lib/http.ts";

@@ -5,7 +5,7 @@
  * server's comments every 15 s tell a silent stream from a dead one.
  */
 
-import { Events } from "../../lib/sse.ts";
+import { SseParser } from "../../lib/sse.ts";
 import { sleep } from "../../lib/sleep.ts";
 import { STREAM_IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.ts";
 import { notOurServer, openResponse, type Server } from "../../lib/http.ts";
@@ -93,7 +93,7 @@ async function readEvents(
   }
   let isSilent = true;
   const text = new TextDecoder();
-  const events = new Events();
+  const events = new SseParser();
   for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
     heard();
     if (isSilent) listener.connected();

@@ -21,12 +21,13 @@ import { isLocal } from "./pendingRows.ts";
 import { UNKNOWN_CODE, isBusy, ApiError, TOO_NEW } from "../../lib/http.ts";
 import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
 import { isAway, type SyncKind } from "../../core/sync/syncStatus.ts";
+import { channelNames, lockNames } from "../../lib/locks.ts";
 import { newId } from "../../core/schema/uuid7.ts";
 import { importedId } from "../../core/export/importedTurnId.ts";
 import type { Progress } from "../../core/documents/documentList.ts";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 import { now, type AccountContext } from "../account/accountContext.ts";
-import { throttledUpdates } from "../../lib/throttle.ts";
+import { throttledUpdates } from "../../lib/backoff.ts";
 
 export interface SyncSummary {
   kind: SyncKind;
@@ -77,7 +78,7 @@ export class SyncCoordinator {
       const ours$ = collection.eventBulks$.pipe(filter((bulk) => isLocal(bulk)));
       ours$.subscribe(({ events }) => this.#countWrite(name, events.length));
     }
-    this.#channel = new BroadcastChannel(`vademecum-sync-${context.account.userId}`);
+    this.#channel = new BroadcastChannel(channelNames.sync(context.account.userId));
     this.#channel.onmessage = ({ data }: MessageEvent<Message>) => {
       if (data === "tell") this.#publishSummary();
       else if (data === "again") this.#replicator?.syncNow();
@@ -90,7 +91,7 @@ export class SyncCoordinator {
   /** Waits in the background until this tab is the one that syncs. */
   start(): void {
     this.#post("tell");
-    const lock = `vademecum-sync-${this.#context.account.userId}`;
+    const lock = lockNames.sync(this.#context.account.userId);
     void navigator.locks
       .request(lock, { signal: this.#stopping.signal }, () => this.#runAsLeader())
       .catch((error: unknown) => {

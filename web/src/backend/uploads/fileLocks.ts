@@ -3,7 +3,7 @@
  * waits for it goes on where that one was.
  */
 
-const lockName = (id: string) => `vademecum-file-${id}`;
+import { lockNames } from "../../lib/locks.ts";
 
 interface HeldLock {
   release: () => void;
@@ -51,7 +51,7 @@ export class FileLocks {
           granted(true);
         });
       };
-      const released = navigator.locks.request(lockName(id), options, hold);
+      const released = navigator.locks.request(lockNames.file(id), options, hold);
       released.catch(failed);
     });
   }

@@ -7,6 +7,7 @@ import { distinctUntilChanged, filter, first, map } from "rxjs";
 import type { WaitingFile } from "../../storage/deviceDatabase.ts";
 import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
 import { parseInWorker, throwNotLoaded, Unreadable } from "../../parsers/parseInWorker.ts";
+import { lockNames } from "../../lib/locks.ts";
 import { ApiError } from "../../lib/http.ts";
 import { canTryAgain, isOver, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
 import { deleteDocuments } from "../library/deletion.ts";
@@ -19,7 +20,7 @@ import { watchServerEmbedding } from "./watchServerEmbedding.ts";
 import { FileLocks } from "./fileLocks.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 import { loadModule } from "../loadModule.ts";
-import { RetrySchedule } from "../../lib/backoff/retrySchedule.ts";
+import { RetrySchedule } from "../../lib/backoff.ts";
 import { sendFile } from "./sendFile.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { UploadTasks } from "./uploadTasks.ts";
@@ -94,7 +95,7 @@ export class UploadQueue {
     const { account, device } = this.#context;
     return new Promise((resolve) => {
       setTimeout(resolve, OTHERS_MS);
-      void navigator.locks.request(`vademecum-files-${account.userId}`, async () => {
+      void navigator.locks.request(lockNames.files(account.userId), async () => {
         device.watchFiles(account.userId, (ids) => {
           void Promise.all(ids.map((id) => this.#takeUp(id))).then(() => resolve());
         });

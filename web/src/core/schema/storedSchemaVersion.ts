@@ -22,12 +22,3 @@ export function compareStoredVersion(
   if (steps.some((step) => step > 0)) return "newer";
   return steps.some((step) => step < 0) ? "older" : "ours";
 }
-
-/** The channel on which tabs that have an account open are asked to be loaded anew: a newer version waits for them. */
-export const reloadChannelName = (userId: string) => `vademecum-asked-${userId}`;
-
-/** Requests on the same channel to reload, so that deleted text can be erased: of hidden pages, or of all pages. */
-export const [REQUEST_ERASURE, REQUEST_ERASURE_NOW] = ["erase", "erase now"] as const;
-
-/** The lock of a page that forgets everything of an account: it removes the account from this device by itself. */
-export const forgettingLockName = (userId: string) => `vademecum-forgetting-${userId}`;

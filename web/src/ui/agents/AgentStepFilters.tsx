@@ -1,6 +1,6 @@
 import { Checkbox, Group, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { KINDS, type Wanted } from "../../core/agents/observations.ts";
-import type { AgentSession } from "../../backend/memory/observations.ts";
+import type { AgentSession } from "../../backend/api.ts";
 import { dateTime } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from "react";
-import type { AgentProject, AgentActivity } from "../../backend/memory/observations.ts";
+import type { AgentActivity, AgentProject } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useRetry } from "./useRetry.ts";
 

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 import { continued, type Observation, type Wanted } from "../../core/agents/observations.ts";
-import type { ObservationPage } from "../../backend/memory/observations.ts";
+import type { ObservationPage } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useRetry } from "./useRetry.ts";
 

@@ -12,7 +12,7 @@ import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { truncate } from "../../lib/truncate.ts";
 import { matcher } from "../../core/text/wordMatch.ts";
-import type { QuickSearchHit } from "../../backend/library/quickSearch.ts";
+import type { QuickSearchHit } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useCloseRequest } from "../useCloseRequest.ts";
 import { useCommands } from "./useCommands.ts";

@@ -1,5 +1,5 @@
 import { NativeSelect } from "@mantine/core";
-import type { MemoryPlace } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace } from "../../backend/api.ts";
 import { useProjects } from "../projects/useProjects.ts";
 import { t } from "../../locale/t.ts";
 

@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import type { AssistantState, AnswerDraft } from "../../backend/chat/answerQuestion.ts";
+import type { AnswerDraft, AssistantState } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { noAssistantReason } from "./noAssistantReason.ts";
 import { t } from "../../locale/t.ts";

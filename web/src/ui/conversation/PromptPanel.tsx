@@ -2,8 +2,7 @@ import { Blockquote, Button, Code, CopyButton, Progress, Skeleton, Stack, Text }
 import { useEffect, useState } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
 import { readableOf } from "../../core/text/stripMarkdown.ts";
-import type { PromptPreview } from "../../backend/chat/prompt_context.ts";
-import type { PromptSummary } from "../../backend/chat/assistantClient.ts";
+import type { PromptPreview, PromptSummary } from "../../backend/api.ts";
 import { SidePanel } from "../components/SidePanel.tsx";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { sourceName } from "./sourceName.ts";

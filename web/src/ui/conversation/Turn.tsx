@@ -4,7 +4,7 @@ import { QUOTES, type Citation } from "../../core/chat/citation.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import { inWords } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import type { AssistantState, AnswerDraft } from "../../backend/chat/answerQuestion.ts";
+import type { AnswerDraft, AssistantState } from "../../backend/api.ts";
 import { ErrorBoundary } from "../components/ErrorBoundary.tsx";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { AnswerActions } from "./AnswerActions.tsx";

@@ -1,7 +1,7 @@
 import { Text } from "@mantine/core";
 import { placeOf } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
+import type { SyncSummary } from "../../backend/api.ts";
 import { ago, bytes, date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 

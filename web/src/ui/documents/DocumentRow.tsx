@@ -4,7 +4,7 @@ import { memo } from "react";
 import { Link } from "wouter";
 import { needsRoom, stateOf, type Progress } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
+import type { SyncSummary } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useDismissed } from "../sync/useDismissed.ts";
 import { DocumentDetails } from "./DocumentDetails.tsx";

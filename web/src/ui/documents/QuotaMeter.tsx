@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { counted } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { suggested, WARN_FROM } from "../../core/documents/cleanup_candidates.ts";
-import type { Usage } from "../../storage/deviceDatabase.ts";
+import type { Usage } from "../../backend/api.ts";
 import { unusedSince } from "./unusedSince.ts";
 import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { ago, bytes } from "../../locale/format.ts";

@@ -2,13 +2,13 @@ import { bytes } from "../../locale/format.ts";
 import { t, type TextKey } from "../../locale/t.ts";
 import { truncate } from "../../lib/truncate.ts";
 import { isComing, type Task } from "../../core/documents/uploadTask.ts";
-import type { Code } from "../../parsers/result.ts";
+import type { UnreadableCode } from "../../backend/api.ts";
 
 /** Characters of a technical error message that are shown. */
 const DETAILS_MAX = 200;
 
 /** Texts that say why a file cannot be read. */
-export const UNREADABLE: Record<Exclude<Code, "NEEDS_SERVER">, TextKey> = {
+export const UNREADABLE: Record<Exclude<UnreadableCode, "NEEDS_SERVER">, TextKey> = {
   UNSUPPORTED_TYPE: "uploads.error.unsupportedType",
   NO_TEXT: "uploads.error.noText",
   GARBLED: "uploads.error.garbled",

@@ -1,5 +1,5 @@
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
-import type { JobList } from "../../backend/memory/jobs.ts";
+import type { JobList } from "../../backend/api.ts";
 import { useSync } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";

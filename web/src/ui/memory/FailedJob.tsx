@@ -1,6 +1,6 @@
 import { Button, Group, Paper, Stack, Text } from "@mantine/core";
 import { nameOf } from "../../core/schema/rowText.ts";
-import type { Job } from "../../backend/memory/jobs.ts";
+import type { Job } from "../../backend/api.ts";
 import { nextAttempt } from "./nextAttempt.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";

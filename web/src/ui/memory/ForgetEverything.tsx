@@ -11,7 +11,7 @@ import {
   type ForgetResult,
 } from "./forgetProgress.ts";
 import { bytes, dateTime } from "../../locale/format.ts";
-import type { ErasureReceipt } from "../../backend/account/forgetEverything.ts";
+import type { ErasureReceipt } from "../../backend/api.ts";
 import { t } from "../../locale/t.ts";
 
 /** "Forget everything": the user types a phrase to confirm, the server erases, and a receipt is shown. */

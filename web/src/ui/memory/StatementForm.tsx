@@ -1,7 +1,7 @@
 import { Paper, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { Form } from "../components/Form.tsx";
-import type { MemoryPlace } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace } from "../../backend/api.ts";
 import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { t } from "../../locale/t.ts";
 

@@ -8,7 +8,7 @@ import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";
 import { afterSaving } from "../notify.ts";
 import { useNow } from "../useNow.ts";
-import type { MemoryPlace } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace } from "../../backend/api.ts";
 import { Statement } from "./Statement.tsx";
 import { StatementForm } from "./StatementForm.tsx";
 import { t } from "../../locale/t.ts";

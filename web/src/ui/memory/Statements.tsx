@@ -1,6 +1,6 @@
 import { Group, TextInput } from "@mantine/core";
 import { useState } from "react";
-import type { MemoryPlace } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace } from "../../backend/api.ts";
 import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { StatementList } from "./StatementList.tsx";
 import { t } from "../../locale/t.ts";

@@ -2,7 +2,7 @@ import { Button, Group, Skeleton, Stack, Text, TextInput, Title } from "@mantine
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { groupBy } from "../../lib/groupBy.ts";
-import type { TimelineTurn, MemoryPlace } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace, TimelineTurn } from "../../backend/api.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { Section } from "../components/Section.tsx";

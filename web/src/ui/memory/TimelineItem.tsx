@@ -2,7 +2,7 @@ import { Anchor, Paper, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { truncate } from "../../lib/truncate.ts";
 import { readable } from "../../core/text/stripMarkdown.ts";
-import type { TimelineTurn } from "../../backend/memory/timeline.ts";
+import type { TimelineTurn } from "../../backend/api.ts";
 import { date, time } from "../../locale/format.ts";
 
 /** Characters of an answer, more than fit into three lines. */

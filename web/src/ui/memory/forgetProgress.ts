@@ -5,12 +5,13 @@
 
 import { useSyncExternalStore } from "react";
 import { isCoded } from "../../core/errors.ts";
-import type { ErasureReceipt } from "../../backend/account/forgetEverything.ts";
+import type { ErasureReceipt } from "../../backend/api.ts";
 import type { RemoteAccountApi } from "../../client/backendClient.tsx";
 import { receiptKey } from "../drafts.ts";
-import { openInAllTabs, setForgetting, setForgotten, wipe } from "../leaveAccount.ts";
+import { setForgotten } from "../../client/erasure.ts";
+import { openInAllTabs, setForgetting, wipe } from "../leaveAccount.ts";
 import { errorMessage } from "../errorMessage.ts";
-import { SharedState } from "../sharedState.ts";
+import { SharedState } from "../../client/sharedState.ts";
 
 export interface ForgetResult {
   receipt: ErasureReceipt;

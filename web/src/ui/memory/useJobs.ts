@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from "react";
-import type { JobList } from "../../backend/memory/jobs.ts";
+import type { JobList } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 
 const POLL_MS = 5_000;

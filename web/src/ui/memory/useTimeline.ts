@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import type { Timeline, MemoryPlace } from "../../backend/memory/timeline.ts";
+import type { MemoryPlace, Timeline } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 
 /** Return the turns that match a query. The previous result stays until the next one arrives. */

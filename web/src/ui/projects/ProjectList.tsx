@@ -16,7 +16,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { groupBy } from "../../lib/groupBy.ts";
 import type { ProjectDoc } from "../../core/schema/rows.ts";
-import type { AgentProject } from "../../backend/memory/observations.ts";
+import type { AgentProject } from "../../backend/api.ts";
 import { useAgentProjects } from "../agents/useAgentActivity.ts";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";

@@ -1,4 +1,4 @@
-import type { OverviewState } from "../../backend/memory/projectOverviews.ts";
+import type { OverviewState } from "../../backend/api.ts";
 import { useAccountApi, useSubscription } from "../../client/backendClient.tsx";
 
 /** Return the state of the overview of a project while it is being written, or the error. */

@@ -1,7 +1,7 @@
 import { Badge, Button, Group, Progress, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useEffect, useState } from "react";
-import type { Profile } from "../../backend/account/accounts.ts";
+import type { Profile } from "../../backend/api.ts";
 import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { Section } from "../components/Section.tsx";
 import { SignOut } from "./SignOut.tsx";

@@ -1,6 +1,6 @@
 import { Alert, Badge, Button, Group, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import type { DeviceAccount } from "../../storage/deviceDatabase.ts";
+import type { DeviceAccount } from "../../backend/api.ts";
 import { signInApi, useAccountApi } from "../../client/backendClient.tsx";
 import { clearLocalStorage } from "../drafts.ts";
 import { PlainList } from "../components/PlainList.tsx";

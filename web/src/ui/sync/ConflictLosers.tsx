@@ -1,6 +1,6 @@
 import { Blockquote, Box, Button, CopyButton, Group, Text, Title } from "@mantine/core";
 import { useState } from "react";
-import type { ConflictLoser } from "../../storage/deviceDatabase.ts";
+import type { ConflictLoser } from "../../backend/api.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { nameOf } from "../../core/schema/rowText.ts";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";

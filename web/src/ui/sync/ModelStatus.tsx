@@ -1,6 +1,6 @@
 import { Box, Button, Progress, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import type { ModelState } from "../../backend/library/embeddingModel.ts";
+import type { ModelState } from "../../backend/api.ts";
 import { useAccountApi, useModel } from "../../client/backendClient.tsx";
 import { bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";

@@ -1,7 +1,7 @@
 import { Box, Button, Group, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import { needsRoom } from "../../core/documents/documentList.ts";
-import type { RejectedRow } from "../../backend/sync/rejectedRows.ts";
+import type { RejectedRow } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { useDismissed } from "./useDismissed.ts";

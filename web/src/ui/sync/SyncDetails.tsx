@@ -1,10 +1,8 @@
 import { Box, Button, Divider, List, Popover, ScrollArea, Stack, Text, Title } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
-import type { ConflictLoser } from "../../storage/deviceDatabase.ts";
+import type { ConflictLoser, RejectedRow, SyncSummary } from "../../backend/api.ts";
 import type { Said } from "../../core/sync/syncStatus.ts";
 import type { Collections } from "../../core/schema/rows.ts";
-import type { RejectedRow } from "../../backend/sync/rejectedRows.ts";
-import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { ConflictLosers } from "./ConflictLosers.tsx";
 import { ModelStatus } from "./ModelStatus.tsx";
