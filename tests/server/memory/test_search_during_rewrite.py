@@ -79,10 +79,10 @@ async def test_who_opens_a_user_whose_file_they_hold_is_told_so_at_once(tmp_path
     async with house(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
         async with h.services.users.open(ada.id) as store:
-            with pytest.raises(RuntimeError, match="whose file it holds"):
+            with pytest.raises(RuntimeError, match="whose file it has open"):
                 async with h.services.users.open(ada.id):
                     raise AssertionError
-            with pytest.raises(RuntimeError, match="whose file it holds"):
+            with pytest.raises(RuntimeError, match="whose file it has open"):
                 async with h.services.users.detached(ada.id):
                     raise AssertionError
             async with h.services.users.open(bob.id):  # another's, and by another task, it may be
