@@ -71,7 +71,7 @@ async def test_words_are_found_while_vectors_are_still_being_made(
 async def test_a_stop_half_way_costs_a_turn_of_the_vectors_and_no_more(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_index, "TURN", 2)
+    monkeypatch.setattr(memory_index, "ROWS_PER_TURN", 2)
     with monkeypatch.context() as patched:
         held_up(patched, 5)
         async with opened(tmp_path, installed) as h:
