@@ -5,15 +5,13 @@ must keep its state below `folder`, or derive names from it, so that opening it 
 """
 
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import duckdb
 
-from vademecum.engines.duckdb import migrations, segments
-from vademecum.engines.duckdb.fence import Fences
+from vademecum.engines.duckdb import segments
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.user_database import DatabaseFactory
-from vademecum.engines.duckdb.user_stores import DuckDBUserStores
-from vademecum.model.records.paths import user_folder
+from vademecum.engines.duckdb.opening import open_user_stores
 from vademecum.model.schema.collections import Registry
 from vademecum.services.runtime.composition import migrations_folder
 
@@ -23,14 +21,11 @@ NOW = "2026-01-01T00:00:00.000Z"
 @asynccontextmanager
 async def open_duckdb(folder, hooks):
     """Open the DuckDB engine."""
-    registry, instance = Registry(), Instance()
+    instance, accounts = Instance(), SimpleNamespace(exists=lambda user_id: True, name_of=str)
     instance.cursor().execute("SET fsync_mode = 'NONE'")  # no test here cuts the power
-    loaded = migrations.load(migrations_folder())
-    factory = DatabaseFactory(instance, tuple(registry), loaded, folder / ".template-test.duckdb")
     folder.mkdir(parents=True, exist_ok=True)
-    factory.prepare_template()
-    fences = Fences(folder, lambda user_id: user_folder(folder, user_id), str)
-    stores = DuckDBUserStores(folder, factory, registry, lambda user_id: True, lambda: NOW, hooks, fences)
+    migrations = migrations_folder()
+    stores = open_user_stores(folder, instance, migrations, Registry(), accounts, lambda: NOW, hooks)
     try:
         yield stores
     finally:

@@ -6,6 +6,8 @@ migrations        forward-only migrations with checksums
 user_database     one user's file: create, attach, commit, rewrite
 user_store        reads and writes of one user
 user_stores       all users: attach, pin, evict
+opening           open the stores in a data folder
+maintenance       checkpoints, memory and marks in the background
 segments          how rows are stored in a user's file
 account_store     accounts and tokens
 erasure_ledger    ids of erased rows, kept outside backups

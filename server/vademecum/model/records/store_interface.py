@@ -172,6 +172,7 @@ class StoreHooks:
     `on_attach` is called when a store is opened, before anyone else uses it. `on_commit` is called in the event loop after
     a commit that changed rows. `on_notice` receives a message for the operator. `on_erasure_due`: bytes of deleted
     rows may still be on the disk. `on_new_epoch` is called before and after an engine starts a new epoch by itself.
+    `on_fence`: the account's records are damaged and are refused from now on.
     """
 
     on_attach: Callable[[UserStore], Awaitable[None]] = _do_nothing
@@ -180,6 +181,7 @@ class StoreHooks:
     on_notice: Callable[[str], None] = lambda notice: None
     on_erasure_due: Callable[[str], None] = lambda user_id: None
     on_new_epoch: Callable[[str], None] = lambda user_id: None
+    on_fence: Callable[[str], None] = lambda user_id: None
 
 
 class UserStores(ABC):

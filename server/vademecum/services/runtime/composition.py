@@ -10,21 +10,17 @@ from pathlib import Path
 
 import structlog
 
-from vademecum.engines.duckdb import migrations as migrate
 from vademecum.engines.duckdb.account_store import DuckDBAccountStore
 from vademecum.engines.duckdb.cursor import Deadlines
-from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.maintenance import maintain
-from vademecum.engines.duckdb.paths import RECORDS_FILE, missing_accounts_message
-from vademecum.engines.duckdb.user_database import DatabaseFactory
-from vademecum.engines.duckdb.user_store import remove_leftovers
+from vademecum.engines.duckdb.opening import open_user_stores
+from vademecum.engines.duckdb.paths import missing_accounts_message
 from vademecum.engines.duckdb.user_stores import DuckDBUserStores
 from vademecum.engines.lance import MatrixCache
 from vademecum.errors import Broken
 from vademecum.model.memory import job_triggers
 from vademecum.model.memory.jobs import Kind
-from vademecum.model.records.paths import user_folder
 from vademecum.model.records.store_interface import AccountStore, StoreHooks, UserStores
 from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.quotas import Limits
@@ -83,11 +79,7 @@ def open_users(
     clock: Callable[[], str],
     background_jobs: BackgroundJobs,
 ) -> DuckDBUserStores:
-    """All users' files, without what a crash left half-made."""
-    records = migrate.load(migrations)
-    template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
-    files = DatabaseFactory(instance, tuple(registry), records, template)
-    files.prepare_template()
+    """Open the stores of all users."""
     hooks = StoreHooks(
         on_attach=partial(set_extraction, extracts=settings.extracts),
         before_commit=job_triggers.update_jobs,
@@ -95,24 +87,10 @@ def open_users(
         on_notice=say_repaired,
         on_erasure_due=background_jobs.on_erasure_due,
         on_new_epoch=background_jobs.on_new_epoch,
+        on_fence=background_jobs.on_fence,
     )
     bounds = settings.attached_max, settings.attached_rows_max
-    fences = Fences(
-        settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS_FILE, accounts.name_of
-    )
-    fences.on_fence = background_jobs.on_fence
-    users = DuckDBUserStores(
-        settings.data,
-        files,
-        registry,
-        accounts.exists,
-        clock,
-        hooks,
-        fences,
-        *bounds,
-    )
-    remove_leftovers(settings.data)
-    return users
+    return open_user_stores(settings.data, instance, migrations, registry, accounts, clock, hooks, *bounds)
 
 
 def open_accounts(settings: Settings, instance: Instance, migrations: Path) -> DuckDBAccountStore:
