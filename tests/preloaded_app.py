@@ -12,7 +12,7 @@ from litestar import Litestar
 import forked_command  # noqa: F401 - where their work is
 import vademecum.cli
 from vademecum import app
-from vademecum.cli.serve.serve import GC_EVERY
+from vademecum.cli.serve.serve import GC_THRESHOLD
 from vademecum.model.schema.collections import Registry
 from vademecum.settings import Settings
 
@@ -45,4 +45,4 @@ app.create_app = with_made_routes  # type: ignore[assignment]
 # A look for cycles through what is shared would copy it into each of them.
 gc.collect()
 gc.freeze()
-gc.set_threshold(GC_EVERY, 20, 20)
+gc.set_threshold(GC_THRESHOLD, 20, 20)

@@ -128,7 +128,7 @@ def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypa
     began = time.monotonic()
     with api_client.try_lock(tmp_path):
         local_auth.publish(tmp_path, local_auth.Door(gone, 1, "secret"))
-        with pytest.raises(api_client.FolderInUse, match="the server is stopping"):
+        with pytest.raises(api_client.FolderInUse, match="it is stopping"):
             write(tmp_path)
     assert time.monotonic() - began >= 0.5
 
@@ -137,7 +137,7 @@ OLD = b'{"users": 1, "accounts": 1, "erasedAgain": 0, "backupAt": "", "skipped":
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [("0.0.9", "it is version 0.0.9,"), ("", "unknown, an old one")]
+    ("version", "said"), [("0.0.9", "its version is 0.0.9,"), ("", "its version is unknown,")]
 )
 def test_what_an_older_server_does_not_say_is_told_with_both_versions(tmp_path, version, said):
     """By the command that asks for it; what the server does say is used."""
@@ -147,8 +147,10 @@ def test_what_an_older_server_does_not_say_is_told_with_both_versions(tmp_path, 
         done = home.run("restore", tmp_path, "--yes")
     assert sent and done.code == 1 and "Traceback" not in done.err
     refusal = done.err.strip()
-    assert "does not say `removed`" in refusal
-    assert said in refusal and f"this command {__version__}" in refusal and "start it anew" in refusal
+    assert "lacks `removed`" in refusal
+    assert (
+        said in refusal and f"this command's is {__version__}" in refusal and "Restart the server" in refusal
+    )
 
 
 def test_what_an_answer_holds_within_is_asked_for_in_the_same_way():

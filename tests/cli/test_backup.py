@@ -159,12 +159,10 @@ def test_a_restore_says_whom_it_leaves_out_because_they_were_removed(home, ada, 
         home.ok("user", "remove", email, "--yes")
     home.add("Ada@Example.org")
     restored = home.ok("restore", tmp_path / "copy", "--yes")
-    assert restored.out.startswith("Records of 0 accounts, as of ")
+    assert restored.out.startswith("Restored the records of 0 accounts as of ")
     again, nameless = restored.err.splitlines()
-    assert again.startswith(
-        "Ada@Example.org was not restored: the account that the backup has was removed since"
-    )
-    assert nameless.startswith("Not restored, because they were removed since") and nameless.endswith(
+    assert again.startswith("Ada@Example.org was not restored: that account was removed permanently")
+    assert nameless.startswith("Not restored, because they were removed permanently") and nameless.endswith(
         f": {bob}."
     )
     told = home.ok("restore", tmp_path / "copy", "--yes", "--json").json
@@ -233,7 +231,9 @@ def test_a_backup_that_cannot_be_written_says_so_and_is_no_defect(home, ada, tmp
         records.mkdir()
         assert (tmp_path / "file").read_text() == "mine" and not list(tmp_path.glob("*copy*"))
         done = home.run("backup", tmp_path / "copy")
-        assert done.code == 1 and done.out.startswith("Records of 0 accounts"), done
+        assert done.code == 1 and done.out.startswith("Backed up and verified the records of 0 accounts"), (
+            done
+        )
         assert f"Not backed up: ada@example.org. {records} cannot be read (Is a directory)." in done.err
         assert server is None or "defect" not in server.said()
 
@@ -352,7 +352,7 @@ def test_restore_of_one_user_while_the_server_runs(home, ada, tmp_path):
     home.ok("backup", tmp_path / "copy")
     with home.serving():
         said = home.ok("restore", tmp_path / "copy", "--user", "ada@example.org", "--yes").out
-        assert said.startswith("Records of 1 account, as of ")
+        assert said.startswith("Restored the records of 1 account as of ")
         assert (
             "no account"
             in home.run("restore", tmp_path / "copy", "--user", "eve@example.org", "--yes").refusal()
@@ -396,8 +396,10 @@ def test_a_damaged_file_of_the_accounts_is_cured_by_that_of_a_backup(home, ada, 
 def test_backup_and_restore_count_the_same_thing(home, ada, tmp_path):
     home.add("bob@example.org")
     made = home.ok("backup", tmp_path / "copy").out
-    assert made.startswith("Records of 1 account, and all 2 accounts, verified: ")
-    assert home.ok("restore", tmp_path / "copy", "--yes").out.startswith("Records of 1 account, as of ")
+    assert made.startswith("Backed up and verified the records of 1 account and all 2 sign-ins: ")
+    assert home.ok("restore", tmp_path / "copy", "--yes").out.startswith(
+        "Restored the records of 1 account as of "
+    )
 
 
 def test_the_help_of_restore_says_that_removed_accounts_do_not_come_back(home):

@@ -218,8 +218,8 @@ def test_output_that_cannot_be_written_is_said_in_a_sentence(home):
     with Path("/dev/full").open("w") as full:
         command = [*COMMAND, "user", "list", "--data", home.data]
         ran = subprocess.run(command, env=home.environment(), stdout=full, stderr=subprocess.PIPE, text=True)
-    said = "Error: The output could not be written (No space left on device). What was asked may be done: look, before "
-    assert (ran.returncode, ran.stderr) == (1, f"{said}you try again.\n")
+    said = "Error: The output could not be written (No space left on device). Your request may have been carried out: "
+    assert (ran.returncode, ran.stderr) == (1, f"{said}check before you repeat it.\n")
 
 
 def test_a_token_is_printed_alone_and_works_until_it_is_revoked(home):
@@ -282,8 +282,8 @@ def test_forget_project_erases_that_project_alone(tmp_path):
             body = {"externalId": name, "name": name, "projectId": project_id}
             assert gina.post("/v1/sessions", json=body).status_code == 201
         assert "no project Nowhere" in home.run(*who, "--project", "Nowhere", "--yes").refusal()
-        assert "2 projects are called Twin" in home.run(*who, "--project", "Twin", "--yes").refusal()
-        assert "goes with --project" in home.run(*who, "--sessions", "--yes").refusal()
+        assert "2 projects have the name Twin" in home.run(*who, "--project", "Twin", "--yes").refusal()
+        assert "requires --project" in home.run(*who, "--sessions", "--yes").refusal()
         receipt = home.ok(*who, "--project", "mill", "--json", stdin="forget project\n").out
         assert json.loads(receipt[receipt.index("{") :])["leftovers"] == 0
         home.ok(*who, "--project", made["Barn"], "--sessions", "--yes")

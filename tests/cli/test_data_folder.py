@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 import pytest
 
 from cli.command_runner import Home
-from vademecum.cli.import_ import find
+from vademecum.cli.import_ import find_files
 from vademecum.engines.onnx import download
 
 OTHERS = [
@@ -34,7 +34,7 @@ def test_a_data_folder_that_is_not_there_is_named_and_not_made(tmp_path, words):
 def test_the_doctor_makes_no_data_folder_either(tmp_path):
     home = Home(tmp_path / "nosuch")
     done = home.run("doctor")
-    assert done.code == 1 and f"there is no {home.data}" in done.out and not home.data.exists()
+    assert done.code == 1 and f"{home.data} does not exist" in done.out and not home.data.exists()
 
 
 def test_nothing_is_begun_in_a_folder_of_something_else(tmp_path):
@@ -92,4 +92,4 @@ def become_nobody() -> None:
 
 
 def list_of_found(top: Path) -> list[tuple[str, str]]:
-    return sorted((one.path.name, one.skipped) for one in find([top]))
+    return sorted((one.path.name, one.skipped) for one in find_files([top]))

@@ -11,7 +11,7 @@ from cli.command_runner import COMMAND, MODELS, Home
 from property.rows import document, session
 from server.in_process_server import browser, house, run
 from vademecum.cli.api_client import ApiClient
-from vademecum.cli.import_ import _embedded, _progress, find
+from vademecum.cli.import_ import _progress, _wait_until_embedded, find_files
 
 WHO = ("--user", "ada@example.org", "--session", "s1")
 
@@ -24,11 +24,11 @@ def home(tmp_path):
 
 
 def left_out(*named: Path):
-    return {one.path: one.skipped for one in find(named) if one.skipped}
+    return {one.path: one.skipped for one in find_files(named) if one.skipped}
 
 
 def taken(*named: Path):
-    return [one.path for one in find(named) if not one.skipped]
+    return [one.path for one in find_files(named) if not one.skipped]
 
 
 def test_each_file_has_its_line_as_soon_as_it_is_done_also_without_a_terminal(home, tmp_path):
@@ -63,11 +63,11 @@ def test_who_waits_is_told_for_what_and_each_document_is_named_when_it_is_ready(
     b.write_text("Beat four eggs with sugar.")
     said = home.ok("import", a, b, *WHO).err.splitlines()
     assert said[:2] == [f"{file}: stored, 1 passage" for file in (a, b)]
-    assert "by words from now on" in said[2] and "2 documents" in said[2] and "minutes" in said[2]
+    assert "can now be found by words" in said[2] and "2 documents" in said[2] and "minutes" in said[2]
     assert {line.partition(":")[0] for line in said[3:]} == {str(a), str(b)}
     assert [line.partition(": ")[2] for line in said[3:]] == ["ready, 1 of 2", "ready, 2 of 2"]
     again = home.ok("import", a, *WHO)
-    assert again.err == f"{a}: here already, 1 passage\n", "what is ready is not waited for"
+    assert again.err == f"{a}: already imported, 1 passage\n", "what is ready is not waited for"
 
 
 def test_the_help_names_the_wait_and_how_not_to_wait(home):
@@ -118,7 +118,7 @@ def test_a_file_larger_than_memory_is_refused_and_the_others_go_on(home, tmp_pat
     done = home.run("import", papers, *WHO, "--no-wait")
     assert (done.code, done.out) == (1, "1 of 2 files imported.\n")
     assert done.err.splitlines() == [
-        f"{papers / 'film.txt'}: A file may have at most 64 MB, this one has more.",
+        f"{papers / 'film.txt'}: The file is larger than 64 MB.",
         f"{papers / 'note.txt'}: stored, 1 passage",
     ]
 
@@ -133,13 +133,15 @@ def test_who_waits_is_not_told_that_a_document_is_ready_which_is_not(tmp_path, c
             client = ApiClient(browser(h), h.services.local_secret)
             email = h.services.accounts.accounts[ada.id].email
             with _progress() as progress:
-                await _embedded(client, email, {name: name for name in ("ready", "failed", "gone")}, progress)
+                await _wait_until_embedded(
+                    client, email, {name: name for name in ("ready", "failed", "gone")}, progress
+                )
 
     run(scenario)
     _, *said = capsys.readouterr().err.splitlines()
     assert said == [
         "ready: ready, 1 of 3",
-        "failed: not wholly embedded, found by its words, 2 of 3",
+        "failed: not completely embedded, found by its words only, 2 of 3",
         "gone: deleted meanwhile, 3 of 3",
     ]
 

@@ -78,13 +78,13 @@ def test_a_byte_that_has_flipped_is_found_and_its_model_not_used(home):
     data[len(data) // 2] ^= 1
     graph.write_bytes(data)
     checked = home.run("models", "verify")
-    assert (checked.code, checked.out) == (1, f"{SMALL}: whole\n")
+    assert (checked.code, checked.out) == (1, f"{SMALL}: complete\n")
     assert checked.err.startswith(f"{SLOW}: ") and f"`vademecum models pull {SLOW}`" in checked.err
     assert "Nothing was changed." in home.run("models", "use", SLOW).refusal()
     assert state(home)[0][SMALL] == "in use"
     data[len(data) // 2] ^= 1
     graph.write_bytes(data)
-    assert home.ok("models", "verify").out == f"{SLOW}: whole\n{SMALL}: whole\n"
+    assert home.ok("models", "verify").out == f"{SLOW}: complete\n{SMALL}: complete\n"
 
 
 def test_a_model_that_is_not_installed_is_not_used(home):
@@ -101,7 +101,7 @@ def test_a_change_is_begun_paused_gone_on_with_and_finished(home):
     begun = home.ok("models", "use", SLOW).out
     assert re.fullmatch(rf"{SMALL} -> {SLOW}: \d+ of \d+ blocks, 0 of 1 accounts\n", begun), begun
     paused = home.ok("models", "pause").out
-    assert paused.endswith("0 of 1 accounts, paused; `vademecum models resume` goes on\n"), paused
+    assert paused.endswith("0 of 1 accounts, paused; `vademecum models resume` continues\n"), paused
     words, change = state(home)
     assert words == {SMALL: "being replaced", SLOW: "in use"} and "paused" in change
     rows = {row["id"]: row for row in home.ok("models", "list", "--json").json}

@@ -3,7 +3,7 @@
 from cli.command_runner import Home
 from property.rows import block, document
 from vademecum.cli.excerpt import excerpt
-from vademecum.cli.search import notes
+from vademecum.cli.search import describe_limits
 
 FILLER = "one after the other of the many things that were said " * 20
 
@@ -22,13 +22,13 @@ def test_an_empty_question_is_refused(tmp_path):
 
 
 def test_documents_that_are_not_embedded_yet_are_counted():
-    said = "13 of 14 documents are not embedded yet; they are found by words only."
-    assert list(notes(scope(pending=13))) == [said]
-    assert list(notes(scope(pending=1))) == [
-        "1 of 14 documents is not embedded yet; it is found by words only."
+    said = "13 of 14 documents are not embedded yet, so they are found by words only."
+    assert list(describe_limits(scope(pending=13))) == [said]
+    assert list(describe_limits(scope(pending=1))) == [
+        "1 of 14 documents is not embedded yet, so it is found by words only."
     ]
-    assert list(notes(scope(pending=0))) == [] and list(notes(scope())) == []
-    assert list(notes(scope(pending=13, mode="words"))) == [], "by words all are found"
+    assert list(describe_limits(scope(pending=0))) == [] and list(describe_limits(scope())) == []
+    assert list(describe_limits(scope(pending=13, mode="words"))) == [], "by words all are found"
 
 
 def test_what_others_wrote_is_shown_and_obeyed_by_no_terminal(tmp_path):

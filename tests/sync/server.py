@@ -15,7 +15,7 @@ from litestar import Request, get, post
 
 from vademecum.app import create_app
 from vademecum.cli.api_client import try_lock
-from vademecum.cli.serve.serve import Server, listening, protocol
+from vademecum.cli.serve.serve import Server, choose_protocol, open_sockets
 from vademecum.model.records.accounts import Account, Token
 from vademecum.model.schema.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.accounts.accounts import change_tier
@@ -117,9 +117,9 @@ def main() -> None:
     app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
     for route in (alive, make_user, make_link, make_token, set_tier, revoke):
         app.register(route)
-    config = uvicorn.Config(app, http=protocol(), log_level="warning")
+    config = uvicorn.Config(app, http=choose_protocol(), log_level="warning")
     with try_lock(settings.data):
-        Server(config, app, settings, "").run(listening(settings))
+        Server(config, app, settings, "").run(open_sockets(settings))
 
 
 if __name__ == "__main__":

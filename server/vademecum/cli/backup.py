@@ -25,16 +25,16 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
     \b
     Example: vademecum backup /mnt/usb/vademecum
     """
-    body = {"path": os.path.realpath(target)}  # `resolve` fails at a link that leads to itself
-    done = run_with_client(
+    body = {"path": os.path.realpath(target)}  # `resolve` fails for a link that points to itself
+    result = run_with_client(
         settings_for(data), lambda client: client.call("POST", "/v1/local/backup", json=body)
     )
-    records = sum(name.endswith("/records.duckdb") for name in done["files"])
-    text = f"{_accounts(records)}, and all {len(done['users'])} accounts, verified: {target}"
-    click.echo(msgspec.json.encode(done).decode() if as_json else text)
-    for one in done["damaged"]:
-        click.echo(f"Not backed up: {one['email']}. {one['problem']}", err=True)
-    if done["damaged"]:
+    records = sum(name.endswith("/records.duckdb") for name in result["files"])
+    text = f"Backed up and verified {_records_of(records)} and all {len(result['users'])} sign-ins: {target}"
+    click.echo(msgspec.json.encode(result).decode() if as_json else text)
+    for account in result["damaged"]:
+        click.echo(f"Not backed up: {account['email']}. {account['problem']}", err=True)
+    if result["damaged"]:
         raise SystemExit(1)
 
 
@@ -57,39 +57,39 @@ def restore(source: Path, yes: bool, user: str | None, data: Path, as_json: bool
     """
     if not yes:
         whose = f"of {user} " if user else ""
-        click.confirm(f"Replace the records {whose}in {data} by those of {source}?", abort=True)
+        click.confirm(f"Replace the records {whose}in {data} with those of {source}?", abort=True)
     body = {"path": str(source.resolve())} | ({"email": user} if user else {})
     path = "/v1/local/restore-one" if user else "/v1/local/restore"
-    done = run_with_client(settings_for_new_folder(data), lambda client: client.call("POST", path, json=body))
+    result = run_with_client(
+        settings_for_new_folder(data), lambda client: client.call("POST", path, json=body)
+    )
     if as_json:
-        click.echo(msgspec.json.encode(done).decode())
+        click.echo(msgspec.json.encode(result).decode())
         return
     click.echo(
-        f"{_accounts(done['users'])}, as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay erased. "
-        "Devices that sync will merge what they hold."
+        f"Restored {_records_of(result['users'])} as of {result['backupAt']}. {result['erasedAgain']} rows erased since then "
+        "stay erased. Devices upload the rows that the backup lacks when they sync."
     )
-    for email in done["skipped"]:
-        click.echo(f"{email} was not restored: an account with that email and other data is here.", err=True)
-    for said in _removed(done["removed"]):
-        click.echo(said, err=True)
+    for email in result["skipped"]:
+        click.echo(f"{email} was not restored: another account has this email.", err=True)
+    for message in _describe_removed(result["removed"]):
+        click.echo(message, err=True)
 
 
-def _removed(accounts: list[dict[str, str | None]]) -> list[str]:
-    """Who was left out because of a removal: by the address, if it is known, else by what the backup's folders say."""
-    said = [
-        f"{one['email']} was not restored: the account that the backup has was removed since, and that is for good. The "
-        "one here is a new one."
-        for one in accounts
-        if one["email"]
+def _describe_removed(accounts: list[dict[str, str | None]]) -> list[str]:
+    """Return messages about accounts that were not restored because they were removed, by email or by id."""
+    messages = [
+        f"{account['email']} was not restored: that account was removed permanently after the backup. The current one is new."
+        for account in accounts
+        if account["email"]
     ]
-    nameless = [str(one["id"]) for one in accounts if not one["email"]]
-    if nameless:
-        said.append(
-            f"Not restored, because they were removed since, and that is for good: {', '.join(nameless)}."
+    ids = [str(account["id"]) for account in accounts if not account["email"]]
+    if ids:
+        messages.append(
+            f"Not restored, because they were removed permanently after the backup: {', '.join(ids)}."
         )
-    return said
+    return messages
 
 
-def _accounts(number: int) -> str:
-    """Backup and restore count the same thing: an account that never kept anything has no records."""
-    return f"Records of {number} account{'' if number == 1 else 's'}"
+def _records_of(count: int) -> str:
+    return f"the records of {count} account{'' if count == 1 else 's'}"

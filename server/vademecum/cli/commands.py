@@ -1,5 +1,4 @@
-"""The commands of `vademecum`, as a person is shown them. One file a command; each is an HTTP call
-against the app (see `api_client`)."""
+"""List the commands of `vademecum`. Each has a module of its own and calls the API (see `api_client`)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import click
 from vademecum import __version__
 from vademecum.errors import VademecumError
 
-# In the order in which a person needs them: the file of each command. Its name there is its own.
+# The module of each command, in the order in which users need them.
 COMMANDS = {
     "serve": "serve.serve",
     "user": "user",
@@ -34,7 +33,7 @@ COMMANDS = {
 
 
 class Group(click.Group):
-    """Loads a command when it is asked for, since a start is mostly imports; shows a refusal as one sentence."""
+    """Import a command only when it is used, because imports dominate the startup. Show errors as one sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -42,8 +41,8 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        file = import_module(f"vademecum.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(file, "import_" if cmd_name == "import" else cmd_name)
+        module = import_module(f"vademecum.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
         return command
 
     def invoke(self, ctx: click.Context) -> object:
@@ -52,13 +51,13 @@ class Group(click.Group):
         except VademecumError as error:
             raise click.ClickException(error.message) from error
         except OSError as error:
-            if error.errno == errno.EPIPE:  # who reads has seen enough
+            if error.errno == errno.EPIPE:  # the reader closed the pipe
                 raise
             if error.filename is not None:
                 raise click.ClickException(f"{error.filename}: {error.strerror}.") from error
             raise click.ClickException(
-                f"The output could not be written ({error.strerror}). What was asked may be done: look, before you "
-                "try again."
+                f"The output could not be written ({error.strerror}). Your request may have been carried out: check before "
+                "you repeat it."
             ) from error
 
 
@@ -76,4 +75,4 @@ def main() -> None:
     All data is in one folder (--data, or VADEMECUM_DATA). Back it up with `vademecum backup`. Every command works
     whether or not the server is running.
     """
-    os.umask(0o077)  # whatever a command makes is its owner's to read
+    os.umask(0o077)  # new files are readable by their owner only

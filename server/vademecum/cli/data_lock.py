@@ -1,5 +1,7 @@
-"""The lock of a data folder: who holds it may open what is in there. Apart from `api_client`, whose library a server's start need
-not wait for."""
+"""Lock a data folder. Only the holder of the lock may open its files.
+
+Separate from `api_client`, whose import of httpx would delay the start of a server.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,21 @@ from vademecum.errors import Broken
 from vademecum.services.accounts import local_auth
 
 NAME = ".lock"
-LOCK_WAIT_S = 20.0  # until another process gives the data folder back
+LOCK_WAIT_S = 20.0  # for another process to release the lock
 LOCK_RETRY_S = 0.2
 
 
 def is_data_folder(data: Path) -> bool:
-    """Has anything of ours ever used this folder?"""
+    """Return whether a command or server has ever used the folder."""
     try:
         return (data / NAME).exists()
-    except OSError:  # what is wrong with it is said by who goes there
+    except OSError:  # opening the folder reports the error
         return False
 
 
 @contextmanager
 def try_lock(data: Path) -> Iterator[bool]:
-    """Hold the folder's lock. Yields False, holding nothing, when another process has it."""
+    """Lock the folder and yield True, or yield False if another process holds the lock."""
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(data / NAME, os.O_RDWR | os.O_CREAT, 0o600)
@@ -49,18 +51,17 @@ def try_lock(data: Path) -> Iterator[bool]:
 
 @contextmanager
 def wait_for_lock(data: Path) -> Iterator[bool]:
-    """`locked`, when whoever has the folder for a moment is done: a command, or a server that is stopping. One that
-    serves is not waited for."""
+    """As `try_lock`, waiting for a command or a stopping server to release the lock, but not for a running server."""
     end = time.monotonic() + LOCK_WAIT_S
     while True:
-        with try_lock(data) as mine:
-            if mine or local_auth.read(data) is not None or time.monotonic() > end:
-                yield mine
+        with try_lock(data) as is_locked:
+            if is_locked or local_auth.read(data) is not None or time.monotonic() > end:
+                yield is_locked
                 return
         time.sleep(LOCK_RETRY_S)
 
 
 def find_running_server(data: Path) -> local_auth.Door | None:
-    """Where the server of this folder listens, if one runs. What a crash left says nothing."""
-    with try_lock(data) as mine:
-        return None if mine else local_auth.read(data)
+    """Return the address of the folder's running server, or None. A file that remains from a crash is ignored."""
+    with try_lock(data) as is_locked:
+        return None if is_locked else local_auth.read(data)

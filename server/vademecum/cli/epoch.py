@@ -10,7 +10,7 @@ import msgspec
 
 from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for
-from vademecum.cli.user import find
+from vademecum.cli.user import find_account
 
 
 @click.command()
@@ -21,7 +21,7 @@ from vademecum.cli.user import find
 def epoch(email: str | None, for_all: bool, data: Path, as_json: bool) -> None:
     """Start a new sync epoch for the account EMAIL, as a restore does.
 
-    Use it if an old copy of the data folder was put in place and the server did not detect it. Devices then sync from the
+    Use it if an old copy of the data folder was restored by hand and the server did not detect it. Devices then sync from the
     start and upload the rows that the server lacks. Nothing is deleted.
 
     \b
@@ -32,14 +32,14 @@ def epoch(email: str | None, for_all: bool, data: Path, as_json: bool) -> None:
 
     async def work(client: ApiClient) -> Any:
         if email is not None:
-            await find(client, email)
+            await find_account(client, email)
         return await client.call("POST", "/v1/local/epoch", json={"email": email})
 
-    done = run_with_client(settings_for(data), work)
-    count = done["accounts"]
-    text = f"A new epoch began for {count} account{'' if count == 1 else 's'}. Their devices start from zero."
-    click.echo(msgspec.json.encode(done).decode() if as_json else text)
-    for one in done["failed"]:
-        click.echo(f"Not begun: {one['email']}. {one['problem']}", err=True)
-    if done["failed"]:
+    result = run_with_client(settings_for(data), work)
+    count = result["accounts"]
+    text = f"Started a new epoch for {count} account{'' if count == 1 else 's'}. Their devices sync from the start."
+    click.echo(msgspec.json.encode(result).decode() if as_json else text)
+    for account in result["failed"]:
+        click.echo(f"Not started: {account['email']}. {account['problem']}", err=True)
+    if result["failed"]:
         raise SystemExit(1)

@@ -10,7 +10,7 @@ import msgspec
 
 from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.options import data_option, json_option, settings_for
-from vademecum.cli.user import find
+from vademecum.cli.user import find_account
 
 
 @click.command()
@@ -30,13 +30,13 @@ def erase(email: str | None, data: Path, as_json: bool) -> None:
 
     async def work(client: ApiClient) -> Any:
         if email is not None:
-            await find(client, email)
+            await find_account(client, email)
         return await client.call("POST", "/v1/local/erase", json={"email": email})
 
-    done = run_with_client(settings_for(data), work)
+    result = run_with_client(settings_for(data), work)
     if as_json:
-        click.echo(msgspec.json.encode(done).decode())
-    elif done["accounts"]:
-        click.echo(f"What was deleted has left the disk, of {done['accounts']} accounts.")
+        click.echo(msgspec.json.encode(result).decode())
+    elif result["accounts"]:
+        click.echo(f"Erased the deleted rows of {result['accounts']} accounts.")
     else:
-        click.echo("Nothing was due: what was deleted has left the disk before.")
+        click.echo("Nothing to erase: all deleted rows are erased already.")

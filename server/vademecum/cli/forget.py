@@ -16,7 +16,7 @@ from vademecum.model.text.tokenize import fold
 
 
 async def find_project(client: ApiClient, email: str, project: str) -> str:
-    """Return the id of the project with this id or name. Raises NotFound, or Conflict for a name that several have."""
+    """Return the id of the project with this id or name. Raises NotFound, or Conflict for a name of several projects."""
     projects: list[Any] = []
     cursor: str | None = ""
     while cursor is not None:
@@ -25,14 +25,14 @@ async def find_project(client: ApiClient, email: str, project: str) -> str:
         cursor = page["next"]
     if any(one["id"] == project for one in projects):
         return project
-    found = [one["id"] for one in projects if fold(one["name"].strip()) == fold(project.strip())]
-    if not found:
+    ids = [one["id"] for one in projects if fold(one["name"].strip()) == fold(project.strip())]
+    if not ids:
         raise NotFound(f"{email} has no project {project}. Nothing was changed.")
-    if len(found) > 1:
+    if len(ids) > 1:
         raise Conflict(
-            f"{len(found)} projects are called {project}. Name it by its id: {', '.join(sorted(found)[:5])}."
+            f"{len(ids)} projects have the name {project}. Use an id: {', '.join(sorted(ids)[:5])}."
         )
-    return str(found[0])
+    return str(ids[0])
 
 
 @click.command()
@@ -55,18 +55,18 @@ def forget(email: str, project: str | None, sessions: bool, yes: bool, data: Pat
     Example: vademecum forget --user ada@example.org --project thesis
     """
     if sessions and project is None:
-        raise BadRequest("--sessions goes with --project: without it everything is forgotten.")
+        raise BadRequest("--sessions requires --project. Without it, everything is erased.")
     what = f"Everything of {email}" if project is None else f"The project {project} of {email}"
-    typed = FORGET_EVERYTHING if project is None else "forget project"
-    if not yes and click.prompt(f'{what} will be erased. Type "{typed}"') != typed:
+    confirmation = FORGET_EVERYTHING if project is None else "forget project"
+    if not yes and click.prompt(f'{what} will be erased. Type "{confirmation}"') != confirmation:
         raise click.Abort
 
     async def work(client: ApiClient) -> Any:
         if project is None:
             return await client.call("POST", "/v1/forget", email, json={"confirm": FORGET_EVERYTHING})
-        found = await find_project(client, email, project)
+        project_id = await find_project(client, email, project)
         options = {"forget": "now", "sessions": "delete" if sessions else "keep"}
-        return await client.call("DELETE", f"/v1/projects/{found}", email, params=options)
+        return await client.call("DELETE", f"/v1/projects/{project_id}", email, params=options)
 
     receipt = run_with_client(settings_for(data), work)
     if as_json:
@@ -74,5 +74,5 @@ def forget(email: str, project: str | None, sessions: bool, yes: bool, data: Pat
         return
     click.echo(
         f"Erased {receipt['rows']} rows, {receipt['files']} files, {receipt['bytes']} bytes of content at {receipt['at']}. "
-        f"Looked for {receipt['checked']} pieces of it afterwards, found {receipt['leftovers']}. {receipt['note']}"
+        f"Then searched the disk for {receipt['checked']} pieces of it and found {receipt['leftovers']}. {receipt['note']}"
     )

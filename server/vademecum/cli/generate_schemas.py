@@ -1,4 +1,4 @@
-"""`make schemas`: write what is made from the structs. Schemas of old versions are never touched."""
+"""`make schemas`: generate JSON schemas and TypeScript types. Schemas of old versions are never changed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from vademecum.model.schema.json_schema import json_schema
 from vademecum.model.schema.typescript_types import relations, typescript
 
 
-def rendered() -> dict[str, str]:
-    """Path in the repository -> content, of every schema served now and of what TypeScript knows of them."""
+def render_files() -> dict[str, str]:
+    """Return the content of each generated file by its path in the repository."""
     registry = Registry().synced
     schemas = {
         f"schemas/{name}.v{collection.version}.json": json.dumps(json_schema(collection), indent=2) + "\n"
@@ -26,7 +26,7 @@ def rendered() -> dict[str, str]:
 
 
 def main(repository: Path) -> None:
-    for name, content in rendered().items():
+    for name, content in render_files().items():
         (repository / name).write_text(content, encoding="utf-8")
 
 

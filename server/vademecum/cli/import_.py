@@ -1,7 +1,7 @@
-"""`vademecum import`: files and folders become a user's documents.
+"""`vademecum import`: import files and folders as a user's documents.
 
-Every file has its line on standard error as soon as it is done, on a terminal or not: an import of long texts takes
-minutes, and whoever waits wants to see that it goes on.
+Each file is reported in a line on standard error when it is done, also without a terminal, because an import of long
+texts takes minutes.
 """
 
 from __future__ import annotations
@@ -30,84 +30,79 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 ID = re.compile(ID_PATTERN)
-# After so long it looks again, ever later: the server leaves a core to whoever looks more often.
-LOOK_S, LOOK_MOST_S = 0.3, 2.0
+POLL_S, POLL_MAX_S = 0.3, 2.0  # the interval grows, because polling takes computing time from the server
 HIDDEN, LINK, UNREADABLE = "hidden", "link that leads outside", "folder that cannot be read"
 NO_FILE = "neither a file nor a folder"
-# They turn the order of letters around, and with it what a line seems to say.
-TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# These change the direction of text, and so what a line seems to say.
+DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-class Found(NamedTuple):
-    """A file to import, or, with the reason, what is left out."""
+class Candidate(NamedTuple):
+    """A file to import, or one to skip, with the reason."""
 
     path: Path
     skipped: str = ""
 
 
-def find(named: Sequence[Path]) -> Iterator[Found]:
-    """Files as named, and those below named folders.
-
-    Who names a folder means what is in it: a link may not bring in a file from elsewhere.
-    """
-    roots = [os.path.realpath(path) for path in named]
-    for path in named:
+def find_files(paths: Sequence[Path]) -> Iterator[Candidate]:
+    """Yield the files in `paths` and those below its folders. Links to files outside of the folders are skipped."""
+    roots = [os.path.realpath(path) for path in paths]
+    for path in paths:
         if _is_folder(path):
-            yield from _below(path, roots)
+            yield from _find_below(path, roots)
         else:
-            yield Found(path)
+            yield Candidate(path)
 
 
 def _is_folder(path: Path) -> bool:
-    """Not one that lies where nobody is let in: it is tried as a file, and why it cannot be read is said."""
+    """Return False if the path cannot be inspected: reading it as a file then reports the error."""
     try:
         return path.is_dir()
     except OSError:
         return False
 
 
-def _below(folder: Path, roots: Sequence[str]) -> Iterator[Found]:
+def _find_below(folder: Path, roots: Sequence[str]) -> Iterator[Candidate]:
     try:
-        # Some give away their names and let nobody in.
-        inside = sorted(folder.iterdir()) if os.access(folder, os.X_OK) else None
+        # A folder may be readable but not searchable.
+        entries = sorted(folder.iterdir()) if os.access(folder, os.X_OK) else None
     except OSError:
-        inside = None
-    if inside is None:
-        yield Found(folder, UNREADABLE)
+        entries = None
+    if entries is None:
+        yield Candidate(folder, UNREADABLE)
         return
-    for path in inside:
+    for path in entries:
         if path.name.startswith("."):
-            yield Found(path, HIDDEN)
+            yield Candidate(path, HIDDEN)
         elif path.is_symlink() and not any(Path(os.path.realpath(path)).is_relative_to(r) for r in roots):
-            yield Found(path, LINK)
+            yield Candidate(path, LINK)
         elif path.is_file():
-            yield Found(path)
-        elif not path.is_dir():  # a pipe, or a link to what is gone
-            yield Found(path, NO_FILE)
-        elif not path.is_symlink():  # what a link within leads to is found by its own name
-            yield from _below(path, roots)
+            yield Candidate(path)
+        elif not path.is_dir():  # a pipe or a broken link
+            yield Candidate(path, NO_FILE)
+        elif not path.is_symlink():  # the target of a link is found by its own path
+            yield from _find_below(path, roots)
 
 
-def _text(path: Path | str) -> str:
-    """A path that can be sent and written in JSON: on some systems the bytes of a name need not be text."""
+def _printable(path: Path | str) -> str:
+    """Return a path as valid Unicode, because file names may be arbitrary bytes."""
     return os.fsencode(path).decode(errors="replace")
 
 
-def _outcome(result: dict[str, Any], document: dict[str, Any] | None) -> str:
-    """A file's line."""
+def _describe_result(result: dict[str, Any], document: dict[str, Any] | None) -> str:
     if document is None:
         return f"{result['file']}: {result['error']}"
-    what = "here already" if result["existing"] else "stored"
-    return f"{result['file']}: {what}, {_count(document['chunkCount'], 'passage')}"
+    status = "already imported" if result["existing"] else "stored"
+    return f"{result['file']}: {status}, {_count(document['chunkCount'], 'passage')}"
 
 
-def _left_out(found: Sequence[Found]) -> str:
-    numbers = Counter(one.skipped for one in found if one.skipped)
-    return f" Skipped: {', '.join(f'{n} {reason}' for reason, n in numbers.items())}." if numbers else ""
+def _describe_skipped(candidates: Sequence[Candidate]) -> str:
+    counts = Counter(one.skipped for one in candidates if one.skipped)
+    return f" Skipped: {', '.join(f'{n} {reason}' for reason, n in counts.items())}." if counts else ""
 
 
 def _progress() -> Progress:
-    from rich.console import Console  # what shows no progress goes without it
+    from rich.console import Console  # slow to import
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -115,9 +110,11 @@ def _progress() -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _say(progress: Progress, line: str) -> None:
-    """Above the bar, if there is one. A file's name may hold what would steer a terminal."""
-    line = "".join("\ufffd" if category(letter) == "Cc" or letter in TURNING else letter for letter in line)
+def _print_line(progress: Progress, line: str) -> None:
+    """Print a line above the progress bar, without control characters of file names."""
+    line = "".join(
+        "\ufffd" if category(letter) == "Cc" or letter in DIRECTION_MARKS else letter for letter in line
+    )
     progress.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -157,48 +154,54 @@ def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data:
     async def work(client: ApiClient) -> list[dict[str, Any]]:
         await _ensure_session(client, email, session)
         with _progress() as progress:
-            return await _import(client, email, session, found, wait, progress)
+            return await _import(client, email, session, candidates, wait, progress)
 
     settings = settings_for(data)
     if not any(os.path.lexists(path) for path in paths):
-        raise BadRequest(f"{_text(paths[0])} is not there. Nothing was imported.")
-    found = list(find(paths))
+        raise BadRequest(f"{_printable(paths[0])} does not exist. Nothing was imported.")
+    candidates = list(find_files(paths))
     results = run_with_client(settings, work)
     failed = sum("error" in result for result in results)
     if as_json:
         click.echo(msgspec.json.encode(results).decode())
     else:
-        click.echo(f"{len(results) - failed} of {len(results)} files imported.{_left_out(found)}")
+        click.echo(
+            f"{len(results) - failed} of {len(results)} files imported.{_describe_skipped(candidates)}"
+        )
     sys.exit(1 if failed else 0)
 
 
 async def _import(
-    client: ApiClient, email: str, session: str, found: Sequence[Found], wait: bool, progress: Progress
+    client: ApiClient,
+    email: str,
+    session: str,
+    candidates: Sequence[Candidate],
+    wait: bool,
+    progress: Progress,
 ) -> list[dict[str, Any]]:
-    """What became of each file that is not left out."""
+    """Return the result of each file that is not skipped."""
     results = []
     waiting: dict[str, str] = {}
-    task = progress.add_task("Importing", total=len(found))
-    for path, skipped in found:
+    task = progress.add_task("Importing", total=len(candidates))
+    for path, skipped in candidates:
         if skipped:
-            _say(progress, f"{_text(path)}: skipped ({skipped})")
+            _print_line(progress, f"{_printable(path)}: skipped ({skipped})")
         else:
             result, document = await _upload(client, email, session, path)
-            _say(progress, _outcome(result, document))
+            _print_line(progress, _describe_result(result, document))
             results.append(result)
             if document is not None and document["status"] == "pending":
-                waiting.setdefault(document["id"], _text(path))
+                waiting.setdefault(document["id"], _printable(path))
         progress.advance(task)
     if wait and waiting:
-        await _embedded(client, email, waiting, progress)
+        await _wait_until_embedded(client, email, waiting, progress)
     return results
 
 
 async def _ensure_session(client: ApiClient, email: str, session: str) -> None:
     if not ID.fullmatch(session):
         raise BadRequest(
-            f"“{session}” cannot name a session: letters A to Z, digits, and . _ ~ - may, up to 100 of them. "
-            "Nothing was imported."
+            f"“{session}” is not a valid session id. Use up to 100 letters A to Z, digits and . _ ~ -. Nothing was imported."
         )
     now = now_iso()
     row = {
@@ -209,68 +212,72 @@ async def _ensure_session(client: ApiClient, email: str, session: str) -> None:
         "title": session,
         "mode": "analysis",
     }
-    answers = await client.call("POST", "/v1/sync/sessions/0/push", email, json=[{"newDocumentState": row}])
-    for answer in answers:
-        if "syncError" in answer:
-            raise VademecumError(f"The session {session} was refused: {answer['syncError']['message']}")
-        if answer.get("_deleted"):
+    results = await client.call("POST", "/v1/sync/sessions/0/push", email, json=[{"newDocumentState": row}])
+    for result in results:
+        if "syncError" in result:
+            raise VademecumError(f"The session {session} was rejected: {result['syncError']['message']}")
+        if result.get("_deleted"):
             raise VademecumError(f"The session {session} was deleted. Choose another name.")
 
 
 def _read(file: Path) -> bytes:
-    """The whole file, unless it is larger than any that is taken: it would fill the memory for nothing."""
-    with file.open("rb") as opened:
-        content = opened.read(UPLOAD_MAX + 1)
+    """Return the content. Raises TooLarge without reading more than the limit."""
+    with file.open("rb") as handle:
+        content = handle.read(UPLOAD_MAX + 1)
     if len(content) > UPLOAD_MAX:
-        raise TooLarge(f"A file may have at most {UPLOAD_MAX >> 20} MB, this one has more.")
+        raise TooLarge(f"The file is larger than {UPLOAD_MAX >> 20} MB.")
     return content
 
 
 async def _upload(
     client: ApiClient, email: str, session: str, file: Path
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """What became of the file, and its document if it has one."""
+    """Return the file's result, and its document unless the import failed."""
     try:
         content = await asyncio.to_thread(_read, file)
         answer = await client.call(
             "POST",
             "/v1/documents",
             email,
-            files={"file": (_text(file.name), content)},
+            files={"file": (_printable(file.name), content)},
             data={"sessionId": session},
         )
     except OSError as error:
-        return {"file": _text(file), "error": error.strerror or str(error)}, None
+        return {"file": _printable(file), "error": error.strerror or str(error)}, None
     except VademecumError as error:
-        return {"file": _text(file), "error": _text(str(error))}, None
+        return {"file": _printable(file), "error": _printable(str(error))}, None
     document = answer["document"]
-    return {"file": _text(file), "documentId": document["id"], "existing": answer["existing"]}, document
+    return {"file": _printable(file), "documentId": document["id"], "existing": answer["existing"]}, document
 
 
-def _became(document: dict[str, Any] | None) -> str:
-    """What a document that was waited for is now."""
+def _describe_document(document: dict[str, Any] | None) -> str:
     if document is None:
         return "deleted meanwhile"
-    return "ready" if document["status"] == "ready" else "not wholly embedded, found by its words"
+    return "ready" if document["status"] == "ready" else "not completely embedded, found by its words only"
 
 
-async def _embedded(client: ApiClient, email: str, waiting: dict[str, str], progress: Progress) -> None:
-    """Wait for these documents (id -> file); others may be pending for as long as a device keeps their text to itself."""
+async def _wait_until_embedded(
+    client: ApiClient, email: str, waiting: dict[str, str], progress: Progress
+) -> None:
+    """Wait for these documents (file by id). Others may stay pending, while a device has not uploaded their text."""
     total = len(waiting)
-    _say(
+    _print_line(
         progress,
-        f"Found by words from now on. Waiting for {_count(total, 'document')} to be ready, which takes minutes "
-        "for long texts; who does not wait loses nothing.",
+        f"The documents can now be found by words. Waiting for {_count(total, 'document')} to be embedded, which takes "
+        "minutes for long texts. You can stop waiting: the server continues.",
     )
-    task = progress.add_task("Getting ready", total=total)
-    look_s = LOOK_S
+    task = progress.add_task("Embedding", total=total)
+    poll_s = POLL_S
     while waiting:
-        listed = (await client.call("GET", "/v1/documents", email))["documents"]
-        documents = {document["id"]: document for document in listed}
+        rows = (await client.call("GET", "/v1/documents", email))["documents"]
+        documents = {document["id"]: document for document in rows}
         for done in [i for i in waiting if i not in documents or documents[i]["status"] != "pending"]:
             file = waiting.pop(done)
-            _say(progress, f"{file}: {_became(documents.get(done))}, {total - len(waiting)} of {total}")
+            _print_line(
+                progress,
+                f"{file}: {_describe_document(documents.get(done))}, {total - len(waiting)} of {total}",
+            )
         progress.update(task, completed=total - len(waiting))
         if waiting:
-            await asyncio.sleep(look_s)
-            look_s = min(LOOK_MOST_S, look_s * 1.5)
+            await asyncio.sleep(poll_s)
+            poll_s = min(POLL_MAX_S, poll_s * 1.5)

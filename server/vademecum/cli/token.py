@@ -1,4 +1,4 @@
-"""`vademecum token …`: manage the API tokens with which programs sign in."""
+"""`vademecum token …`: manage API tokens, with which programs sign in."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def create(email: str, name: str, data: Path) -> None:
     Example: vademecum token create ada@example.org --name laptop
     """
     body = {"name": name}
-    made = run_with_client(
+    created = run_with_client(
         settings_for(data), lambda client: client.call("POST", "/v1/tokens", email, json=body)
     )
-    click.echo(made["secret"])
+    click.echo(created["secret"])
 
 
 @token.command("list")
@@ -40,12 +40,12 @@ def create(email: str, name: str, data: Path) -> None:
 @json_option
 def list_tokens(email: str, data: Path, as_json: bool) -> None:
     """List an account's tokens, without their secrets."""
-    found = run_with_client(settings_for(data), lambda client: client.call("GET", "/v1/tokens", email))
+    tokens = run_with_client(settings_for(data), lambda client: client.call("GET", "/v1/tokens", email))
     if as_json:
-        click.echo(msgspec.json.encode(found).decode())
+        click.echo(msgspec.json.encode(tokens).decode())
         return
-    for one in found:
-        click.echo(f"{one['id']}  {one['createdAt'][:10]}  {printable_line(one['name'])}")
+    for token_row in tokens:
+        click.echo(f"{token_row['id']}  {token_row['createdAt'][:10]}  {printable_line(token_row['name'])}")
 
 
 @token.command("revoke")
@@ -53,6 +53,6 @@ def list_tokens(email: str, data: Path, as_json: bool) -> None:
 @click.argument("token_id")
 @data_option
 def revoke(email: str, token_id: str, data: Path) -> None:
-    """Revoke a token. Its open streams end at once."""
+    """Revoke a token. Its open streams end immediately."""
     run_with_client(settings_for(data), lambda client: client.call("DELETE", f"/v1/tokens/{token_id}", email))
     click.echo("Revoked.")

@@ -25,10 +25,10 @@ def user() -> None:
     """Add, list, change and remove accounts."""
 
 
-async def find(client: ApiClient, email: str) -> dict[str, Any]:
+async def find_account(client: ApiClient, email: str) -> dict[str, Any]:
     found = await client.call("GET", "/v1/accounts", params={"email": email})
     if not found:
-        raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
+        raise NotFound(f"There is no account {email}. `vademecum user list` lists all accounts.")
     account: dict[str, Any] = found[0]
     return account
 
@@ -46,33 +46,31 @@ def add(email: str, tier: str | None, password_stdin: bool, data: Path, as_json:
     Example: vademecum user add ada@example.org --tier JIGGA
     """
     settings = settings_for_new_folder(data)
-    tier = tier or _asked_tier(settings, can_ask=not password_stdin and sys.stdin.isatty())
+    tier = tier or _choose_tier(settings, can_ask=not password_stdin and sys.stdin.isatty())
     body = {"email": email, "tier": tier.upper()}
     if password_stdin:
         body["password"] = sys.stdin.readline().rstrip("\n")
-    made = run_with_client(settings, lambda client: client.call("POST", "/v1/accounts", json=body))
+    created = run_with_client(settings, lambda client: client.call("POST", "/v1/accounts", json=body))
     if as_json:
-        click.echo(msgspec.json.encode(made).decode())
+        click.echo(msgspec.json.encode(created).decode())
         return
-    click.echo(f"{made['email']} ({made['tier']}) {made['userId']}")
-    click.echo(_gives(msgspec.convert(made["limits"], Limits)))
+    click.echo(f"{created['email']} ({created['tier']}) {created['userId']}")
+    click.echo(_describe_limits(msgspec.convert(created["limits"], Limits)))
 
 
-def _asked_tier(settings: Settings, *, can_ask: bool) -> str:
-    """Ask for the tier. Raise BadRequest where nobody can answer."""
-    tiers = [f"{tier}: {_gives(limits)}" for tier, limits in settings.tiers.items()]
+def _choose_tier(settings: Settings, *, can_ask: bool) -> str:
+    """Ask for the tier. Raises BadRequest if the terminal is not interactive."""
+    tiers = [f"{tier}: {_describe_limits(limits)}" for tier, limits in settings.tiers.items()]
     if not can_ask:
-        raise BadRequest(
-            f"Which tier? Add `--tier` with one of these. {' '.join(tiers)} Nothing was changed."
-        )
+        raise BadRequest(f"Choose a tier with --tier. {' '.join(tiers)} Nothing was changed.")
     for line in tiers:
         click.echo(line, err=True)
     answer: str = click.prompt("Tier", type=TIERS, err=True)
     return answer
 
 
-def _gives(limits: Limits) -> str:
-    """Say in a sentence what an account with these limits can do."""
+def _describe_limits(limits: Limits) -> str:
+    """Describe in a sentence what an account with these limits can do."""
     size = f"{limits.documents} documents of up to {limits.file_bytes >> 20} MB, {limits.storage_bytes >> 20} MB in all"
     if not limits.searches_documents:
         return f"{size}; documents are synced, but questions do not search them."
@@ -85,19 +83,19 @@ def _gives(limits: Limits) -> str:
 @json_option
 def list_(data: Path, as_json: bool) -> None:
     """List the accounts and how much they store."""
-    found = run_with_client(settings_for(data), lambda client: client.call("GET", "/v1/accounts"))
+    accounts = run_with_client(settings_for(data), lambda client: client.call("GET", "/v1/accounts"))
     if as_json:
-        click.echo(msgspec.json.encode(found).decode())
+        click.echo(msgspec.json.encode(accounts).decode())
         return
-    for account in found:
+    for account in accounts:
         usage = account["usage"]
-        holds = (
+        stored = (
             f"{usage['documents']:4} documents {usage['bytes'] / 2**20:8.1f} MB"
             if usage
             else account["problem"]
         )
-        rank = "administrator" if account["admin"] else ""
-        click.echo(f"{printable_line(account['email']):40} {account['tier']:6} {holds} {rank}".rstrip())
+        role = "administrator" if account["admin"] else ""
+        click.echo(f"{printable_line(account['email']):40} {account['tier']:6} {stored} {role}".rstrip())
 
 
 @user.command("tier")
@@ -108,11 +106,11 @@ def tier_(email: str, tier: str, data: Path) -> None:
     """Change an account's tier."""
 
     async def work(client: ApiClient) -> Any:
-        account = await find(client, email)
+        account = await find_account(client, email)
         return await client.call("PATCH", f"/v1/accounts/{account['userId']}", json={"tier": tier.upper()})
 
     run_with_client(settings_for(data), work)
-    click.echo(f"{email} is {tier.upper()} now.")
+    click.echo(f"{email} now has the tier {tier.upper()}.")
 
 
 @user.command("admin")
@@ -129,19 +127,19 @@ def admin(email: str, no: bool, data: Path) -> None:
     """
 
     async def work(client: ApiClient) -> Any:
-        account = await find(client, email)
+        account = await find_account(client, email)
         body = {"userId": account["userId"], "admin": not no}
         return await client.call("POST", "/v1/local/administrator", json=body)
 
     run_with_client(settings_for(data), work)
-    click.echo(f"{email} is {'no administrator any more' if no else 'an administrator now'}.")
+    click.echo(f"{email} is {'no longer' if no else 'now'} an administrator.")
 
 
 @user.command("link")
 @click.argument("email")
 @data_option
 def link(email: str, data: Path) -> None:
-    """Print a one-time sign-in link for a new account or for a user who lost the password.
+    """Print a one-time sign-in link for a new account or for a user who forgot the password.
 
     This removes the account's password, if it has one, and signs the account out in all browsers.
 
@@ -150,14 +148,14 @@ def link(email: str, data: Path) -> None:
     """
 
     async def work(client: ApiClient) -> Any:
-        account = await find(client, email)
+        account = await find_account(client, email)
         return await client.call("PATCH", f"/v1/accounts/{account['userId']}", json={"resetPassword": True})
 
     settings = settings_for(data)
     running = find_running_server(settings.data)
-    # With no server running: as it would be, were one begun like this.
-    begun = settings.origin or f"http://{settings.host}:{settings.port}"
-    address = (running.public or running.url) if running else begun
+    # Without a running server: the address of one that is started with these settings.
+    expected = settings.origin or f"http://{settings.host}:{settings.port}"
+    address = (running.public or running.url) if running else expected
     click.echo(address + run_with_client(settings, work)["link"])
 
 
@@ -175,8 +173,8 @@ def remove(email: str, yes: bool, data: Path) -> None:
         click.confirm(f"Remove {email} and erase all of its documents and memory?", abort=True)
 
     async def work(client: ApiClient) -> Any:
-        account = await find(client, email)
+        account = await find_account(client, email)
         return await client.call("DELETE", f"/v1/accounts/{account['userId']}")
 
     run_with_client(settings_for(data), work)
-    click.echo(f"{email} is gone, with everything it had. Backups made before are not changed.")
+    click.echo(f"Removed {email} with all its data. Existing backups are not changed.")

@@ -112,7 +112,7 @@ def test_a_head_that_does_not_come_is_not_waited_for_for_ever(monkeypatch):
 
 
 def test_a_body_that_does_not_go_on_is_not_waited_for_for_ever(monkeypatch):
-    monkeypatch.setattr(bounded_http, "SILENT_S", 0.1)
+    monkeypatch.setattr(bounded_http, "BODY_IDLE_S", 0.1)
 
     async def scenario():
         async with speaking() as address:
@@ -126,7 +126,7 @@ def test_a_body_that_does_not_go_on_is_not_waited_for_for_ever(monkeypatch):
 
 
 def test_a_body_that_the_server_does_not_take_yet_is_not_given_up(monkeypatch):
-    monkeypatch.setattr(bounded_http, "SILENT_S", LOOK_S)
+    monkeypatch.setattr(bounded_http, "BODY_IDLE_S", LOOK_S)
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
     async def scenario():
@@ -143,7 +143,7 @@ def test_a_body_that_the_server_does_not_take_yet_is_not_given_up(monkeypatch):
 
 
 def test_an_answer_may_be_late(monkeypatch):
-    monkeypatch.setattr(bounded_http, "SILENT_S", LOOK_S)
+    monkeypatch.setattr(bounded_http, "BODY_IDLE_S", LOOK_S)
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
     async def scenario():

@@ -17,7 +17,7 @@ import pytest
 from cli.command_runner import Home, upload
 from cli.serve.test_serve import STOP_S, certificate, greeted
 from cli.test_backup import holds
-from vademecum.cli.serve.serve import listening
+from vademecum.cli.serve.serve import open_sockets
 from vademecum.errors import BadRequest
 from vademecum.services.accounts import local_auth
 from vademecum.settings import Settings
@@ -43,7 +43,7 @@ def test_a_start_that_gets_no_port_leaves_a_new_folder_as_it_was(home, made):
 def test_of_a_folder_that_is_served_a_start_says_that_and_not_that_the_port_is_in_use(home):
     with home.serving() as server:
         port = server.url.rpartition(":")[2]
-        assert "serving" in home.run("serve", "--port", port).refusal()
+        assert "Another process uses" in home.run("serve", "--port", port).refusal()
 
 
 def is_taken(port):
@@ -173,7 +173,7 @@ def test_what_is_wrong_with_a_certificate_or_its_key_is_said(home, tmp_path):
     )
     assert f"{tmp_path} cannot be read" in refused(home, tmp_path, key)
     assert refused(home, cert, other) == f"The key {other} does not belong to the certificate {cert}."
-    assert "without its password" in refused(home, cert, encrypted(key))
+    assert "is encrypted" in refused(home, cert, encrypted(key))
     assert "PEM" in refused(home, key, key)
 
 
@@ -206,13 +206,13 @@ def test_an_assistant_without_an_address_is_off_whatever_model_is_named():
 def test_an_administrator_is_made_and_the_last_one_is_not_removed(home):
     home.add("dora@example.org")
     home.add("emma@example.org")
-    assert "an administrator now" in home.ok("user", "admin", "dora@example.org").out
+    assert "now an administrator" in home.ok("user", "admin", "dora@example.org").out
     listed = home.ok("user", "list").out.splitlines()
     assert ["administrator" in line for line in listed if "@example.org" in line] == [True, False]
     for command in ("user remove dora@example.org --yes", "user admin dora@example.org --no"):
         assert "`vademecum user admin EMAIL`" in home.run(*command.split()).refusal()
     home.ok("user", "admin", "emma@example.org")
-    assert "no administrator any more" in home.ok("user", "admin", "dora@example.org", "--no").out
+    assert "no longer an administrator" in home.ok("user", "admin", "dora@example.org", "--no").out
 
 
 @pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
@@ -240,7 +240,7 @@ def test_what_was_deleted_leaves_the_disk_when_a_host_asks(home, with_server):
             and holds(home.data, f"{kept} ada@")
             and holds(home.data, f"{kept} bob@")
         )
-        assert "Nothing was due" in home.ok("erase").out
+        assert "Nothing to erase" in home.ok("erase").out
 
 
 def test_an_erasure_that_fails_says_why_and_waits_on(home):
@@ -266,9 +266,9 @@ def test_a_name_with_an_address_that_the_machine_lacks_is_served_at_the_other(tm
     here = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
     settings = Settings(data=tmp_path, host="localhost", port=0)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [lacking, here])
-    (one,) = listening(settings)
+    (one,) = open_sockets(settings)
     with one:
         assert one.getsockname()[0] == "127.0.0.1"
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [lacking])
     with pytest.raises(BadRequest, match="cannot listen on localhost"):
-        listening(settings)
+        open_sockets(settings)

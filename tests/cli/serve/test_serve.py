@@ -17,7 +17,7 @@ import pytest
 
 from cli.command_runner import Home, live, small_model, upload
 from vademecum.cli.data_lock import try_lock
-from vademecum.cli.serve.serve import greeting
+from vademecum.cli.serve.serve import describe_server
 from vademecum.services.accounts import local_auth
 from vademecum.settings import Settings
 from wait_until import soon_outside
@@ -37,7 +37,10 @@ def sign_in(client, link):
 
 def test_the_first_start_says_as_whom_its_link_signs_in_and_it_does_so_once(home):
     with home.serving(in_new_process=True) as server:
-        assert "Sign in as owner@localhost (administrator), once, within 15 minutes: http" in server.said()
+        assert (
+            "Sign in as owner@localhost (administrator) with this one-time link, within 15 minutes: http"
+            in server.said()
+        )
         assert "not encrypted" not in server.said(), "nobody else reaches the loopback"
         (link,) = LINK.findall(server.said())
         assert link.startswith(server.url) and home.data.stat().st_mode & 0o077 == 0
@@ -68,7 +71,7 @@ def test_the_first_start_says_as_whom_its_link_signs_in_and_it_does_so_once(home
 
 def test_one_folder_has_one_server_and_a_killed_one_blocks_nobody(home):
     with home.serving() as server:
-        assert "serving" in home.run("serve", "--port", 0).refusal()
+        assert "Another process uses" in home.run("serve", "--port", 0).refusal()
         home.add("ada@example.org")
         token = home.token("ada@example.org")
         with server.client(token) as ada:
@@ -125,12 +128,12 @@ def test_a_server_for_other_machines_names_an_address_they_can_use_and_warns_wit
         assert not url[1].startswith((f"http://{host}:", f"http://[{host}]:"))
         (link,) = LINK.findall(said)
         assert link.startswith(url[1])
-        assert "Warning: this is not encrypted (no TLS)" in said
+        assert "Warning: connections are not encrypted (no TLS)" in said
         assert home.add("ada@example.org"), "commands find their way in by the loopback"
 
 
 def greeted(url, address, **settings):
-    return "\n".join(greeting(Settings(data=Path("/data"), **settings), url, address, "/in?link=x"))
+    return "\n".join(describe_server(Settings(data=Path("/data"), **settings), url, address, "/in?link=x"))
 
 
 def test_only_what_others_can_read_on_the_way_is_warned_about():

@@ -1,8 +1,7 @@
-"""HTTP as uvicorn speaks it, with a bound to what strangers make the server hold: the head of a request is read before
-anybody can ask who sends it.
+"""Limit the size and the time of request heads in uvicorn, because they are read before the sender is authenticated.
 
-Without one, a header of a hundred megabytes costs as much memory, and the server's time for seconds: it is put together
-again with each piece that arrives.
+Without a limit, a header of 100 MB takes that much memory and blocks the server for seconds, because it is concatenated
+again with each chunk that arrives.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import msgspec
 from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-HEAD_MAX = 64 * 2**10  # bytes; what comes in one piece is read whole, so that a little more may pass
+HEAD_MAX = 64 * 2**10  # bytes; slightly more may pass, because each chunk is read completely
 HEAD_S = 60.0  # from a connection, or the first byte of its next request, to the end of the head
-SILENT_S = 60.0  # a body of which nothing comes from one look to the next is not waited for
-_NOTHING = "Nothing was changed."
+BODY_IDLE_S = 60.0  # a connection is closed if no byte of a body arrives for so long
+_UNCHANGED = "Nothing was changed."
 
 
 def _send_unframed(cycle: RequestResponseCycle) -> None:
-    """HTTP/1.0 knows no chunks: an answer without a length ends with the connection (RFC 9112, 6.1)."""
+    """Send a response without a length unchunked and end it by closing, as HTTP/1.0 requires (RFC 9112, 6.1)."""
     send = cycle.send
     is_unframed = False
 
@@ -40,83 +39,88 @@ def _has_length(message: HTTPResponseStartEvent) -> bool:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """What is no part of a body counts: the head, and what may follow a body in pieces."""
+    """Limit the bytes that are not part of a body: the head, and what may follow a body."""
 
-    _held = 0
-    _heard = 0  # bytes, since the connection was made
-    _late: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _received_bytes = 0  # since the connection was made
+    _timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wait_for_head()
+        self._start_head_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end_wait()
+        self._cancel_timeout()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._held += len(data)
-        self._heard += len(data)
+        self._head_bytes += len(data)
+        self._received_bytes += len(data)
         super().data_received(data)
-        if self._held > HEAD_MAX and not self.transport.is_closing():
-            said = f"The head of this request is longer than {HEAD_MAX:,} bytes. {_NOTHING}"
-            self._refuse(431, "Request Header Fields Too Large", "TOO_LARGE", said)
+        if self._head_bytes > HEAD_MAX and not self.transport.is_closing():
+            detail = f"The head of this request is longer than {HEAD_MAX:,} bytes. {_UNCHANGED}"
+            self._send_problem(431, "Request Header Fields Too Large", "TOO_LARGE", detail)
         elif self._is_idle():
-            self._wait_for_head()
+            self._start_head_timeout()
 
     def _is_idle(self) -> bool:
-        """Does nobody wait for anything? What came ended the wait for the next request, and was none: a blank line, or what
-        is left of a body that was answered before it had come."""
+        """Return whether no timeout runs between two requests.
+
+        The received data stopped the keep-alive timeout but did not begin a request: it was a blank line, or the rest of a
+        body that was answered early.
+        """
         is_answered = self.cycle is None or self.cycle.response_complete
-        return is_answered and self._late is None and self.timeout_keep_alive_task is None
+        return is_answered and self._timeout is None and self.timeout_keep_alive_task is None
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._wait_for_head()
+        self._start_head_timeout()
 
     def on_headers_complete(self) -> None:
-        self._held = 0
-        self._wait_for_body(None)
+        self._head_bytes = 0
+        self._start_body_timeout(None)
         super().on_headers_complete()
         if self.scope["http_version"] == "1.0":
             _send_unframed(self.cycle)
 
     def on_body(self, body: bytes) -> None:
-        self._held = 0
+        self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._end_wait()
+        self._cancel_timeout()
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, "Bad Request", "BAD_REQUEST", f"{msg} {_NOTHING}")
+        self._send_problem(400, "Bad Request", "BAD_REQUEST", f"{msg} {_UNCHANGED}")
 
-    def _wait_for_head(self) -> None:
-        self._end_wait()
-        self._late = self.loop.call_later(HEAD_S, self._close)
+    def _start_head_timeout(self) -> None:
+        self._cancel_timeout()
+        self._timeout = self.loop.call_later(HEAD_S, self._close)
 
-    def _wait_for_body(self, heard: int | None) -> None:
-        """`heard`: what it was at the last look; None after one at which nothing was read, since what is there already has
-        not been taken."""
-        before = None if self.flow.read_paused else self._heard
-        if heard is not None and heard == before:
+    def _start_body_timeout(self, previous: int | None) -> None:
+        """Close the connection if no byte arrived since the previous call.
+
+        `previous`: the received bytes then; None if reading was paused, because the sender could not send.
+        """
+        received = None if self.flow.read_paused else self._received_bytes
+        if previous is not None and previous == received:
             self._close()
             return
-        self._end_wait()
-        self._late = self.loop.call_later(SILENT_S, self._wait_for_body, before)
+        self._cancel_timeout()
+        self._timeout = self.loop.call_later(BODY_IDLE_S, self._start_body_timeout, received)
 
-    def _end_wait(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _cancel_timeout(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
 
     def _close(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
 
-    def _refuse(self, status: int, title: str, code: str, detail: str) -> None:
-        """A problem, like every refusal; but nothing in the middle of another answer."""
+    def _send_problem(self, status: int, title: str, code: str, detail: str) -> None:
+        """Send problem details, unless another response is being sent, and close the connection."""
         if self.cycle is None or self.cycle.response_complete:
             body = msgspec.json.encode(
                 {

@@ -1,4 +1,4 @@
-"""`vademecum serve`: the server itself."""
+"""`vademecum serve`: run the server."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
     from vademecum.services.runtime.container import Services
 
-STOP_S = 8  # for requests; then they are cut off
-PUBLISH_EVERY_S = 5.0  # while the disk has no room for `server.json`
-STOPPED_S = 15.0  # from the signal to the end of the process, whatever hangs
-LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # sockets that a restarted process takes over from itself
+STOP_S = 8  # after which running requests are aborted
+PUBLISH_RETRY_S = 5.0  # while the disk is too full for `server.json`
+EXIT_S = 15.0  # from the signal to the end of the process, even if something hangs
+LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # sockets that a restarting process passes to itself
 BACKLOG = 2048
-# Of `localhost`, where a machine has IPv6 by name alone: then the other address will do.
-LACKING = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-# Longer than clients and proxies keep a connection that is not used (nginx: 60 s): closed just when the next request is on
-# its way, that one ends without an answer.
+# `localhost` may resolve to an IPv6 address that the machine does not support. The other address suffices then.
+UNSUPPORTED_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+# Longer than clients and proxies keep an idle connection (nginx: 60 s). Otherwise the server may close it while the next
+# request is on its way.
 IDLE_S = 75
-GC_EVERY = 50_000  # new objects between looks for cycles: a push makes thousands, none of them cyclic
+GC_THRESHOLD = 50_000  # new objects between collections: a push creates thousands, none of them cyclic
 # A write reacquires the GIL after each statement, and waits up to this long for a thread that computes.
 SWITCH_S = 0.0005
 _log = structlog.get_logger("vademecum.serve")
-LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where commands find a server that listens everywhere
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how commands reach a server that listens on all addresses
 
 
-def greeting(settings: Settings, url: str, address: str, link: str | None) -> Iterator[str]:
-    """What a person must know of a server that has begun to listen on `address`."""
+def describe_server(settings: Settings, url: str, address: str, link: str | None) -> Iterator[str]:
+    """Yield the lines to print when the server listens on `address`."""
     everywhere = " (and all addresses of this machine)" if address in LOOPBACK else ""
     yield f"Vademecum listens on {url}{everywhere}"
     yield f"Data: {settings.data}"
@@ -62,16 +62,16 @@ def greeting(settings: Settings, url: str, address: str, link: str | None) -> It
     yield f"Assistant: {assistant or 'off, answers are quotations (VADEMECUM_ASSISTANT_URL)'}"
     if not ipaddress.ip_address(address).is_loopback and not (settings.origin or url).startswith("https:"):
         yield (
-            "Warning: this is not encrypted (no TLS): who shares the network can read passwords and documents. "
-            "Use --tls-certificate, or a proxy that speaks HTTPS."
+            "Warning: connections are not encrypted (no TLS), so others in the network can read passwords and documents. "
+            "Use --tls-certificate or an HTTPS proxy."
         )
     if settings.origin.startswith("https:") and not (url.startswith("https:") or settings.trusted_proxies):
         yield (
-            "Warning: no proxy is trusted, so everybody who comes through one counts as one caller, on this machine. "
-            "Name its address by --trusted-proxies."
+            "Warning: no proxy is trusted, so all clients of a proxy share one rate limit. Name the proxy's address with "
+            "--trusted-proxies."
         )
     if link is not None:
-        yield f"Sign in as {OWNER} (administrator), once, within 15 minutes: {settings.origin or url}{link}"
+        yield f"Sign in as {OWNER} (administrator) with this one-time link, within 15 minutes: {settings.origin or url}{link}"
 
 
 def _url(is_ssl: bool, host: str, port: int) -> str:
@@ -79,32 +79,32 @@ def _url(is_ssl: bool, host: str, port: int) -> str:
 
 
 def _own_address(host: str) -> str:
-    """By which other machines reach this one. Nothing is sent: the system looks up its routes."""
-    family, elsewhere = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    """Return the address by which other machines reach this one. Nothing is sent; the system looks up its routes."""
+    family, remote = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((elsewhere, 9))
+            probe.connect((remote, 9))
         except OSError:  # no network
             return LOOPBACK[host]
         return str(probe.getsockname()[0])
 
 
 class Server(uvicorn.Server):
-    """Says where it listens once it does, and closes the streams first when asked to stop: uvicorn waits for them."""
+    """Print the address after the start, and close event streams first when stopping, because uvicorn waits for them."""
 
     def __init__(self, config: uvicorn.Config, app: Litestar, settings: Settings, warning: str) -> None:
         super().__init__(config)
         self._app = app
         self._settings = settings
         self._warning = warning
-        self._fenced: set[str] = set()  # accounts, at the start
+        self._fenced: set[str] = set()  # accounts that were fenced at the start
         self._sockets: list[socket.socket] = []
         self._publishing: asyncio.Task[None] | None = None
         self._terminals = [number for number in (1, 2) if os.isatty(number)]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
-            with _untold(lambda: hasattr(self._app.state, "refusal")):
+            with _hide_traceback(lambda: hasattr(self._app.state, "refusal")):
                 await super().startup(sockets)
         except SystemExit:
             if hasattr(self._app.state, "refusal"):
@@ -114,55 +114,55 @@ class Server(uvicorn.Server):
             assert sockets
             self._sockets = sockets
             try:
-                await self._open(*sockets[0].getsockname()[:2])
-            except VademecumError:  # its words are the command's last; what was opened is closed in order
+                await self._announce(*sockets[0].getsockname()[:2])
+            except VademecumError:  # close in order; the command prints the error
                 await self.shutdown(sockets)
                 raise
 
-    async def _open(self, address: str, port: int) -> None:
-        """Tell commands and a person where it listens."""
+    async def _announce(self, address: str, port: int) -> None:
+        """Publish the server's address for commands, and print it."""
         from vademecum.services.accounts.accounts import ensure_owner  # with the app
 
         services: Services = self._app.state.services
         host = self._settings.host
-        here = LOOPBACK.get(host, host)
+        local_host = LOOPBACK.get(host, host)
         url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
         door = local_auth.Door(
-            _url(self.config.is_ssl, here, port),
+            _url(self.config.is_ssl, local_host, port),
             os.getpid(),
             services.local_secret,
             self._settings.origin or url,
             __version__,
         )
         gc.freeze()
-        gc.set_threshold(GC_EVERY, 20, 20)
+        gc.set_threshold(GC_THRESHOLD, 20, 20)
         sys.setswitchinterval(SWITCH_S)
         self._publish(door)
         self._fenced = set(services.users.fenced())
         services.instance.end = self._end_or_restart
         try:
             link = await ensure_owner(services)
-        except Busy:  # a full disk prevents the first start only
+        except Busy:  # a full disk prevents only the first start
             if not services.accounts.accounts:
                 raise
             link = None
-        said = [*greeting(self._settings, url, address, link), *filter(None, [self._warning])]
-        with suppress(OSError):  # as the log
-            click.echo("\n".join(said), err=True)  # at once or not at all
+        lines = [*describe_server(self._settings, url, address, link), *filter(None, [self._warning])]
+        with suppress(OSError):  # standard error may be closed
+            click.echo("\n".join(lines), err=True)  # in one write
 
     def _publish(self, door: local_auth.Door) -> None:
-        """Write `server.json`, on a full disk as soon as there is room."""
+        """Write `server.json`; on a full disk, retry until there is space."""
         try:
             local_auth.publish(self._settings.data, door)
         except Broken as error:
             if not lacks_room(error):
                 raise
-            _log.error("commands cannot find the server until the disk has room", detail=error.message)
+            _log.error("server.json not written, commands cannot find the server", detail=error.message)
             self._publishing = asyncio.create_task(self._publish_later(door))
 
     async def _publish_later(self, door: local_auth.Door) -> None:
         while True:
-            await asyncio.sleep(PUBLISH_EVERY_S)
+            await asyncio.sleep(PUBLISH_RETRY_S)
             with suppress(Broken):
                 local_auth.publish(self._settings.data, door)
                 return
@@ -176,12 +176,11 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's, which raises the signal again at the end: but who was asked to stop and stopped has not failed."""
+        """Handle signals as uvicorn does, but without raising them again: a requested stop is not a failure."""
         before = {
             number: signal.signal(number, self.handle_exit)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            if number != signal.SIGHUP
-            or signal.getsignal(number) != signal.SIG_IGN  # `nohup` wants it to go on
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN  # started with `nohup`
         }
         try:
             yield
@@ -200,53 +199,53 @@ class Server(uvicorn.Server):
         _log.critical("the server restarts", reason=reason)
         local_auth.path(self._settings.data).unlink(missing_ok=True)
         services.users.stop_recovery()
-        _execute_again([one.fileno() for one in self._sockets])
+        _restart_process([one.fileno() for one in self._sockets])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if sig == signal.SIGHUP:
-            _leave_terminal(self._terminals)
+            _detach_terminal(self._terminals)
         if not self.should_exit:
-            _end_after(STOPPED_S)
+            _exit_after(EXIT_S)
         if hasattr(self._app.state, "services"):
             self._app.state.services.hub.close()
             self._app.state.services.answers.stop()
         super().handle_exit(sig, frame)
 
 
-def _execute_again(listening_fds: list[int]) -> None:
+def _restart_process(listening_fds: list[int]) -> None:
     """Run the same command in this process. Clients that connect meanwhile wait in the sockets' backlog."""
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - of numbers
-        with suppress(OSError):  # the one that the listing used
+        with suppress(OSError):  # the descriptor of the listing itself
             os.set_inheritable(int(name), int(name) <= 2 or int(name) in listening_fds)
     os.environ[LISTEN_FDS] = ",".join(map(str, listening_fds))
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
 
 
 def _inherited() -> list[socket.socket]:
-    """Return the sockets that `_execute_again` passed on."""
+    """Return the sockets that `_restart_process` passed on."""
     passed = os.environ.pop(LISTEN_FDS, "")
     return [socket.socket(fileno=int(number)) for number in passed.split(",") if number]
 
 
-def _end_after(seconds: float) -> None:
-    """End the process if it still runs then. Acknowledged commits are on the disk."""
+def _exit_after(seconds: float) -> None:
+    """End the process if it is still running then. Acknowledged commits are on the disk."""
 
-    def end() -> None:
-        _log.critical("the shutdown hangs: the server ends without it", after_s=seconds)
+    def exit_process() -> None:
+        _log.critical("shutdown hangs, exiting", after_s=seconds)
         os._exit(1)
 
-    timer = threading.Timer(seconds, end)
+    timer = threading.Timer(seconds, exit_process)
     timer.daemon = True
     timer.start()
 
 
 @contextmanager
-def _untold(is_told: Callable[[], bool]) -> Iterator[None]:
-    """Why it does not start is told in a sentence: the trace that uvicorn has of it tells nobody more."""
+def _hide_traceback(has_message: Callable[[], bool]) -> Iterator[None]:
+    """Suppress uvicorn's traceback of a failed start if we print a message instead."""
     log = logging.getLogger("uvicorn.error")
 
     def keep(_: logging.LogRecord) -> bool:
-        return not is_told()
+        return not has_message()
 
     log.addFilter(keep)
     try:
@@ -255,35 +254,37 @@ def _untold(is_told: Callable[[], bool]) -> Iterator[None]:
         log.removeFilter(keep)
 
 
-def _leave_terminal(descriptors: list[int]) -> None:
-    """It is closed: a line of the log that is written to it would fail, and the stop with it."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+def _detach_terminal(descriptors: list[int]) -> None:
+    """Redirect output to /dev/null, because writing to a closed terminal would fail during the shutdown."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
     for number in descriptors:
-        os.dup2(nowhere, number)
-    os.close(nowhere)
+        os.dup2(devnull, number)
+    os.close(devnull)
 
 
-def listening(settings: Settings) -> list[socket.socket]:
-    """The port is ours when this returns: nothing is begun for a server that nobody could reach. Whoever comes before the
-    server is up waits. Raises BadRequest."""
+def open_sockets(settings: Settings) -> list[socket.socket]:
+    """Listen on the configured address before the server starts, so that a start fails early if the port is in use.
+
+    Clients that connect before the server is ready wait. Raises BadRequest.
+    """
     host, port = settings.host, settings.port
-    ours: list[socket.socket] = []
-    lacking: OSError | None = None
+    sockets: list[socket.socket] = []
+    unsupported: OSError | None = None
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             try:
-                ours.append(_bound(socket.socket(family, kind, protocol), (address[0], port, *address[2:])))
+                sockets.append(_bind(socket.socket(family, kind, protocol), (address[0], port, *address[2:])))
             except OSError as error:
-                if error.errno not in LACKING:
+                if error.errno not in UNSUPPORTED_ADDRESS:
                     raise
-                lacking = error
+                unsupported = error
                 continue
-            port = ours[-1].getsockname()[1]  # of a name with two addresses both have the one that was free
-        if lacking is not None and not ours:
-            raise lacking
+            port = sockets[-1].getsockname()[1]  # all addresses of a name use the same free port
+        if unsupported is not None and not sockets:
+            raise unsupported
     except OSError as error:
-        for one in ours:
-            one.close()
+        for opened in sockets:
+            opened.close()
         if error.errno == errno.EADDRINUSE:
             raise BadRequest(
                 f"Port {port} is in use. Stop what uses it, or choose another --port."
@@ -291,24 +292,24 @@ def listening(settings: Settings) -> list[socket.socket]:
         raise BadRequest(
             f"The server cannot listen on {host}, port {port}: {error.strerror}. Choose another --host or --port."
         ) from error
-    return ours
+    return sockets
 
 
-def _bound(one: socket.socket, address: tuple[Any, ...]) -> socket.socket:
+def _bind(new: socket.socket, address: tuple[Any, ...]) -> socket.socket:
     try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if one.family == socket.AF_INET6:  # the same port of IPv4 is another
-            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        one.bind(address)
-        one.listen(BACKLOG)
+        new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if new.family == socket.AF_INET6:  # IPv4 has its own socket
+            new.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        new.bind(address)
+        new.listen(BACKLOG)
     except OSError:
-        one.close()
+        new.close()
         raise
-    return one
+    return new
 
 
-def protocol() -> Any:
-    """The one with a bound to heads; where its parser is not to be had, uvicorn's other one, which has a bound itself."""
+def choose_protocol() -> Any:
+    """Return the protocol with bounded heads, or without httptools, uvicorn's h11, which has a bound of its own."""
     try:
         from vademecum.cli.serve.bounded_http import BoundedProtocol
     except ImportError:
@@ -338,7 +339,9 @@ def _port(context: click.Context, option: click.Parameter, port: int | None) -> 
     help="Folder of models.  [default: one for the machine, ~/.cache/vademecum/models]",
 )
 @click.option(
-    "--tls-certificate", type=click.Path(path_type=Path), help="PEM file: speak HTTPS (phones need it)."
+    "--tls-certificate",
+    type=click.Path(path_type=Path),
+    help="PEM file of the certificate, to serve HTTPS (phones require it).",
 )
 @click.option("--tls-key", type=click.Path(path_type=Path), help="PEM file of the private key.")
 @click.option("--trusted-proxies", help="Addresses of proxies whose X-Forwarded-* headers the server trusts.")
@@ -357,23 +360,21 @@ def serve(data: Path, **flags: object) -> None:
     """
     settings = settings_for_new_folder(data, **flags)
     warning = tls.check(settings)
-    # Who comes to a folder that somebody serves is told that, not that the port is in use.
-    ours = _inherited() or ([] if is_data_folder(settings.data) else listening(settings))
-    from vademecum.app import create_app  # all there is, which `--help` need not wait for
+    # If the folder may be in use, report that rather than the port.
+    sockets = _inherited() or ([] if is_data_folder(settings.data) else open_sockets(settings))
+    from vademecum.app import create_app  # slow to import
     from vademecum.services.runtime import logging as logs
 
     logs.configure()
-    with wait_for_lock(settings.data) as mine:
-        if not mine:
-            raise Broken(
-                f"Another process is serving {settings.data}. Stop that one first, or choose another --data."
-            )
+    with wait_for_lock(settings.data) as is_locked:
+        if not is_locked:
+            raise Broken(f"Another process uses {settings.data}. Stop it, or choose another --data.")
         local_auth.withdraw(settings.data)
-        ours = ours or listening(settings)
+        sockets = sockets or open_sockets(settings)
         app = create_app(settings)
         config = uvicorn.Config(
             app,
-            http=protocol(),
+            http=choose_protocol(),
             log_config=None,
             access_log=False,
             lifespan="on",
@@ -386,9 +387,9 @@ def serve(data: Path, **flags: object) -> None:
             timeout_graceful_shutdown=STOP_S,
             server_header=False,
         )
-        Server(config, app, settings, warning).run(ours)
+        Server(config, app, settings, warning).run(sockets)
         from vademecum.services.agents.folder_check import is_checking
 
         is_stuck = hasattr(app.state, "services") and app.state.services.instance.stuck_count()
         if is_stuck or is_checking():
-            os._exit(0)  # the interpreter would wait for them
+            os._exit(0)  # otherwise the interpreter waits for the threads

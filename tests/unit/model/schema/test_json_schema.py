@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vademecum.cli.generate_schemas import rendered
+from vademecum.cli.generate_schemas import render_files
 from vademecum.model.schema.collections import COLLECTIONS, Registry
 from vademecum.model.schema.json_schema import json_schema
 from vademecum.model.sync.tombstone import make_tombstone
@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parents[4]
 WIRE = "9c33c89bb0e268b796b2ebfa71256d9021b7b9743ddbf5b25b900b0f4e33ddbe"
 
 
-@pytest.mark.parametrize(("path", "content"), rendered().items(), ids=rendered())
+@pytest.mark.parametrize(("path", "content"), render_files().items(), ids=render_files())
 def test_what_is_committed_is_made_from_the_structs(path, content):
     assert (REPOSITORY / path).read_text(encoding="utf-8") == content, f"{path} is stale: run `make schemas`"
 
