@@ -21,7 +21,7 @@ async def counted(person, project="*"):
     return [(one["project"]["name"], one["observations"], one["lastAt"]) for one in found]
 
 
-def test_projects_say_how_much_was_done_in_them_and_when_last(tmp_path):
+def test_projects_list_observation_count_and_last_time(tmp_path):
     async def scenario(h, ada):
         await ada.call("POST", "/v1/projects", json={"name": "choir"})
         await take(ada, event("ls", 5), event("make", 9), event(second=20, **FILE), event(second=40, **FILE))
@@ -35,7 +35,7 @@ def test_projects_say_how_much_was_done_in_them_and_when_last(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_sessions_say_from_when_to_when_they_are(tmp_path):
+def test_sessions_list_first_and_last_time(tmp_path):
     async def scenario(h, ada):
         await take(ada, event("ls", 5), event("make", 9), event("early", 1, session="s2"))
         await take(ada, event("elsewhere", 50, session="s3", project=SITE))
@@ -48,7 +48,7 @@ def test_sessions_say_from_when_to_when_they_are(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_projects_of_folders_that_call_themselves_the_same_say_so(tmp_path):
+def test_projects_of_folders_with_same_name_have_notice(tmp_path):
     async def scenario(h, ada):
         first, other = ({**APP, "root": str(tmp_path / name / "app")} for name in ("dev", "work"))
         for folder in (first, other):

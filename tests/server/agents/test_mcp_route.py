@@ -30,7 +30,7 @@ def refused_method(answer: httpx.Response) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_all_but_a_post_is_refused_at_once(tmp_path: Path, version: str) -> None:
+def test_all_methods_but_post_are_refused(tmp_path: Path, version: str) -> None:
     headers = ACCEPT | ({"MCP-Protocol-Version": version} if version else {})
 
     async def scenario() -> None:
@@ -46,7 +46,7 @@ def test_all_but_a_post_is_refused_at_once(tmp_path: Path, version: str) -> None
     run(scenario)
 
 
-def test_who_would_follow_does_not_hold_up_a_stop(tmp_path: Path) -> None:
+def test_get_request_does_not_delay_stop(tmp_path: Path) -> None:
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     token = home.token("ada@example.org")
@@ -65,7 +65,7 @@ async def failing():
 
 
 @pytest.mark.parametrize("where", ["opening", "running"])
-def test_what_could_not_be_opened_is_said_and_tried_anew(
+def test_failed_start_is_reported_and_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     opened = mcp._open
@@ -105,7 +105,7 @@ def test_what_could_not_be_opened_is_said_and_tried_anew(
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}', ACCEPT | {"MCP-Protocol-Version": "x"}, 400),
     ],
 )
-def test_refusal_of_the_protocol_is_a_problem(
+def test_protocol_error_becomes_problem_details(
     tmp_path: Path, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     async def scenario() -> None:

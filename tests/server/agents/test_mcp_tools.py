@@ -133,7 +133,7 @@ def canaries(told: Told) -> set[str]:
     return {name for name, song in people.items() if song in told.text}
 
 
-def test_an_agent_is_told_what_tools_there_are_and_that_texts_are_no_orders(shop: Shop) -> None:
+def test_tools_are_listed_with_schemas_and_instructions(shop: Shop) -> None:
     async def go() -> None:
         async with shop.agent(in_new_process=True) as client:
             tools = (await client.list_tools()).tools
@@ -159,7 +159,7 @@ READS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("tool", "given"), READS, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_tool_shows_its_own_project_unless_another_or_all_are_asked_for(
+def test_tool_reads_own_project_unless_another_is_named(
     shop: Shop, tool: str, given: dict[str, Any]
 ) -> None:
     mine = {"ada app": shop.ids["ada app"], "ada site": shop.ids["ada site"], "bob app": shop.ids["bob app"]}
@@ -182,7 +182,7 @@ def test_a_tool_shows_its_own_project_unless_another_or_all_are_asked_for(
     asyncio.run(go())
 
 
-def test_ids_of_another_project_or_person_are_like_unknown_ones(shop: Shop) -> None:
+def test_foreign_ids_look_like_unknown_ids(shop: Shop) -> None:
     async def go() -> None:
         async with shop.agent("app") as client:
             read = (await ask(client, "get_observations", ids=[shop.ids["ada site"], UNKNOWN])).json
@@ -202,7 +202,7 @@ def test_ids_of_another_project_or_person_are_like_unknown_ones(shop: Shop) -> N
     asyncio.run(go())
 
 
-def test_what_is_remembered_is_found_in_its_project_and_forgotten_there(shop: Shop) -> None:
+def test_memory_is_found_and_forgotten_in_its_project(shop: Shop) -> None:
     async def go() -> None:
         async with shop.agent("app") as app, shop.agent("site") as site:
             kept = (await ask(app, "remember", text="The kiln is fired on Thursdays.")).json
@@ -262,7 +262,7 @@ MALFORMED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_malformed_input_is_an_error_of_the_tool_and_the_agent_goes_on(shop: Shop) -> None:
+def test_malformed_input_is_a_tool_error(shop: Shop) -> None:
     async def go() -> None:
         async with shop.agent("app") as client:
             for tool, given in MALFORMED:
@@ -273,7 +273,7 @@ def test_malformed_input_is_an_error_of_the_tool_and_the_agent_goes_on(shop: Sho
     asyncio.run(go())
 
 
-def test_an_id_that_would_lead_to_another_address_is_refused(shop: Shop) -> None:
+def test_ids_that_change_the_path_are_refused(shop: Shop) -> None:
     async def go() -> None:
         async with shop.agent("app") as client:
             for id_ in (".", ".."):
@@ -289,7 +289,7 @@ def test_an_id_that_would_lead_to_another_address_is_refused(shop: Shop) -> None
     asyncio.run(go())
 
 
-def test_by_http_a_token_is_needed_and_the_address_names_the_project(shop: Shop) -> None:
+def test_http_needs_token_and_takes_project_from_query(shop: Shop) -> None:
     async def go() -> None:
         async with shop.remote(shop.ids["ada token"], "?project=site") as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
@@ -313,7 +313,7 @@ def test_by_http_a_token_is_needed_and_the_address_names_the_project(shop: Shop)
             assert (answer.status_code, answer.json()["code"]) == (401, "SIGNED_OUT")
 
 
-def test_agents_work_without_a_server_side_by_side_and_with_one_that_is_started_meanwhile(
+def test_agents_share_folder_with_and_without_server(
     tmp_path: Path,
 ) -> None:
     home = Home(tmp_path / "data")
@@ -335,7 +335,7 @@ def test_agents_work_without_a_server_side_by_side_and_with_one_that_is_started_
     asyncio.run(go())
 
 
-def test_an_agent_goes_on_after_its_project_was_merged_and_after_it_was_deleted(shop: Shop) -> None:
+def test_agent_continues_after_project_merge_and_deletion(shop: Shop) -> None:
     async def go() -> None:
         with shop.server.client(shop.ids["ada token"]) as client:
             async with shop.agent("quarry") as agent:

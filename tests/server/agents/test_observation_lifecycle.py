@@ -21,7 +21,7 @@ def ago(h, days):
     return days_before(h.services.clock(), days)
 
 
-def test_what_is_old_goes_by_its_kind_and_leaves_the_disk_but_not_what_is_pinned(tmp_path):
+def test_expired_observations_are_erased_unless_pinned(tmp_path):
     async def scenario(h, ada):
         old = {"at": ago(h, 61)}
         await take(ada, event("an aubergine read", **old, kind="read"), event("pinned read", **old, kind="read"),
@@ -38,7 +38,7 @@ def test_what_is_old_goes_by_its_kind_and_leaves_the_disk_but_not_what_is_pinned
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_the_days_of_a_kind_are_a_setting_and_repeats_keep_a_row_young(tmp_path):
+def test_retention_is_configurable_and_counts_from_last_repeat(tmp_path):
     async def scenario(h, ada):
         file = {"kind": "read", "path": "a.py"}
         await take(
@@ -53,7 +53,7 @@ def test_the_days_of_a_kind_are_a_setting_and_repeats_keep_a_row_young(tmp_path)
     run_for_one(tmp_path / "data", scenario, observations_days={"read": 2, "command": 399})
 
 
-def test_a_merged_project_is_a_part_of_the_other_and_its_folder_means_that_one(tmp_path):
+def test_merge_moves_observations_and_folder_claims(tmp_path):
     async def scenario(h, ada):
         shared = {"kind": "edit", "path": "a.py"}
         await take(ada, event("of both, newer", 9, **shared), event("of the app", 1))
@@ -96,7 +96,7 @@ def test_a_merged_project_is_a_part_of_the_other_and_its_folder_means_that_one(t
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_a_merge_that_cannot_be_changes_nothing(tmp_path):
+def test_invalid_merge_changes_nothing(tmp_path):
     async def scenario(h, ada):
         await take(ada, event("here"))
         app = (await identify(ada))["project"]["id"]
@@ -109,7 +109,7 @@ def test_a_merge_that_cannot_be_changes_nothing(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_what_counts_of_a_merge_in_a_full_account_is_what_stays(tmp_path):
+def test_merge_in_full_account_counts_final_size(tmp_path):
     async def scenario(h, ada):
         await take(ada, event("here"), event("there", project=SITE))
         app, site = [(await identify(ada, **who))["project"]["id"] for who in (APP, SITE)]
@@ -126,7 +126,7 @@ def test_what_counts_of_a_merge_in_a_full_account_is_what_stays(tmp_path):
     run_for_one(tmp_path / "data", scenario, tiers={"JIGGA": Limits(storage_bytes=10_000)})
 
 
-def test_a_merge_that_would_leave_more_than_the_account_holds_changes_nothing(tmp_path):
+def test_merge_over_quota_changes_nothing(tmp_path):
     async def scenario(h, ada):
         await ada.push("projects", rows.project("p"), rows.project("q" * 100))
         for number in range(10):
@@ -142,7 +142,7 @@ def test_a_merge_that_would_leave_more_than_the_account_holds_changes_nothing(tm
     run_for_one(tmp_path / "data", scenario, tiers={"JIGGA": Limits(storage_bytes=5000)})
 
 
-def test_the_export_of_a_project_is_that_project_and_no_other(tmp_path):
+def test_project_export_contains_only_that_project(tmp_path):
     async def scenario(h, ada):
         await take(ada, event("of the app"), event("of the site", project=SITE))
         app, site = [(await identify(ada, **who))["project"]["id"] for who in (APP, SITE)]
@@ -172,7 +172,7 @@ def test_the_export_of_a_project_is_that_project_and_no_other(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_a_project_forgotten_now_is_off_the_disk_with_the_answer_and_the_receipt_says_so(tmp_path):
+def test_project_forgotten_now_is_erased_before_the_answer(tmp_path):
     async def scenario(h, ada):
         await take(
             ada, event("the aubergine is boiled", path="aubergine/a.md"), event("make all the checks of it")
@@ -199,7 +199,7 @@ async def told(person, project="app", **more):
     return answer.json()
 
 
-def test_the_next_session_is_told_what_is_pinned_decided_remembered_and_done_in_this_project(tmp_path):
+def test_briefing_contains_all_sections_of_its_project_only(tmp_path):
     async def scenario(h, ada):
         await take(
             ada,
@@ -230,7 +230,7 @@ def test_the_next_session_is_told_what_is_pinned_decided_remembered_and_done_in_
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_a_briefing_keeps_to_its_tokens_by_the_models_own_count(tmp_path):
+def test_briefing_fits_token_budget_by_models_tokenizer(tmp_path):
     async def scenario(h, ada):
         await take(ada, *(event(f"步骤 {n}: переписать модуль", n) for n in range(200)))
         for budget in (60, 200, 1000):

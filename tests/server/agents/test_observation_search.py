@@ -26,7 +26,7 @@ async def said(person, *args, **more):
     ]
 
 
-def test_observations_and_memories_of_the_scope_are_found_and_of_no_other(tmp_path):
+def test_search_finds_only_rows_of_the_scope(tmp_path):
     async def scenario(h, ada):
         await take(
             ada, event(f"cut the {WORD}"), event("boil water"), event(f"{WORD} of the site", project=SITE)
@@ -45,7 +45,7 @@ def test_observations_and_memories_of_the_scope_are_found_and_of_no_other(tmp_pa
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_a_search_by_meaning_finds_what_has_none_of_the_words(tmp_path):
+def test_search_by_meaning_finds_other_wording(tmp_path):
     async def scenario(h, ada):
         await take(
             ada,
@@ -59,7 +59,7 @@ def test_a_search_by_meaning_finds_what_has_none_of_the_words(tmp_path):
     run_for_one(tmp_path / "data", scenario, model=MODELS)
 
 
-def test_filters_are_of_kind_path_and_time_and_leave_room_for_what_fits(tmp_path):
+def test_filters_by_kind_path_and_time_apply_before_limit(tmp_path):
     async def scenario(h, ada):
         many = [event(f"{WORD} {n}", n) for n in range(150)]
         await take(ada, *many, event(f"{WORD} read", 200, kind="read", path="src/a.py"))
@@ -74,7 +74,7 @@ def test_filters_are_of_kind_path_and_time_and_leave_room_for_what_fits(tmp_path
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_a_search_is_narrowed_to_a_session_of_an_agent_and_to_what_is_pinned_before_it_is_ranked(tmp_path):
+def test_filters_by_session_and_pin_apply_before_ranking(tmp_path):
     async def scenario(h, ada):
         await take(ada, *(event(f"{WORD} {n}", n) for n in range(120)), event(f"{WORD} of s2", session="s2"))
         (kept,) = await listed(ada, agentSession="s2")
@@ -88,7 +88,7 @@ def test_a_search_is_narrowed_to_a_session_of_an_agent_and_to_what_is_pinned_bef
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_what_is_folded_is_found_by_its_newest_text_and_what_is_deleted_by_none(tmp_path):
+def test_repeated_row_is_found_by_newest_text_only(tmp_path):
     async def scenario(h, ada):
         await take(ada, event(f"{WORD} old", 1, kind="edit", path="a"))
         assert await said(ada) == [f"{WORD} old"]
@@ -104,7 +104,7 @@ def test_what_is_folded_is_found_by_its_newest_text_and_what_is_deleted_by_none(
 @pytest.mark.parametrize(
     "wrong", [{"query": " "}, {"limit": 0}, {"limit": 101}, {"before": "soon"}, {"kind": "dance"}]
 )
-def test_a_question_that_is_none_is_refused(wrong, tmp_path):
+def test_invalid_search_is_refused(wrong, tmp_path):
     async def scenario(h, ada):
         await take(ada, event())
         asked = {"query": WORD, "project": "app", **wrong}
@@ -113,7 +113,7 @@ def test_a_question_that_is_none_is_refused(wrong, tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_no_other_search_and_no_prompt_shows_an_observation(tmp_path):
+def test_observations_appear_in_no_other_search_or_prompt(tmp_path):
     async def scenario(h, ada):
         await take(ada, event(f"{WORD} from the agent"))
         app = (await identify(ada))["project"]["id"]
@@ -140,7 +140,7 @@ def test_no_other_search_and_no_prompt_shows_an_observation(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_the_search_waits_for_what_was_just_taken_up(tmp_path):
+def test_search_waits_for_just_ingested_events(tmp_path):
     async def scenario(h, ada):
         for number in range(5):
             await take(ada, event(f"{WORD} {number}", number))
@@ -149,7 +149,7 @@ def test_the_search_waits_for_what_was_just_taken_up(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_who_asks_while_others_write_sees_only_their_own_project(tmp_path):
+def test_search_during_writes_stays_in_scope(tmp_path):
     async def scenario(h, ada):
         await take(ada, event("begin"), event("begin", project=SITE))
 

@@ -22,7 +22,7 @@ def with_person(data: Path, scenario) -> None:
     run(whole)
 
 
-def test_an_event_is_a_row_of_its_project(tmp_path):
+def test_event_becomes_row_of_its_project(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         said = event("make check", 3, tool="Bash", path="src")
         assert await take(ada, said) == 1
@@ -36,7 +36,7 @@ def test_an_event_is_a_row_of_its_project(tmp_path):
     with_person(tmp_path, scenario)
 
 
-def test_an_event_that_comes_again_changes_nothing(tmp_path):
+def test_event_sent_again_changes_nothing(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         one, two = event("one"), event("two", 1)
         assert await take(ada, one, one, two) == 2
@@ -47,7 +47,7 @@ def test_an_event_that_comes_again_changes_nothing(tmp_path):
     with_person(tmp_path, scenario)
 
 
-def test_repeats_of_a_session_kind_and_path_are_one_row_that_counts_them(tmp_path):
+def test_repeated_events_become_one_row_with_count(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         file = {"kind": "read", "path": "a.py"}
         await take(ada, event("second", 20, **file), event("first", 10, redactions=2, **file))
@@ -65,7 +65,7 @@ def test_repeats_of_a_session_kind_and_path_are_one_row_that_counts_them(tmp_pat
     with_person(tmp_path, scenario)
 
 
-def test_many_who_send_the_same_events_at_once_have_each_counted_once(tmp_path):
+def test_concurrent_senders_count_each_event_once(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         events = [event("make", n) for n in range(40)]
         taken = await asyncio.gather(*(take(ada, *events[at : at + 20]) for at in (0, 10, 20, 5, 0)))
@@ -76,7 +76,7 @@ def test_many_who_send_the_same_events_at_once_have_each_counted_once(tmp_path):
     with_person(tmp_path, scenario)
 
 
-def test_the_list_goes_page_by_page_and_by_kind_session_and_pin(tmp_path):
+def test_list_pages_and_filters_observations(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await take(
             ada, *(event(f"c{n}", n) for n in range(5)), event("why", 9, kind="decision", session="s2")
@@ -99,7 +99,7 @@ def test_the_list_goes_page_by_page_and_by_kind_session_and_pin(tmp_path):
     with_person(tmp_path, scenario)
 
 
-def test_a_repeat_of_what_is_pinned_leaves_it_pinned(tmp_path):
+def test_repeat_keeps_pin(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await take(ada, event("make"))
         (row,) = await listed(ada)
@@ -110,7 +110,7 @@ def test_a_repeat_of_what_is_pinned_leaves_it_pinned(tmp_path):
     with_person(tmp_path, scenario)
 
 
-def test_an_observation_is_pinned_and_deleted_only_from_within_its_scope(tmp_path):
+def test_pin_and_delete_work_only_within_scope(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await take(ada, event("mine"), event("of the site", project=SITE))
         (row,) = await listed(ada, "app")
@@ -129,7 +129,7 @@ def test_an_observation_is_pinned_and_deleted_only_from_within_its_scope(tmp_pat
     with_person(tmp_path, scenario)
 
 
-def test_the_timeline_is_of_one_project_from_old_to_new(tmp_path):
+def test_timeline_lists_one_project_oldest_first(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await take(ada, *(event(f"a{n}", 2 * n) for n in range(6)))
         await take(ada, *(event(f"b{n}", 2 * n + 1, project=SITE) for n in range(6)))
@@ -142,7 +142,7 @@ def test_the_timeline_is_of_one_project_from_old_to_new(tmp_path):
     with_person(tmp_path, scenario)
 
 
-def test_secrets_in_the_names_of_a_session_and_a_tool_are_not_stored_and_random_names_are_left(tmp_path):
+def test_secrets_in_session_and_tool_names_are_redacted(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         secret, build = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2, "assets/index-BkX9d2LmQz7TfGh3.js"
         await take(ada, event("x", path=build, session=f"s {secret}", tool=f"mcp__{secret} {secret}"))
@@ -153,7 +153,7 @@ def test_secrets_in_the_names_of_a_session_and_a_tool_are_not_stored_and_random_
     with_person(tmp_path, scenario)
 
 
-def test_secrets_that_were_sent_are_not_stored(tmp_path):
+def test_sent_secrets_are_redacted(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
         await take(ada, event(f"curl -H 'Authorization: token {secret}'", path=f"x/{secret}"))
@@ -164,7 +164,7 @@ def test_secrets_that_were_sent_are_not_stored(tmp_path):
 
 
 @pytest.mark.parametrize("collection", ["observations", "roots"])
-def test_to_devices_there_is_no_such_collection(collection, tmp_path):
+def test_devices_have_no_such_collection(collection, tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await take(ada, event())
         for name in (collection, "nothing"):
@@ -179,7 +179,7 @@ def test_to_devices_there_is_no_such_collection(collection, tmp_path):
     with_person(tmp_path, scenario)
 
 
-def test_a_stream_of_all_collections_does_not_tell_of_observations(tmp_path):
+def test_stream_does_not_mention_observations(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
         await h.streams(1)
@@ -193,7 +193,7 @@ def test_a_stream_of_all_collections_does_not_tell_of_observations(tmp_path):
     with_person(tmp_path, scenario)
 
 
-def test_a_deleted_project_takes_its_observations_and_its_claims_along(tmp_path):
+def test_project_deletion_deletes_observations_and_claims(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await take(ada, event("in the app"), event("in the site", project=SITE))
         app = next(row for row in (await ada.live("projects")).values() if row["name"] == "app")
@@ -212,7 +212,7 @@ def test_a_deleted_project_takes_its_observations_and_its_claims_along(tmp_path)
      {"project": {**APP, "name": " "}}, {"redactions": -1}],
     ids=lambda wrong: next(iter(wrong)),
 )  # fmt: skip
-def test_what_is_no_event_is_refused_and_nothing_of_the_batch_is_stored(wrong, tmp_path):
+def test_batch_with_invalid_event_is_refused(wrong, tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         batch = {"events": [event(), event(**{"content": "make", **wrong})]}
         refused(await ada.call("POST", "/v1/observations", json=batch), 400, "BAD_REQUEST")
@@ -221,7 +221,7 @@ def test_what_is_no_event_is_refused_and_nothing_of_the_batch_is_stored(wrong, t
     with_person(tmp_path, scenario)
 
 
-def test_events_that_an_account_has_no_room_for_are_refused_together(tmp_path):
+def test_events_over_quota_are_refused_together(tmp_path):
     async def scenario() -> None:
         async with house(tmp_path, tiers={**default_tiers(), "FREE": Limits(storage_bytes=2**20)}) as h:
             poor = await h.person("FREE")
@@ -244,7 +244,7 @@ def test_events_that_an_account_has_no_room_for_are_refused_together(tmp_path):
     run(scenario)
 
 
-def test_what_a_clock_that_is_ahead_has_dated_is_of_the_moment_it_was_taken_up(tmp_path):
+def test_future_event_time_becomes_ingest_time(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

@@ -57,7 +57,7 @@ async def rows(h: House, person: Person) -> list[str]:
         return [key for key in store.row_index.rows if key.startswith(("observations/", "roots/"))]
 
 
-def test_the_id_of_an_event_is_known_for_as_long_as_it_can_come_again_and_no_longer(tmp_path):
+def test_event_ids_expire_after_thirty_days(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         old, new = event("x", kind="decision"), event("y", kind="decision")
         await take(ada, old)
@@ -74,7 +74,7 @@ def test_the_id_of_an_event_is_known_for_as_long_as_it_can_come_again_and_no_lon
     scenario_of(tmp_path, scenario)
 
 
-def test_when_all_is_forgotten_no_id_of_an_event_is_left_on_the_disk(tmp_path):
+def test_forget_erases_event_ids(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         events = [event(f"make {n}", n) for n in range(20)]
         await take(ada, *events)
@@ -91,7 +91,7 @@ def test_when_all_is_forgotten_no_id_of_an_event_is_left_on_the_disk(tmp_path):
     scenario_of(tmp_path, scenario)
 
 
-def test_an_event_that_is_taken_up_in_the_very_commit_that_forgets_leaves_no_id(tmp_path):
+def test_event_ingested_in_forgetting_commit_leaves_no_id(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         said = [msgspec.convert(event("x"), Event)]
         limits = h.services.limits(h.services.accounts.accounts[ada.id])
@@ -106,7 +106,7 @@ def test_an_event_that_is_taken_up_in_the_very_commit_that_forgets_leaves_no_id(
     scenario_of(tmp_path, scenario)
 
 
-def test_a_restore_of_what_was_before_a_forgetting_brings_back_no_id(tmp_path):
+def test_restore_after_forget_restores_no_event_id(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         await take(ada, event("make"))
         await backups.backup(h.services, tmp_path / "backup")
@@ -117,7 +117,7 @@ def test_a_restore_of_what_was_before_a_forgetting_brings_back_no_id(tmp_path):
     scenario_of(tmp_path, scenario)
 
 
-def test_it_is_looked_again_until_nothing_is_left_of_an_agent_that_has_gone(tmp_path):
+def test_retention_repeats_until_nothing_remains(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         await take(ada, event("make"))
         (row,) = await listed(ada)
@@ -133,7 +133,7 @@ def test_it_is_looked_again_until_nothing_is_left_of_an_agent_that_has_gone(tmp_
     scenario_of(tmp_path, scenario)
 
 
-def test_of_a_row_that_no_device_is_told_of_no_tombstone_stays_and_no_backup_brings_it_back(tmp_path):
+def test_server_only_tombstone_is_purged_and_stays_erased(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         said = event("an aubergine read", kind="read", at=clock())
         await take(ada, said)
@@ -162,7 +162,7 @@ def test_of_a_row_that_no_device_is_told_of_no_tombstone_stays_and_no_backup_bri
     scenario_of(tmp_path, scenario)
 
 
-def test_a_row_that_was_edited_and_deleted_does_not_come_back_with_a_restart_once_its_tombstone_has_gone(
+def test_edited_row_stays_deleted_after_purge_and_restart(
     tmp_path,
 ):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
@@ -179,7 +179,7 @@ def test_a_row_that_was_edited_and_deleted_does_not_come_back_with_a_restart_onc
     scenario_of(tmp_path, scenario, erase_delay_s=600)
 
 
-def test_an_event_whose_row_has_gone_without_a_tombstone_does_not_come_back(tmp_path):
+def test_event_of_purged_row_is_not_ingested_again(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         said = event("looked", kind="search", at=days_before(clock(), 40))
         await take(ada, said)
@@ -191,7 +191,7 @@ def test_an_event_whose_row_has_gone_without_a_tombstone_does_not_come_back(tmp_
     scenario_of(tmp_path, scenario)
 
 
-def test_no_seq_is_given_twice_after_the_newest_tombstone_has_gone(tmp_path):
+def test_seq_is_not_reused_after_purge(tmp_path):
     async def whole() -> None:
         clock = Clock()
         async with house(tmp_path / "data", clock=clock, erase_delay_s=3600) as h:
@@ -208,7 +208,7 @@ def test_no_seq_is_given_twice_after_the_newest_tombstone_has_gone(tmp_path):
     run(whole)
 
 
-def test_a_tombstone_stays_while_the_ledger_cannot_be_written(tmp_path):
+def test_tombstone_stays_while_ledger_is_unwritable(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         await take(ada, event("read", kind="read", at=days_before(clock(), 61)))
         path = user_ledger(tmp_path / "data", ada.id).path
@@ -230,7 +230,7 @@ def test_a_tombstone_stays_while_the_ledger_cannot_be_written(tmp_path):
     )  # an erasure opens the file anew, and the ledger with it
 
 
-def test_what_died_of_its_age_does_not_outlive_its_tombstone_in_the_ledger_and_comes_from_no_backup(tmp_path):
+def test_expired_row_leaves_ledger_and_is_not_restored(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         long_ago = days_before(clock(), 59)
         await take(

@@ -48,7 +48,7 @@ async def emptied(folder: Path) -> None:
     await soon(lambda: not list(folder.glob("*.json")))
 
 
-def test_what_lies_in_the_spool_is_taken_up_while_the_server_runs_and_goes(tmp_path):
+def test_running_server_ingests_and_deletes_spooled_events(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -63,7 +63,7 @@ def test_what_lies_in_the_spool_is_taken_up_while_the_server_runs_and_goes(tmp_p
     run(scenario)
 
 
-def test_a_file_that_outlived_its_event_is_known_and_goes(tmp_path):
+def test_file_of_ingested_event_is_deleted(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, said = await h.person(), event()
@@ -76,7 +76,7 @@ def test_a_file_that_outlived_its_event_is_known_and_goes(tmp_path):
     run(scenario)
 
 
-def test_the_spool_of_before_the_start_is_the_owners_when_there_is_one(tmp_path):
+def test_events_before_first_start_belong_to_owner(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             folder = spooled(h, "owner", event())
@@ -92,7 +92,7 @@ def test_the_spool_of_before_the_start_is_the_owners_when_there_is_one(tmp_path)
     run(scenario)
 
 
-def test_what_is_no_event_or_of_no_user_is_set_aside_and_the_rest_is_taken_up(tmp_path):
+def test_invalid_files_and_unknown_users_are_rejected(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -121,7 +121,7 @@ def test_what_is_no_event_or_of_no_user_is_set_aside_and_the_rest_is_taken_up(tm
     run(scenario)
 
 
-def test_record_says_that_no_account_has_the_email_until_one_has(tmp_path):
+def test_record_reports_unknown_email_until_account_exists(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             spooled(h, "ada@example.org", event("early"))
@@ -139,7 +139,7 @@ def test_record_says_that_no_account_has_the_email_until_one_has(tmp_path):
     run(scenario)
 
 
-def test_what_is_no_ordinary_file_is_set_aside_and_holds_up_nobody(tmp_path):
+def test_irregular_files_are_rejected_and_delay_nobody(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
@@ -161,7 +161,7 @@ def test_what_is_no_ordinary_file_is_set_aside_and_holds_up_nobody(tmp_path):
     run(scenario)
 
 
-def test_what_cannot_even_be_set_aside_holds_up_nothing_else(tmp_path):
+def test_file_that_cannot_be_moved_delays_nothing(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -174,7 +174,7 @@ def test_what_cannot_even_be_set_aside_holds_up_nothing_else(tmp_path):
     run(scenario)
 
 
-def test_what_is_being_written_is_left_alone(tmp_path):
+def test_unfinished_file_is_left_alone(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -186,7 +186,7 @@ def test_what_is_being_written_is_left_alone(tmp_path):
     run(scenario)
 
 
-def test_events_for_which_there_is_no_room_wait_in_the_spool(tmp_path):
+def test_events_over_quota_wait_in_spool(tmp_path):
     async def scenario():
         async with house(tmp_path, **SMALL_ROOM) as h:
             poor, rich = await h.person("FREE"), await h.person()
@@ -210,7 +210,7 @@ async def filled(poor: Person) -> list[dict[str, Any]]:
     return [event("x" * 7000, n, session=f"full{n}") for n in range(16)]
 
 
-def test_as_many_events_are_taken_up_as_there_is_room_for(tmp_path):
+def test_ingest_stores_as_many_events_as_fit(tmp_path):
     async def scenario():
         async with house(tmp_path, **SMALL_ROOM) as h:
             poor = await h.person("FREE")
@@ -226,7 +226,7 @@ def test_as_many_events_are_taken_up_as_there_is_room_for(tmp_path):
 
 
 @pytest.mark.parametrize("forget", ["now", "soon"])
-def test_a_forgotten_project_does_not_come_back_from_a_spool_for_which_there_was_no_room(
+def test_forgotten_project_is_deleted_from_spool(
     tmp_path, forget, monkeypatch
 ):
     monkeypatch.setattr(spool, "BATCH", 8)  # so that what is to go is in several
@@ -256,7 +256,7 @@ def test_a_forgotten_project_does_not_come_back_from_a_spool_for_which_there_was
     run(scenario)
 
 
-def test_a_receipt_counts_what_is_left_in_the_spool(tmp_path):
+def test_receipt_counts_leftovers_in_spool(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -271,7 +271,7 @@ def test_a_receipt_counts_what_is_left_in_the_spool(tmp_path):
     run(scenario)
 
 
-def test_who_forgets_everything_is_forgotten_in_the_spool_too(tmp_path):
+def test_forget_everything_clears_spool(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -290,7 +290,7 @@ def test_who_forgets_everything_is_forgotten_in_the_spool_too(tmp_path):
     run(scenario)
 
 
-def test_a_forgotten_project_leaves_nothing_on_the_disk(tmp_path):
+def test_deleted_project_is_erased_from_disk(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

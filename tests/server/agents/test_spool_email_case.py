@@ -20,7 +20,7 @@ def leave(data, email, content="ls"):
 
 
 @pytest.mark.parametrize("spelled", SPELLINGS)
-def test_events_are_taken_up_in_whatever_letters_the_user_was_named(tmp_path, spelled):
+def test_email_in_any_case_is_ingested(tmp_path, spelled):
     async def scenario():
         async with house(tmp_path) as h:
             ada, grace = await h.person(), await h.person()
@@ -33,7 +33,7 @@ def test_events_are_taken_up_in_whatever_letters_the_user_was_named(tmp_path, sp
 
 
 @pytest.mark.parametrize("spelled", SPELLINGS)
-def test_to_forget_everything_empties_the_spool_in_whatever_letters_the_user_was_named(tmp_path, spelled):
+def test_forget_everything_clears_folders_in_any_case(tmp_path, spelled):
     async def scenario():
         async with house(tmp_path) as h:
             ada, grace = await h.person(), await h.person()

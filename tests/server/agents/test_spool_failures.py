@@ -36,7 +36,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["list_user_folders", "delete_leftovers"])
-def test_an_error_that_passes_does_not_end_the_taking_up(
+def test_transient_error_does_not_stop_ingest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     hurried(monkeypatch)
@@ -63,7 +63,7 @@ def test_an_error_that_passes_does_not_end_the_taking_up(
     run(scenario)
 
 
-def test_a_request_is_answered_when_the_spool_cannot_be_listed(
+def test_request_succeeds_with_unlistable_spool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -81,7 +81,7 @@ def test_a_request_is_answered_when_the_spool_cannot_be_listed(
     run(scenario)
 
 
-def test_a_full_account_is_said_once_and_where_it_is_looked_for(
+def test_full_account_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurried(monkeypatch)
@@ -114,7 +114,7 @@ async def left(h: House, person: Person) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
+def test_lack_of_resources_advises_only_to_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -141,7 +141,7 @@ def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
     run(scenario)
 
 
-def test_a_spool_that_is_not_listed_once_is_not_said_to_be_clean(
+def test_unlistable_spool_fails_the_receipt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
@@ -169,7 +169,7 @@ def test_a_spool_that_is_not_listed_once_is_not_said_to_be_clean(
     run(scenario)
 
 
-def test_what_a_hook_writes_for_who_has_left_is_deleted(tmp_path: Path) -> None:
+def test_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -187,7 +187,7 @@ def test_what_a_hook_writes_for_who_has_left_is_deleted(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_an_address_that_came_back_is_taken_up(tmp_path: Path) -> None:
+def test_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -204,7 +204,7 @@ def test_an_address_that_came_back_is_taken_up(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_an_owner_who_has_left_is_no_owner_who_is_to_come(tmp_path: Path) -> None:
+def test_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             await ensure_owner(h.services)
@@ -219,7 +219,7 @@ def test_an_owner_who_has_left_is_no_owner_who_is_to_come(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["before the account went", "after it"])
-def test_a_start_ends_a_removal_that_a_stop_cut_off(tmp_path: Path, known: bool) -> None:
+def test_start_completes_interrupted_account_deletion(tmp_path: Path, known: bool) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
@@ -242,7 +242,7 @@ def test_a_start_ends_a_removal_that_a_stop_cut_off(tmp_path: Path, known: bool)
     run(scenario)
 
 
-def test_a_note_of_before_has_no_address_and_is_read(tmp_path: Path) -> None:
+def test_old_format_of_deleted_accounts_is_readable(tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "left").write_text("old-id\n")
     note_left(tmp_path, "new-id", "Ada@example.org")
@@ -251,7 +251,7 @@ def test_a_note_of_before_has_no_address_and_is_read(tmp_path: Path) -> None:
     assert b"example" not in (tmp_path / "ledger" / "left").read_bytes()
 
 
-def test_a_folder_that_cannot_be_removed_is_said_when_all_else_is_forgotten(tmp_path: Path) -> None:
+def test_undeletable_folder_is_reported_after_forgetting(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -274,7 +274,7 @@ def test_a_folder_that_cannot_be_removed_is_said_when_all_else_is_forgotten(tmp_
     run(scenario)
 
 
-def test_work_for_a_new_model_is_begun_when_what_failed_has_passed(
+def test_embedding_starts_after_failure_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background_jobs, "RETRY_S", 0.05)
@@ -290,7 +290,7 @@ def test_work_for_a_new_model_is_begun_when_what_failed_has_passed(
     run(scenario)
 
 
-def test_only_what_is_set_aside_is_bounded_never_what_waits(tmp_path: Path) -> None:
+def test_waiting_events_are_never_cleaned_up(tmp_path: Path) -> None:
     """The marks of a folder are no files of a dead writer."""
     folder = tmp_path / "owner"
     folder.mkdir()
@@ -301,7 +301,7 @@ def test_only_what_is_set_aside_is_bounded_never_what_waits(tmp_path: Path) -> N
     assert spool_files.list_contents(folder) == [folder / "a.json"]
 
 
-def test_nobody_reads_half_a_reason(tmp_path: Path) -> None:
+def test_reason_is_written_atomically(tmp_path: Path) -> None:
     whole = "Nothing of it is lost. " * 4000
     spool_files.write_status(tmp_path, whole, keep_reason=True)
     with ThreadPoolExecutor() as pool:
@@ -313,7 +313,7 @@ def test_nobody_reads_half_a_reason(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [REASON_FILE]
 
 
-def test_nobody_finds_less_counted_than_waits(tmp_path: Path) -> None:
+def test_block_count_is_updated_atomically(tmp_path: Path) -> None:
     for number in range(20):
         with (tmp_path / f"{number}.json").open("wb") as file:
             file.truncate(2**30)

@@ -23,7 +23,7 @@ def aged(path: Path, days: float) -> Path:
     return path
 
 
-def test_what_is_old_goes_and_what_waits_or_is_being_written_stays(tmp_path: Path) -> None:
+def test_old_leftovers_are_deleted_and_events_stay(tmp_path: Path) -> None:
     rejected, elsewhere = tmp_path / "rejected", aged(tmp_path.parent / "elsewhere" / "a.tmp", 99)
     stays = [aged(rejected / "owner" / "a.json", 29), aged(tmp_path / "owner" / "b.json", 99),
              aged(tmp_path / "owner" / "c.json.tmp", 0.9), elsewhere]  # fmt: skip
@@ -39,14 +39,14 @@ def test_what_is_old_goes_and_what_waits_or_is_being_written_stays(tmp_path: Pat
 
 
 @pytest.mark.parametrize("below", ["rejected/ada/{}.json", "ada/{}.json.tmp"])
-def test_of_too_many_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+def test_oldest_of_too_many_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
     monkeypatch.setattr(spool_files, "FILES_MAX", 3)
     paths = [aged(tmp_path / below.format(n), n / 100) for n in range(5)]
     delete_leftovers(tmp_path)
     assert [path.exists() for path in paths] == [True, True, True, False, False]
 
 
-def test_a_server_that_starts_bounds_them_and_an_old_event_is_kept_from_when_it_was_set_aside(
+def test_start_deletes_leftovers_by_time_of_rejection(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:

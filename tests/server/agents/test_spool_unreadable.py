@@ -25,7 +25,7 @@ NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
 FORGET = {"confirm": "forget everything"}
 
 
-def test_what_cannot_be_removed_keeps_nothing_else_from_being_forgotten(tmp_path: Path) -> None:
+def test_undeletable_file_does_not_protect_others(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -48,7 +48,7 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_being_forgotten(tmp_path
 
 
 @pytest.mark.parametrize("place", ["spool/{}", "spool/rejected/{}", "spool/rejected", "spool"])
-def test_a_folder_that_cannot_be_read_is_said_and_the_rest_goes_on(tmp_path: Path, place: str) -> None:
+def test_unreadable_folder_is_reported_and_others_work(tmp_path: Path, place: str) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
             ada, ben = await h.person("FREE"), await h.person()
@@ -87,7 +87,7 @@ async def exported(person: Person) -> list[dict[str, Any]]:
         return [json.loads(line) for line in archive.read("agent-events.jsonl").splitlines()]
 
 
-def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken_up(
+def test_unreadable_event_waits_and_others_are_ingested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "BATCH", 2)
@@ -119,7 +119,7 @@ def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken
         run(scenario)
 
 
-def test_a_deletion_that_is_refused_takes_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_project_deletion_deletes_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "BATCH", 2)
 
     async def scenario() -> None:
@@ -148,7 +148,7 @@ def test_a_deletion_that_is_refused_takes_no_event(tmp_path: Path, monkeypatch: 
         run(scenario)
 
 
-def test_what_another_has_taken_up_leaves_no_folder_under_its_users_address(tmp_path: Path) -> None:
+def test_rejecting_missing_file_creates_no_folder(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             folder = spooled(h, "nobody@example.org", event())
@@ -160,7 +160,7 @@ def test_what_another_has_taken_up_leaves_no_folder_under_its_users_address(tmp_
     run(scenario)
 
 
-def test_who_asks_does_not_wait_for_the_events_of_others(
+def test_request_ingests_only_own_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)

@@ -275,7 +275,7 @@ def test_an_export_is_for_its_owner(tmp_path):
     run(scenario)
 
 
-def test_what_agents_did_and_what_waits_of_it_is_in_the_export(tmp_path):
+def test_export_contains_observations_and_waiting_events(tmp_path):
     async def scenario():
         async with house(tmp_path, tiers={"FREE": Limits(storage_bytes=1)}) as h:
             ada, ben = await h.person("FREE"), await h.person("FREE")
