@@ -28,7 +28,7 @@ from unit.engines.files.formats.ooxml import (
     test_xlsx,
 )
 from vademecum.engines.files.result import MESSAGES, Limits
-from vademecum.engines.files.worker import Task, read, refusal
+from vademecum.engines.files.worker import Task, error_code, parse_file
 from vademecum.http.security_headers import content_security_policy
 from vademecum.model.documents.chunking import chunk
 
@@ -367,9 +367,9 @@ GROUPS = {
 
 def outcome(filename: str, data: bytes) -> dict[str, object]:
     try:
-        parsed = read(Task(filename, Limits(), data))
+        parsed = parse_file(Task(filename, Limits(), data))
     except Exception as error:
-        return {"code": refusal(error)}
+        return {"code": error_code(error)}
     chunks = [[c.start, c.text, c.page, c.section] for c in chunk(parsed.parts)]
     return {**msgspec.to_builtins(parsed), "chunks": chunks}
 

@@ -159,9 +159,7 @@ READS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("tool", "given"), READS, ids=lambda value: value if isinstance(value, str) else "")
-def test_tool_reads_own_project_unless_another_is_named(
-    shop: Shop, tool: str, given: dict[str, Any]
-) -> None:
+def test_tool_reads_own_project_unless_another_is_named(shop: Shop, tool: str, given: dict[str, Any]) -> None:
     mine = {"ada app": shop.ids["ada app"], "ada site": shop.ids["ada site"], "bob app": shop.ids["bob app"]}
     asked = {"ids": [*mine.values(), UNKNOWN]} if given.get("ids") else given
 

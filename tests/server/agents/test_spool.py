@@ -226,9 +226,7 @@ def test_ingest_stores_as_many_events_as_fit(tmp_path):
 
 
 @pytest.mark.parametrize("forget", ["now", "soon"])
-def test_forgotten_project_is_deleted_from_spool(
-    tmp_path, forget, monkeypatch
-):
+def test_forgotten_project_is_deleted_from_spool(tmp_path, forget, monkeypatch):
     monkeypatch.setattr(spool, "BATCH", 8)  # so that what is to go is in several
 
     async def scenario():

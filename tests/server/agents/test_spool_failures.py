@@ -63,9 +63,7 @@ def test_transient_error_does_not_stop_ingest(
     run(scenario)
 
 
-def test_request_succeeds_with_unlistable_spool(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_request_succeeds_with_unlistable_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -81,9 +79,7 @@ def test_request_succeeds_with_unlistable_spool(
     run(scenario)
 
 
-def test_full_account_is_reported_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_account_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hurried(monkeypatch)
 
     async def scenario() -> None:
@@ -114,9 +110,7 @@ async def left(h: House, person: Person) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def test_lack_of_resources_advises_only_to_retry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lack_of_resources_advises_only_to_retry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -141,9 +135,7 @@ def test_lack_of_resources_advises_only_to_retry(
     run(scenario)
 
 
-def test_unlistable_spool_fails_the_receipt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unlistable_spool_fails_the_receipt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario() -> None:
@@ -274,9 +266,7 @@ def test_undeletable_folder_is_reported_after_forgetting(tmp_path: Path) -> None
     run(scenario)
 
 
-def test_embedding_starts_after_failure_passes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embedding_starts_after_failure_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_jobs, "RETRY_S", 0.05)
 
     async def scenario() -> None:

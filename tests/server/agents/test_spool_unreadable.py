@@ -160,9 +160,7 @@ def test_rejecting_missing_file_creates_no_folder(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_request_ingests_only_own_events(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_request_ingests_only_own_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario() -> None:

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from vademecum.engines.files.charset.detect import decode
 from vademecum.engines.files.result import DOCX, EPUB, ODT, OOXML, PDF, PPTX, XLSX, Unreadable
 
-BY_ENDING = {
+MIME_TYPES_BY_SUFFIX = {
     "md": "text/markdown",
     "markdown": "text/markdown",
     "csv": "text/csv",
@@ -24,7 +24,7 @@ _MAIN_TYPES = {
     PPTX: b"presentationml.presentation.main+xml",
     XLSX: b"spreadsheetml.sheet.main+xml",
 }
-_MARKUP_ENDINGS = {"html", "htm", "xhtml"}
+_HTML_SUFFIXES = {"html", "htm", "xhtml"}
 _PDF_END = re.compile(rb"startxref\s+\d+\s+%%EOF\s*$")
 # Possessive quantifiers prevent backtracking, because a text may begin with any number of comments.
 _HTML = re.compile(
@@ -32,17 +32,17 @@ _HTML = re.compile(
 )
 
 
-def sniff(data: bytes, filename: str) -> str:
+def detect_type(data: bytes, filename: str) -> str:
     """Return the MIME type of a file. Raises Unreadable if no parser supports it."""
     if _is_pdf(data):
         return PDF
     if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
-        return _archive(data)
+        return _detect_archive(data)
     if data.startswith(b"{\\rtf"):
         return "text/rtf"
     if data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):  # old Office, or an encrypted new one
         raise Unreadable("ENCRYPTED" if b"E\0n\0c\0r\0y\0p\0t" in data else "UNSUPPORTED_TYPE")
-    return _plain(data, filename)
+    return _detect_text(data, filename)
 
 
 def _is_pdf(data: bytes) -> bool:
@@ -59,7 +59,7 @@ def _is_pdf(data: bytes) -> bool:
     return False
 
 
-def _archive(data: bytes) -> str:
+def _detect_archive(data: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
@@ -73,9 +73,9 @@ def _archive(data: bytes) -> str:
     except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
         raise Unreadable("DAMAGED") from error
     # Names of Office files ignore case, and some programs write backslashes.
-    usual = [name.replace("\\", "/") for name in names]
+    normalized = [name.replace("\\", "/") for name in names]
     for main, kind in OOXML.items():
-        if any(map(main.fullmatch, usual)) or _MAIN_TYPES[kind] in types:
+        if any(map(main.fullmatch, normalized)) or _MAIN_TYPES[kind] in types:
             return kind
     raise Unreadable("UNSUPPORTED_TYPE")
 
@@ -87,17 +87,17 @@ def _content_types(archive: zipfile.ZipFile) -> bytes:
     return archive.read(name) if is_listed else b""
 
 
-def _plain(data: bytes, filename: str) -> str:
+def _detect_text(data: bytes, filename: str) -> str:
     if not data.strip():
         raise Unreadable("EMPTY")
     text = decode(data)
     if _HTML.match(data[:65536]) or _HTML.match(text[:65536].encode(errors="replace")):
         return "text/html"
-    ending = PurePath(filename).suffix.lower().lstrip(".")
-    if ending in _MARKUP_ENDINGS and text.lstrip().startswith("<"):  # a page may begin with any tag
+    suffix = PurePath(filename).suffix.lower().lstrip(".")
+    if suffix in _HTML_SUFFIXES and text.lstrip().startswith("<"):  # a page may begin with any tag
         return "text/html"
-    if ending in BY_ENDING:
-        return BY_ENDING[ending]
+    if suffix in MIME_TYPES_BY_SUFFIX:
+        return MIME_TYPES_BY_SUFFIX[suffix]
     if text.lstrip()[:1] in ("{", "["):
         try:
             json.loads(text)

@@ -53,22 +53,22 @@ def interpret_exit(code: int, output: bytes) -> Parsed:
 def _fair_slots() -> FairSlots:
     """Return the slots of the running event loop."""
     loop = asyncio.get_running_loop()
-    found = _slots.get(id(loop))
-    if found is None:
+    slots = _slots.get(id(loop))
+    if slots is None:
         _slots.clear()
-        found = _slots[id(loop)] = FairSlots(SLOTS, PER_USER)
-    return found
+        slots = _slots[id(loop)] = FairSlots(SLOTS, PER_USER)
+    return slots
 
 
 async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
     process = _start()
-    talk = asyncio.get_running_loop().run_in_executor(_threads, _talk, process, task, seconds)
+    communication = asyncio.get_running_loop().run_in_executor(_threads, _communicate, process, task, seconds)
     try:
-        output = await asyncio.shield(talk)
+        output = await asyncio.shield(communication)
     finally:
-        if not talk.done():  # the caller was cancelled
+        if not communication.done():  # the caller was cancelled
             process.kill()
-            await asyncio.wait([talk])
+            await asyncio.wait([communication])
     if output is None:
         raise Unreadable("PARSE_TIMEOUT")
     return process.returncode, output
@@ -92,7 +92,7 @@ def _start() -> subprocess.Popen[bytes]:
     )
 
 
-def _talk(process: subprocess.Popen[bytes], task: bytes, seconds: float) -> bytes | None:
+def _communicate(process: subprocess.Popen[bytes], task: bytes, seconds: float) -> bytes | None:
     """Return the process's output, or None on timeout. The process has ended on return."""
     with process:
         try:

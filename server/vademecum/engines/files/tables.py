@@ -12,7 +12,7 @@ from vademecum.engines.files.result import Part
 from vademecum.model.documents.chunking import BUDGET, points
 
 NAMES_MAX = BUDGET // 3  # points; longer ones would leave too little room for rows
-LOOKED_AT = 10  # rows in which the names of the columns may stand; a title may be above them
+HEADER_ROWS_MAX = 10  # rows in which the header row may be; a title may be above it
 SAMPLE = 20
 _NUMBER = re.compile(
     rf"[(+~-]?(?:[A-Z]{{0,3}}[{SYMBOLS}] ?|(?:{NAME}) )?[0-9][0-9.,:/%{SYMBOLS} )\xa0'-]*(?:{NAME})?"
@@ -32,43 +32,43 @@ def split_table(whole: Part, rows: Iterable[Row], separators: str) -> list[Part]
     `rows`: the rows of `whole`, whose cells are separated by one of `separators`."""
     if points(whole.text) <= BUDGET:
         return [whole]
-    coming = iter(rows)
-    top = list(islice(coming, LOOKED_AT + SAMPLE))
-    at = _names(top, separators)
+    remaining_rows = iter(rows)
+    top = list(islice(remaining_rows, HEADER_ROWS_MAX + SAMPLE))
+    at = _find_header(top, separators)
     if at is None:
         return [whole]
     names = top[at].text
     above = "\n".join(row.text for row in top[: at + 1])
-    rooms = chain([BUDGET - points(above)], repeat(BUDGET - points(names)))
+    sizes = chain([BUDGET - points(above)], repeat(BUDGET - points(names)))
     parts: list[Part] = []
-    for stretch in _stretches(chain(top[at + 1 :], coming), rooms):
-        first, last = stretch[0].number if parts else top[0].number, stretch[-1].number
+    for group in _group_rows(chain(top[at + 1 :], remaining_rows), sizes):
+        first, last = group[0].number if parts else top[0].number, group[-1].number
         section = f"{whole.section}, rows {first}-{last}" if whole.section else f"Rows {first}-{last}"
-        parts.append(Part("\n".join([above, *(row.text for row in stretch)]), whole.page, section))
+        parts.append(Part("\n".join([above, *(row.text for row in group)]), whole.page, section))
         above = names
     return parts
 
 
-def _stretches(rows: Iterable[Row], rooms: Iterator[int]) -> Iterator[list[Row]]:
-    """Yield groups of rows that fit the given sizes, with at least one row each. `rooms`: sizes in points."""
-    stretch: list[Row] = []
-    left = next(rooms)
+def _group_rows(rows: Iterable[Row], sizes: Iterator[int]) -> Iterator[list[Row]]:
+    """Yield groups of rows that fit the given sizes, with at least one row each. `sizes`: sizes in points."""
+    group: list[Row] = []
+    space = next(sizes)
     for row in rows:
         needed = points(f"\n{row.text}")
-        if stretch and needed > left:
-            yield stretch
-            stretch, left = [], next(rooms)
-        stretch.append(row)
-        left -= needed
-    if stretch:
-        yield stretch
+        if group and needed > space:
+            yield group
+            group, space = [], next(sizes)
+        group.append(row)
+        space -= needed
+    if group:
+        yield group
 
 
-def _names(rows: Sequence[Row], separators: str) -> int | None:
+def _find_header(rows: Sequence[Row], separators: str) -> int | None:
     """Return the index of the header row: several names, no numbers, and a numeric column below. None if there is none."""
-    said = "".join(row.text for row in rows[:LOOKED_AT])
-    separator = max(separators, key=said.count)
-    for at, row in enumerate(rows[:LOOKED_AT]):
+    text = "".join(row.text for row in rows[:HEADER_ROWS_MAX])
+    separator = max(separators, key=text.count)
+    for at, row in enumerate(rows[:HEADER_ROWS_MAX]):
         names = _cells(row, separator, NAMES_MAX)
         if _are_names(names):
             below = (_cells(other, separator, BUDGET) for other in rows[at + 1 : at + 1 + SAMPLE])
@@ -78,8 +78,8 @@ def _names(rows: Sequence[Row], separators: str) -> int | None:
 
 def _are_names(cells: Sequence[str]) -> bool:
     """Return whether the cells can be column names: at least two, no number, at most one empty (above row labels)."""
-    said = [cell for cell in cells if cell]
-    return len(said) > 1 and len(cells) - len(said) <= 1 and not any(map(_NUMBER.fullmatch, said))
+    filled = [cell for cell in cells if cell]
+    return len(filled) > 1 and len(cells) - len(filled) <= 1 and not any(map(_NUMBER.fullmatch, filled))
 
 
 def _has_numbers(rows: Sequence[Sequence[str]]) -> bool:
@@ -97,15 +97,15 @@ def _cells(row: Row, separator: str, most: int) -> list[str]:
     return [cell.strip(_EDGES) for cell in join_quoted(row.text.split(separator), separator)]
 
 
-def join_quoted(pieces: Iterable[str], between: str) -> Iterator[str]:
+def join_quoted(pieces: Iterable[str], separator: str) -> Iterator[str]:
     """Yield the pieces, joining those that an open quotation mark spans."""
-    held: list[str] = []
+    joined: list[str] = []
     is_open = False
     for piece in pieces:
-        held.append(piece)
+        joined.append(piece)
         is_open ^= piece.count('"') % 2 == 1
         if not is_open:
-            yield between.join(held)
-            held = []
-    if held:
-        yield between.join(held)
+            yield separator.join(joined)
+            joined = []
+    if joined:
+        yield separator.join(joined)

@@ -69,13 +69,13 @@ class Outcome(msgspec.Struct):
     code: str = ""
 
 
-def die_first() -> None:
+def prefer_oom_kill() -> None:
     """Have the kernel kill this process, and not the server, when the machine runs out of memory."""
     with suppress(OSError):  # only Linux has it
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def confine(limits: Limits) -> None:
+def set_resource_limits(limits: Limits) -> None:
     """Set the resource limits of this process."""
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
@@ -86,12 +86,12 @@ def confine(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
 
-def read(task: Task) -> Parsed:
+def parse_file(task: Task) -> Parsed:
     """Detect the type and parse. Raises Unreadable, or any exception of a library on a hostile file."""
-    from vademecum.engines.files.file_type import sniff
+    from vademecum.engines.files.file_type import detect_type
 
-    kind = sniff(task.data, task.filename)
-    parsed = _parse(kind, task)
+    mime_type = detect_type(task.data, task.filename)
+    parsed = _parse_as(mime_type, task)
     characters = sum(len(part.text) for part in parsed.parts)
     if characters > task.limits.text_chars or len(parsed.parts) > task.limits.parts:
         raise Unreadable("TOO_EXPANSIVE")
@@ -102,56 +102,58 @@ def read(task: Task) -> Parsed:
     return parsed
 
 
-def _parse(kind: str, task: Task) -> Parsed:
+def _parse_as(mime_type: str, task: Task) -> Parsed:
     """Parse the file, importing only the library for its type, so a text file does not wait for the others."""
-    module, verb = _PARSERS.get(kind, ("formats.text", "parse_plain"))
-    parse = getattr(import_module(f"vademecum.engines.files.{module}"), verb)
-    parsed: Parsed = parse(task.data, kind) if verb == "parse_plain" else parse(task.data, task.limits)
+    module, function = _PARSERS.get(mime_type, ("formats.text", "parse_plain"))
+    parse = getattr(import_module(f"vademecum.engines.files.{module}"), function)
+    parsed: Parsed = (
+        parse(task.data, mime_type) if function == "parse_plain" else parse(task.data, task.limits)
+    )
     return parsed
 
 
-def refusal(error: BaseException) -> str:
+def error_code(error: BaseException) -> str:
     """Return the error code of an exception. Out of memory appears in many forms, and its consequences look like damage."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, MemoryError) or any(w in str(cause).lower() for w in _NO_MEMORY):
+        if isinstance(cause, MemoryError) or any(message in str(cause).lower() for message in _NO_MEMORY):
             return "PARSE_MEMORY"
         cause = cause.__cause__ or cause.__context__
-    if not isinstance(error, Unreadable) and _is_full():
+    if not isinstance(error, Unreadable) and _is_memory_used_up():
         return "PARSE_MEMORY"
     return error.code if isinstance(error, Unreadable) else "DAMAGED"  # the libraries' own errors are many
 
 
-def _is_full() -> bool:
+def _is_memory_used_up() -> bool:
     """Return whether this process ever used more than 90 % of its address space limit."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     try:
-        found = re.search(r"VmPeak:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
+        peak = re.search(r"VmPeak:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
     except MemoryError:
         return True
     except OSError:
         return False
-    return found is not None and int(found.group(1)) * 1024 > 0.9 * limit > 0
+    return peak is not None and int(peak.group(1)) * 1024 > 0.9 * limit > 0
 
 
-def answer(task: Task) -> bytearray:
-    said = bytearray()  # when memory runs out, `encode` crashes, but `encode_into` raises
+def run_task(task: Task) -> bytearray:
+    output = bytearray()  # when memory runs out, `encode` crashes, but `encode_into` raises
     encoder = msgspec.msgpack.Encoder()
     try:
-        encoder.encode_into(Outcome(parsed=read(task)), said)
+        encoder.encode_into(Outcome(parsed=parse_file(task)), output)
     except Exception as error:
-        encoder.encode_into(Outcome(code=refusal(error)), said)
-    return said
+        encoder.encode_into(Outcome(code=error_code(error)), output)
+    return output
 
 
 def main() -> None:
     os.nice(NICE)  # the server's requests come first
     # openpyxl would load numpy, which takes memory and time, for types that no file contains
     sys.modules["numpy"] = None  # type: ignore[assignment]
-    die_first()
+    prefer_oom_kill()
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Task)
-    confine(task.limits)
-    sys.stdout.buffer.write(answer(task))
+    set_resource_limits(task.limits)
+    sys.stdout.buffer.write(run_task(task))
     sys.stdout.buffer.flush()
 
 

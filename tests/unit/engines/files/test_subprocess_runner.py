@@ -273,8 +273,8 @@ def test_a_reader_loads_the_library_of_its_format_and_nothing_of_the_server(name
 import sys
 sys.path[:0] = sys.argv[2:]
 from vademecum.engines.files.result import Limits
-from vademecum.engines.files.worker import Task, read
-read(Task(sys.argv[1], Limits(), sys.stdin.buffer.read()))
+from vademecum.engines.files.worker import Task, parse_file
+parse_file(Task(sys.argv[1], Limits(), sys.stdin.buffer.read()))
 print(*sys.modules)
 """
     home = str(Path(vademecum.__file__).parents[1])

@@ -10,7 +10,7 @@ from vademecum.engines.files.charset.utf16 import decode_utf16
 from vademecum.engines.files.result import Unreadable
 
 # The UTF-32 BOM begins with that of UTF-16, so it is checked first.
-_MARKS = (
+_BOMS = (
     (b"\xff\xfe\0\0", "utf-32"),
     (b"\0\0\xfe\xff", "utf-32"),
     (b"\xff\xfe", "utf-16"),
@@ -21,13 +21,13 @@ SAMPLE = 1_000_000  # bytes used to guess the encoding
 # Terminal control characters: a backspace with an overstrike (bold and underline in man pages), BEL, the end-of-file
 # character of DOS. ESC and line ends do not count.
 _STRUCK_OVER = re.compile(r"[^\n\x08]\x08")
-_MARK = re.compile(r"[\0-\x07\x0e-\x1a]")
-_MARK_BYTE = re.compile(rb"[\0-\x07\x0e-\x1a]")
-MARKS_SHARE = 0.02
+_CONTROL = re.compile(r"[\0-\x07\x0e-\x1a]")
+_CONTROL_BYTE = re.compile(rb"[\0-\x07\x0e-\x1a]")
+CONTROLS_SHARE = 0.02
 _JAPANESE = re.compile(
     rb"\x1b\$[@B]"
 )  # an escape of ISO-2022-JP, which mail uses: two ASCII bytes form one character
-_NAMED = re.compile(rb"(?:encoding|charset|coding)[:= ]{1,10}[\"']?([a-z0-9_-]+)", re.I)
+_LABEL = re.compile(rb"(?:encoding|charset|coding)[:= ]{1,10}[\"']?([a-z0-9_-]+)", re.I)
 # Encoding labels of the web that Python does not know.
 _ENCODINGS = {
     "windows-874": "cp874",
@@ -49,53 +49,53 @@ def decode(data: bytes) -> str:
 
     A few control characters, as in a log, become blanks. Many of them mean that the data is not text.
     """
-    text = _marked(data)
+    text = _decode_with_bom(data)
     if text is None:
-        text = _unmarked(data)
-    plain, marks = _MARK.subn(" ", _STRUCK_OVER.sub("", text))
-    if marks > max(1, len(text) * MARKS_SHARE):
+        text = _decode_without_bom(data)
+    plain, controls = _CONTROL.subn(" ", _STRUCK_OVER.sub("", text))
+    if controls > max(1, len(text) * CONTROLS_SHARE):
         raise Unreadable("UNSUPPORTED_TYPE")
     return plain.replace("\b", " ")
 
 
-def _marked(data: bytes) -> str | None:
-    promised = [encoding for mark, encoding in _MARKS if data.startswith(mark)]
-    for encoding in promised:
+def _decode_with_bom(data: bytes) -> str | None:
+    announced = [encoding for mark, encoding in _BOMS if data.startswith(mark)]
+    for encoding in announced:
         with suppress(UnicodeDecodeError):
             return data.decode(encoding)
-    if promised:
+    if announced:
         raise Unreadable("DAMAGED")
     return None
 
 
-def _unmarked(data: bytes) -> str:
+def _decode_without_bom(data: bytes) -> str:
     if _JAPANESE.search(data):
         with suppress(UnicodeDecodeError):
             return data.decode("iso2022_jp_ext")
     with suppress(UnicodeDecodeError):
         text = data.decode()
-        many = text.count("\0") > max(1, len(text) * MARKS_SHARE)
-        return (many and decode_utf16(data)) or text
+        has_many_nulls = text.count("\0") > max(1, len(text) * CONTROLS_SHARE)
+        return (has_many_nulls and decode_utf16(data)) or text
     if b"\0" in data:
         if (found := decode_utf16(data)) is not None:
             return found
         # Statistics would take audio, images and programs for some language.
         raise Unreadable("UNSUPPORTED_TYPE")
-    return _guessed(data)
+    return _decode_by_guess(data)
 
 
-def _guessed(data: bytes) -> str:
+def _decode_by_guess(data: bytes) -> str:
     # Imported here because loading language statistics is slow and most files do not need them.
     from charset_normalizer import from_bytes
     from charset_normalizer.utils import any_specified_encoding
 
-    encoding = next((known for name in _NAMED.findall(data[:8192]) if (known := _known(name))), None)
+    encoding = next((codec for name in _LABEL.findall(data[:8192]) if (codec := _find_codec(name))), None)
     if encoding is None and any_specified_encoding(data) in (None, "utf_8"):
         text = data.decode("utf-8", "replace")
-        if _nearly(text):
+        if _is_mostly_utf8(text):
             return text
         sample = data[:SAMPLE]
-        encoding = detect_by_letters(sample, is_plain=not _MARK_BYTE.search(sample))
+        encoding = detect_by_letters(sample, is_plain=not _CONTROL_BYTE.search(sample))
     if encoding is None:
         best = from_bytes(data[:SAMPLE]).best()
         if best is None:
@@ -104,12 +104,12 @@ def _guessed(data: bytes) -> str:
     return data.decode(encoding, "replace")
 
 
-def _known(name: bytes) -> str | None:
+def _find_codec(name: bytes) -> str | None:
     return _ENCODINGS.get(name.decode("ascii").lower())
 
 
-def _nearly(text: str) -> bool:
+def _is_mostly_utf8(text: str) -> bool:
     """Return whether this is UTF-8 with a few invalid bytes. Other encodings give few valid and many invalid sequences."""
-    broken = text.count("\ufffd")
-    sound = sum(1 for c in text if c > "\x7f") - broken
-    return broken * 2 <= sound
+    invalid = text.count("\ufffd")
+    valid = sum(1 for c in text if c > "\x7f") - invalid
+    return invalid * 2 <= valid

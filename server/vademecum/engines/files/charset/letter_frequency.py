@@ -45,7 +45,7 @@ _OLDER = [
         ("cp1250", "iso8859-2"),
     )
 ]
-_OLDER_SIGNS = set("«»¿¡°§£½")  # others are letters elsewhere
+_OLDER_SIGNS = set("«»¿¡°§£½")  # other signs are letters in other encodings
 _KANA = re.compile("[\u3041-\u30ff]")
 _SIGNS = set("\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£")
 _FOREIGN = re.compile(rb"[\xa1-\xff]{4,}")  # no Latin script has so many accents in a row
@@ -59,8 +59,8 @@ def detect_by_letters(data: bytes, *, is_plain: bool) -> str | None:
     encoding = _by_alphabet(data, _ALPHABETS, _SIGNS) or _by_script(data)
     if encoding is not None or not is_plain:
         return encoding
-    told = {_by_alphabet(data, alphabets, _OLDER_SIGNS) for alphabets in _OLDER} - {None}
-    return told.pop() if len(told) == 1 else None
+    candidates = {_by_alphabet(data, alphabets, _OLDER_SIGNS) for alphabets in _OLDER} - {None}
+    return candidates.pop() if len(candidates) == 1 else None
 
 
 def _by_alphabet(data: bytes, alphabets: Iterable[tuple[str, str]], signs: Set[str]) -> str | None:
@@ -70,12 +70,12 @@ def _by_alphabet(data: bytes, alphabets: Iterable[tuple[str, str]], signs: Set[s
     if sum(map(len, _FOREIGN.findall(data))) > few:
         return None
 
-    def strange(encoding: str, alphabet: str) -> int:
-        known = signs | set(alphabet + alphabet.upper())
-        return sum(n for byte, n in high.items() if bytes([byte]).decode(encoding, "replace") not in known)
+    def count_foreign(encoding: str, alphabet: str) -> int:
+        expected = signs | set(alphabet + alphabet.upper())
+        return sum(n for byte, n in high.items() if bytes([byte]).decode(encoding, "replace") not in expected)
 
-    found, strangers = min(((a[0], strange(*a)) for a in alphabets), key=lambda pair: pair[1])
-    return found if strangers <= few else None
+    encoding, foreign = min(((a[0], count_foreign(*a)) for a in alphabets), key=lambda pair: pair[1])
+    return encoding if foreign <= few else None
 
 
 def _by_script(data: bytes) -> str | None:
@@ -90,18 +90,18 @@ def _by_script(data: bytes) -> str | None:
     is_whole = japanese.count("\ufffd") < 2  # the sample may end within a letter
     if is_whole and len(_KANA.findall(japanese)) * 6 > high:  # two bytes a letter, and a third of the letters
         return "euc-jp"
-    best, found = LIKELY, None
+    best, best_encoding = LIKELY, None
     for encodings, letters in _SCRIPTS:
         for encoding in encodings:
-            likely = _likeness(data.decode(encoding, "replace"), letters)
-            if likely > best:
-                best, found = likely, encoding
-    return found
+            likelihood = _likelihood(data.decode(encoding, "replace"), letters)
+            if likelihood > best:
+                best, best_encoding = likelihood, encoding
+    return best_encoding
 
 
-def _likeness(text: str, letters: str) -> float:
+def _likelihood(text: str, letters: str) -> float:
     """Return how frequent the non-ASCII letters are: 1 if all are the most frequent one, lower for foreign characters."""
     value = {letter: 1 - at / len(letters) for at, letter in enumerate(letters)}
-    beyond = Counter(c for c in text if c > "\x7f")
-    worth = sum(n * value.get(c.lower(), 0 if c in _SIGNS else -1) for c, n in beyond.items())
-    return (worth - 2 * len(_CAPITAL_WITHIN.findall(text))) / max(1, beyond.total())
+    non_ascii = Counter(c for c in text if c > "\x7f")
+    score = sum(n * value.get(c.lower(), 0 if c in _SIGNS else -1) for c, n in non_ascii.items())
+    return (score - 2 * len(_CAPITAL_WITHIN.findall(text))) / max(1, non_ascii.total())

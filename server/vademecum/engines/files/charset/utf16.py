@@ -17,32 +17,29 @@ _WIDE = [
         "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uffef",  # China, Japan, Korea
     )
 ]
-_SELDOM = re.compile("[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]")  # no text is made of them
+_RARE = re.compile("[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]")  # no text consists mostly of them
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _NO_IDEOGRAPH = re.compile("[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]")
-WIDE_MIN = 8  # letters; fewer show nothing
+WIDE_MIN = 8  # letters; fewer are not significant
 
 
 def decode_utf16(data: bytes) -> str | None:
     """Return the text if the data is UTF-16, else None. In the right byte order the characters belong to one script
     family; in the wrong order they scatter over Unicode."""
-    found: dict[int, str] = {}
+    candidates: dict[int, str] = {}
     for encoding, half in (("utf-16-be", 0), ("utf-16-le", 1)):
         with suppress(UnicodeDecodeError):
             text = data.decode(encoding)
-            if len(text) >= WIDE_MIN and _is_writing(text[:_WIDE_SAMPLE]):
-                found[len(set(data[half : 2 * _WIDE_SAMPLE : 2]))] = text
-    return found[min(found)] if found else None
+            if len(text) >= WIDE_MIN and _looks_like_text(text[:_WIDE_SAMPLE]):
+                candidates[len(set(data[half : 2 * _WIDE_SAMPLE : 2]))] = text
+    return candidates[min(candidates)] if candidates else None
 
 
-def _is_writing(text: str) -> bool:
+def _looks_like_text(text: str) -> bool:
     """Return whether the characters look like text. Two ASCII bytes can form an ideograph, but rarely CJK punctuation or
     kana; and real ideographs do not consist of two ASCII bytes only."""
     few = len(text) // 50
-    if (
-        len(_SELDOM.findall(text)) * 2 > len(text)
-        or min(len(strangers.findall(text)) for strangers in _WIDE) > few
-    ):
+    if len(_RARE.findall(text)) * 2 > len(text) or min(len(foreign.findall(text)) for foreign in _WIDE) > few:
         return False
     ideographs = _IDEOGRAPH.findall(text)
     if len(ideographs) <= few:

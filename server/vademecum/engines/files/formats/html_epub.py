@@ -14,7 +14,7 @@ from vademecum.engines.files.charset.detect import decode
 from vademecum.engines.files.formats.ooxml import zip_container
 from vademecum.engines.files.result import EPUB, Limits, Parsed, Part, Unreadable
 
-_UNSEEN = {"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"}
+_INVISIBLE = {"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"}
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {
     *_HEADINGS,
@@ -22,9 +22,9 @@ _BLOCKS = {
     *("section", "article", "header", "footer", "nav", "aside", "main", "figure", "figcaption", "form"),
     *("details", "summary", "body", "html"),
 }
-_LINES = {"caption", "legend", "option"}  # no blocks, but no words of what is beside them
-_BLANKS = re.compile(r"[ \t\n\f\r]+")
-_ANCHORS = " ¶"  # many manuals put a link to itself behind a heading
+_LINES = {"caption", "legend", "option"}  # not blocks, but separate from adjacent text
+_WHITESPACE = re.compile(r"[ \t\n\f\r]+")
+_ANCHORS = " ¶"  # many manuals put a link to a heading after its text
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")
 
 
@@ -53,13 +53,13 @@ class _Page:
         self._title: str | None = None
         self._section: str | None = None
         self._in_heading = False
-        self._unseen: list[str] = []  # tags open around us, from the first that is not shown
-        self._verbatim = 0  # how many `pre` are open around us
+        self._invisible: list[str] = []  # open tags, from the first invisible one
+        self._verbatim = 0  # the number of open `pre` tags
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.open_tags += 1
-        if self._unseen or tag in _UNSEEN or _is_hidden(attributes):
-            self._unseen.append(tag)
+        if self._invisible or tag in _INVISIBLE or _is_hidden(attributes):
+            self._invisible.append(tag)
         elif tag in _HEADINGS:
             self.close()
             self._in_heading = True
@@ -72,16 +72,16 @@ class _Page:
             self._pieces.append("\n")
 
     def data(self, text: str) -> None:
-        if not self._unseen:
+        if not self._invisible:
             # A line break in the source is a blank on the page.
-            self._pieces.append(text if self._verbatim else _BLANKS.sub(" ", text))
-        elif (self._unseen[0], self._unseen[-1]) == ("head", "title"):
+            self._pieces.append(text if self._verbatim else _WHITESPACE.sub(" ", text))
+        elif (self._invisible[0], self._invisible[-1]) == ("head", "title"):
             self._section = self._title = " ".join(((self._title or "") + text).split()) or None
 
     def end(self, tag: str) -> None:
         self.open_tags -= 1
-        if self._unseen:
-            self._unseen.pop()
+        if self._invisible:
+            self._invisible.pop()
         elif tag in ("td", "th"):
             self._pieces.append("\t")
         elif tag in _LINES:
@@ -99,11 +99,11 @@ class _Page:
         self._name_section()
         lines = [" ".join(line.split()) for line in "".join(self._pieces).split("\n")]
         self._pieces = []
-        tidy = "\n".join(lines).strip()
-        while "\n\n\n" in tidy:
-            tidy = tidy.replace("\n\n\n", "\n\n")
-        if tidy:
-            self.parts.append(Part(tidy, section=self._section))
+        text_lines = "\n".join(lines).strip()
+        while "\n\n\n" in text_lines:
+            text_lines = text_lines.replace("\n\n\n", "\n\n")
+        if text_lines:
+            self.parts.append(Part(text_lines, section=self._section))
 
     def _leave_section(self) -> None:
         """Reset the section to the page title, because headings of menus and footers do not describe the main part."""
@@ -128,23 +128,23 @@ def parse_epub(data: bytes, limits: Limits) -> Parsed:
     """Parse the chapters in the order of the spine, without scripts and styles. Raises Unreadable."""
     zip_container.check_limits(data, limits)
     parts: list[Part] = []
-    with zipfile.ZipFile(io.BytesIO(data)) as opened:
-        if "META-INF/encryption.xml" in opened.namelist() and b"xmlenc#aes" in opened.read(
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if "META-INF/encryption.xml" in archive.namelist() and b"xmlenc#aes" in archive.read(
             "META-INF/encryption.xml"
         ):
             raise Unreadable("ENCRYPTED")
         container = zip_container.parse_xml(
-            zip_container.read_member(opened, "META-INF/container.xml", limits)
+            zip_container.read_member(archive, "META-INF/container.xml", limits)
         )
         package = next((n.get("full-path") for n in container.iter("{*}rootfile")), None)
         if not package:
             raise Unreadable("DAMAGED")
-        root = zip_container.parse_xml(zip_container.read_member(opened, package, limits))
+        root = zip_container.parse_xml(zip_container.read_member(archive, package, limits))
         items = {n.get("id"): n.get("href") or "" for n in root.iter("{*}item")}
-        meant = zip_container.member_finder(opened)
+        find_member = zip_container.member_finder(archive)
         folder = posixpath.dirname(package)
         hrefs = [items.get(reference.get("idref")) for reference in root.iter("{*}itemref")]
-        names = [meant(posixpath.normpath(posixpath.join(folder, href))) for href in hrefs if href]
+        names = [find_member(posixpath.normpath(posixpath.join(folder, href))) for href in hrefs if href]
         for name in dict.fromkeys(name for name in names if name is not None):
-            parts += html_parts(decode(zip_container.read_member(opened, name, limits)))
+            parts += html_parts(decode(zip_container.read_member(archive, name, limits)))
     return Parsed(EPUB, parts)

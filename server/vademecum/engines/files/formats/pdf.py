@@ -15,37 +15,37 @@ from vademecum.engines.files.result import PDF, Limits, Parsed, Part, Unreadable
 
 _PASSWORD = 4  # pdfium's FPDF_ERR_PASSWORD
 # Text fields; checkboxes have no text. Hidden fields and password fields are skipped.
-_FILLED = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
-_UNSEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+_TEXT_FIELDS = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
+_HIDDEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 _PASSWORD_FIELD = 1 << 13
 GARBLED_SHARE = 0.2
-_MARK = "\x02"  # pdfium's, of a hyphen at a line's end; in some of its answers it is the other one
+_MARK = "\x02"  # pdfium's mark for a hyphen at the end of a line; some functions return the other mark
 _OTHER_MARK = "\ufffe"
 # The lengths are limited and the match starts at a word, because long runs of letters would take quadratic time.
-_DIVIDED = re.compile(rf"(?<!\w)(\w{{1,40}}){_MARK}(\w{{1,40}})")
+_SPLIT_WORD = re.compile(rf"(?<!\w)(\w{{1,40}}){_MARK}(\w{{1,40}})")
 _HYPHENATED = re.compile(r"(?<!\w)\w{1,40}-\w{1,40}(?!\w)")
-APART = 0.5  # the minimum gap between words, relative to a letter's size
+GAP_MIN = 0.5  # the minimum gap between words, relative to a letter's size
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
     try:
         document = pdfium.PdfDocument(data)
     except pdfium.PdfiumError as error:
-        locked = getattr(error, "err_code", None) == _PASSWORD or "password" in str(error).lower()
-        raise Unreadable("ENCRYPTED" if locked else "DAMAGED") from error
+        is_locked = getattr(error, "err_code", None) == _PASSWORD or "password" in str(error).lower()
+        raise Unreadable("ENCRYPTED" if is_locked else "DAMAGED") from error
     try:
         document.init_forms()  # must precede loading a page, or its fields are empty
         count = len(document)
         if count > limits.pages:
             raise Unreadable("TOO_EXPANSIVE")
-        pages = [_page(document, number) for number in range(count)]
+        pages = [_read_page(document, number) for number in range(count)]
     finally:
         document.close()
     hyphenated = {word.lower() for text in pages for word in _HYPHENATED.findall(text)}
-    whole = [_undivided(text, hyphenated) for text in pages]
-    parts = [Part(text, page=number) for number, text in enumerate(whole, start=1) if text.strip()]
+    joined = [_join_split_words(text, hyphenated) for text in pages]
+    parts = [Part(text, page=number) for number, text in enumerate(joined, start=1) if text.strip()]
     text = "".join(part.text for part in parts)
-    if _garbled(
+    if _is_garbled(
         text[:500_000]
     ):  # before NO_TEXT: unmapped glyphs are not alphanumeric, but the file is not a scan
         raise Unreadable("GARBLED")
@@ -54,83 +54,83 @@ def parse(data: bytes, limits: Limits) -> Parsed:
     return Parsed(PDF, parts, count)
 
 
-def _page(document: pdfium.PdfDocument, number: int) -> str:
+def _read_page(document: pdfium.PdfDocument, number: int) -> str:
     try:
         page = document[number]
         textpage = page.get_textpage()
-        text = _printed(textpage)
+        text = _printed_text(textpage)
         textpage.close()
-        filled = list(_filled(document, page))
+        values = list(_field_values(document, page))
         page.close()
     except pdfium.PdfiumError:  # a broken page does not affect the others
         return ""
-    return "\n".join([text.replace("\r\n", "\n"), *filled])
+    return "\n".join([text.replace("\r\n", "\n"), *values])
 
 
-def _printed(textpage: pdfium.PdfTextPage) -> str:
+def _printed_text(textpage: pdfium.PdfTextPage) -> str:
     """Return the text within the page bounds. pdfium's bounded text joins distant words, as on rotated pages and in tables.
     Its full text separates them, but also some letters of one word. So a gap counts only if the glyphs are apart."""
     bounded: str = textpage.get_text_bounded().replace(_OTHER_MARK, _MARK)
-    every: str = textpage.get_text_range().replace(_OTHER_MARK, _MARK)
-    if len(every) != textpage.count_chars() or "".join(every.split()) != "".join(bounded.split()):
+    complete: str = textpage.get_text_range().replace(_OTHER_MARK, _MARK)
+    if len(complete) != textpage.count_chars() or "".join(complete.split()) != "".join(bounded.split()):
         return bounded
-    said: list[str] = []
+    pieces: list[str] = []
     at, last = 0, -1
-    for number, letter in enumerate(every):
+    for number, letter in enumerate(complete):
         if letter.isspace():
             continue
-        begun = at
+        start = at
         while bounded[at].isspace():
             at += 1
-        is_glued = at == begun and 0 <= last < number - 1
-        said += [" " if is_glued and _stand_apart(textpage, last, number) else bounded[begun:at], letter]
+        is_glued = at == start and 0 <= last < number - 1
+        pieces += [" " if is_glued and _have_gap(textpage, last, number) else bounded[start:at], letter]
         at, last = at + 1, number
-    return "".join(said) + bounded[at:]
+    return "".join(pieces) + bounded[at:]
 
 
-def _stand_apart(textpage: pdfium.PdfTextPage, one: int, next_one: int) -> bool:
+def _have_gap(textpage: pdfium.PdfTextPage, one: int, next_one: int) -> bool:
     """Return whether two letters, given by index, are further apart than letters of one word, at any page rotation."""
     left, bottom, right, top = textpage.get_charbox(one)
     next_left, next_bottom, next_right, next_top = textpage.get_charbox(next_one)
     gap = max(next_left - right, left - next_right, next_bottom - top, bottom - next_top)
     size = max(right - left, top - bottom, next_right - next_left, next_top - next_bottom)
-    return bool(gap > APART * size)
+    return bool(gap > GAP_MIN * size)
 
 
-def _undivided(text: str, hyphenated: Set[str]) -> str:
+def _join_split_words(text: str, hyphenated: Set[str]) -> str:
     """Join words that a line end divides. Keep the hyphen if the word has it elsewhere, or if its rest does not start with a
     lowercase letter."""
 
-    def joined(divided: re.Match[str]) -> str:
-        first, rest = divided.groups()
+    def join(split: re.Match[str]) -> str:
+        first, rest = split.groups()
         keeps = not rest[0].islower() or f"{first}-{rest}".lower() in hyphenated
         return f"{first}-{rest}" if keeps else first + rest
 
-    return _DIVIDED.sub(joined, text).replace(_MARK, "")
+    return _SPLIT_WORD.sub(join, text).replace(_MARK, "")
 
 
-def _filled(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[str]:
+def _field_values(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[str]:
     """Yield the values of visible form fields."""
     if document.formenv is None:
         return
     form = document.formenv
     for number in range(raw.FPDFPage_GetAnnotCount(page)):
         field = raw.FPDFPage_GetAnnot(page, number)
-        is_seen = not raw.FPDFAnnot_GetFlags(field) & _UNSEEN
-        is_open = not raw.FPDFAnnot_GetFormFieldFlags(form, field) & _PASSWORD_FIELD
-        if is_seen and is_open and raw.FPDFAnnot_GetFormFieldType(form, field) in _FILLED:
+        is_visible = not raw.FPDFAnnot_GetFlags(field) & _HIDDEN
+        is_readable = not raw.FPDFAnnot_GetFormFieldFlags(form, field) & _PASSWORD_FIELD
+        if is_visible and is_readable and raw.FPDFAnnot_GetFormFieldType(form, field) in _TEXT_FIELDS:
             length = raw.FPDFAnnot_GetFormFieldValue(form, field, None, 0)
-            said = ctypes.create_string_buffer(length)
+            buffer = ctypes.create_string_buffer(length)
             raw.FPDFAnnot_GetFormFieldValue(
-                form, field, ctypes.cast(said, ctypes.POINTER(raw.FPDF_WCHAR)), length
+                form, field, ctypes.cast(buffer, ctypes.POINTER(raw.FPDF_WCHAR)), length
             )
-            value = said.raw[:length].decode("utf-16-le", "replace").rstrip("\0")
+            value = buffer.raw[:length].decode("utf-16-le", "replace").rstrip("\0")
             if value.strip():
                 yield value.replace("\r\n", "\n").replace("\r", "\n")
         raw.FPDFPage_CloseAnnot(field)
 
 
-def _garbled(text: str) -> bool:
+def _is_garbled(text: str) -> bool:
     """Return whether many characters are private-use, control or replacement ones, as unmapped glyphs become."""
     visible = [c for c in text if not c.isspace()]
     odd = sum(1 for c in visible if c == "\ufffd" or unicodedata.category(c) in ("Cc", "Co", "Cn", "Cs"))

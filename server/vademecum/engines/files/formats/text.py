@@ -25,19 +25,19 @@ _TOKEN = re.compile(
     rb"|\\[*\r\n]|.",
     re.DOTALL,
 )
-_HIDING = {b"v", b"deleted"}
-_FRAMES = {b"shp", b"shpinst", b"shpgrp"}  # around the text of a box
+_HIDDEN_WORDS = {b"v", b"deleted"}
+_FRAMES = {b"shp", b"shpinst", b"shpgrp"}  # groups around the text of a text box
 # Headers and footers for first, left and right pages are shown only if the document has this control word.
-_SHOWN_BY = {
-    place + side: said
+_ENABLED_BY = {
+    place + side: control_word
     for place in (b"header", b"footer")
-    for side, said in ((b"l", b"\\facingp"), (b"r", b"\\facingp"), (b"f", b"\\titlepg"))
+    for side, control_word in ((b"l", b"\\facingp"), (b"r", b"\\facingp"), (b"f", b"\\titlepg"))
 }
-_SPELLED = re.compile(
+_JSON_ESCAPE = re.compile(
     r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)", re.IGNORECASE | re.DOTALL
 )
-_BYTES = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{512,}+")
-_MIXED = [re.compile(letters) for letters in ("[A-Z]", "[a-z]", "[0-9]")]
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{512,}+")
+_BASE64_KINDS = [re.compile(letters) for letters in ("[A-Z]", "[a-z]", "[0-9]")]
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$")
 
 
@@ -78,34 +78,36 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def parse_json(data: bytes, limits: Limits) -> Parsed:
-    text = _SPELLED.sub(_letter, decode(data))
-    return Parsed("application/json", [Part(_without_pictures(text))])
+    text = _JSON_ESCAPE.sub(_unescape, decode(data))
+    return Parsed("application/json", [Part(_without_base64(text))])
 
 
-def _letter(found: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     """Return the character of a JSON escape, or the escape if JSON requires it."""
-    high, low, number = found.groups()
+    high, low, number = escape.groups()
     if high:
         return chr(0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00)
     letter = chr(int(number, 16)) if number else ""
-    is_free = letter >= " " and letter not in '"\\\x7f' and not "\ud800" <= letter <= "\udfff"
-    return letter if is_free else found[0]
+    is_unescaped = letter >= " " and letter not in '"\\\x7f' and not "\ud800" <= letter <= "\udfff"
+    return letter if is_unescaped else escape[0]
 
 
-def _without_pictures(text: str) -> str:
+def _without_base64(text: str) -> str:
     """Replace Base64 data by "…", because it is not searchable and one notebook diagram would be hundreds of passages."""
-    return _BYTES.sub(lambda run: "…" if all(some.search(run[0]) for some in _MIXED) else run[0], text)
+    return _BASE64.sub(
+        lambda run: "…" if all(kind.search(run[0]) for kind in _BASE64_KINDS) else run[0], text
+    )
 
 
 def parse_markdown(data: bytes, limits: Limits) -> Parsed:
     parts: list[Part] = []
     lines: list[str] = []
     section: str | None = None
-    fence = ""  # the marker that opened the code we are in
-    for line in _without_pictures(decode(data)).splitlines():
+    fence = ""  # the marker of the open code block
+    for line in _without_base64(decode(data)).splitlines():
         marker = _FENCE.match(line)
-        title = "" if fence else _title(line)
-        if fence and marker and _closes(line, fence):
+        title = "" if fence else _heading_title(line)
+        if fence and marker and _is_closing_fence(line, fence):
             fence = ""
         elif marker and not fence:
             fence = marker.group(1)
@@ -117,17 +119,17 @@ def parse_markdown(data: bytes, limits: Limits) -> Parsed:
     return Parsed("text/markdown", [part for part in parts if part.text.strip()])
 
 
-def _title(line: str) -> str:
+def _heading_title(line: str) -> str:
     """Return the text of a heading, or "". Closing #s after a blank are removed; the # of "C#" stays."""
-    found = _HEADING.match(line)
-    if not found:
+    match = _HEADING.match(line)
+    if not match:
         return ""
-    said = found.group(1).rstrip()
-    bare = said.rstrip("#")
-    return bare.rstrip() if bare[-1:] in ("", " ", "\t") else said
+    title = match.group(1).rstrip()
+    stripped = title.rstrip("#")
+    return stripped.rstrip() if stripped[-1:] in ("", " ", "\t") else title
 
 
-def _closes(line: str, fence: str) -> bool:
+def _is_closing_fence(line: str, fence: str) -> bool:
     """Return whether the line closes a code block: the same marker, at least as long, alone on the line."""
     mark = line.strip()
     return mark.startswith(fence) and not mark.strip(fence[0])
@@ -142,43 +144,43 @@ striprtf.HYPERLINKS = re.compile(
 
 
 def parse_rtf(data: bytes, limits: Limits) -> Parsed:
-    read = _shown(data).decode("latin-1")
-    text: str = striprtf.rtf_to_text(read, errors="ignore")  # type: ignore[no-untyped-call]
+    visible = _visible_rtf(data).decode("latin-1")
+    text: str = striprtf.rtf_to_text(visible, errors="ignore")  # type: ignore[no-untyped-call]
     # The library returns characters above U+FFFF as separate surrogates.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Parsed("text/rtf", [Part(whole)])
 
 
-def _shown(data: bytes) -> bytes:
+def _visible_rtf(data: bytes) -> bytes:
     """Return RTF with only its visible text. striprtf skips text boxes, notes, headers and footers, so their groups are
     opened, and it reads hidden text, so that is removed. Binary data (`bin` with a length) is skipped.
     """
-    unseen = {place for place, said in _SHOWN_BY.items() if said not in data}
-    kept = bytearray()
-    around: list[tuple[set[bytes], bool]] = []
-    hiding: set[bytes] = set()  # why nothing is shown
-    is_line = False  # is this group one that ends a line?
+    disabled = {place for place, control_word in _ENABLED_BY.items() if control_word not in data}
+    visible = bytearray()
+    outer_groups: list[tuple[set[bytes], bool]] = []
+    hiding: set[bytes] = set()  # control words that hide the current text
+    is_line = False  # whether this group ends a line
     at = 0
-    while found := _TOKEN.match(data, at):
-        at = found.end()
-        binary, own_line, word, argument, letters = found.groups()
+    while token := _TOKEN.match(data, at):
+        at = token.end()
+        binary, own_line, word, argument, letters = token.groups()
         if binary is not None:
             at += int(binary)
         elif own_line in _FRAMES:
             pass
-        elif own_line is not None and own_line not in unseen:
-            kept += b"\\line "
+        elif own_line is not None and own_line not in disabled:
+            visible += b"\\line "
             is_line = own_line != b"footnote"
-        elif word in _HIDING:
+        elif word in _HIDDEN_WORDS:
             hiding = hiding - {word} if argument == b"0" else hiding | {word}
-        elif found[0] == b"{":
-            around.append((hiding, is_line))
+        elif token[0] == b"{":
+            outer_groups.append((hiding, is_line))
             is_line = False
-            kept += b"{"
-        elif found[0] == b"}":
-            kept += b"\\line }" if is_line else b"}"
-            hiding, is_line = around.pop() if around else (hiding, False)
+            visible += b"{"
+        elif token[0] == b"}":
+            visible += b"\\line }" if is_line else b"}"
+            hiding, is_line = outer_groups.pop() if outer_groups else (hiding, False)
         elif not hiding or not (letters or word == b"u"):
             hiding = set() if word == b"plain" else hiding
-            kept += found[0]
-    return bytes(kept)
+            visible += token[0]
+    return bytes(visible)

@@ -12,10 +12,10 @@ _DRAWING, _CHARTS, _DIAGRAMS = (
 )
 _RELATED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 GRAPHIC = f"{_DRAWING}graphicData"
-_UNSAID = {"pres", "parTrans", "sibTrans"}  # points that describe a diagram's layout
+_LAYOUT_POINTS = {"pres", "parTrans", "sibTrans"}  # points that describe a diagram's layout
 
 
-class Drawn:
+class Drawings:
     """The charts and diagrams of one file. Each is parsed once."""
 
     def __init__(self, package: Package) -> None:
@@ -26,9 +26,9 @@ class Drawn:
         """Return the lines of a `GRAPHIC`. `relations`: those of its part. Pictures and missing parts have no lines."""
         chart, diagram = graphic.find(f"{_CHARTS}chart"), graphic.find(f"{_DIAGRAMS}relIds")
         if chart is not None:
-            return self._read(relations.get(chart.get(f"{_RELATED}id")), _chart)
+            return self._read(relations.get(chart.get(f"{_RELATED}id")), _chart_lines)
         if diagram is not None:
-            return self._read(relations.get(diagram.get(f"{_RELATED}dm")), _diagram)
+            return self._read(relations.get(diagram.get(f"{_RELATED}dm")), _diagram_lines)
         return []
 
     def _read(self, relation: Relation | None, reader: Any) -> list[str]:
@@ -40,31 +40,29 @@ class Drawn:
         return self._lines[relation.place]
 
 
-def _diagram(root: Any) -> Iterator[str]:
+def _diagram_lines(root: Any) -> Iterator[str]:
     """Yield the paragraphs of a diagram."""
     for point in root.iterfind(f"{_DIAGRAMS}ptLst/{_DIAGRAMS}pt"):
-        if point.get("type") not in _UNSAID:
+        if point.get("type") not in _LAYOUT_POINTS:
             for paragraph in point.iterfind(f"{_DIAGRAMS}t/{_DRAWING}p"):
-                if (said := "".join(_letters(paragraph, f"{_DRAWING}t"))).strip():
-                    yield said
+                if (text := "".join(_texts(paragraph, f"{_DRAWING}t"))).strip():
+                    yield text
 
 
-def _chart(root: Any) -> Iterator[str]:
+def _chart_lines(root: Any) -> Iterator[str]:
     """Yield the titles, then one line per series, below the names of its points."""
     for title in root.iter(f"{_CHARTS}title"):
-        yield " ".join(
-            "".join(_letters(paragraph, f"{_DRAWING}t")) for paragraph in title.iter(f"{_DRAWING}p")
-        )
-    above: list[str] = []
+        yield " ".join("".join(_texts(paragraph, f"{_DRAWING}t")) for paragraph in title.iter(f"{_DRAWING}p"))
+    printed_points: list[str] = []
     for series in root.iter(f"{_CHARTS}ser"):
-        told = {child.tag: list(_letters(child, f"{_CHARTS}v")) for child in series.iterchildren("*")}
-        points = told.get(f"{_CHARTS}cat") or told.get(f"{_CHARTS}xVal") or []
-        if points and points != above:
+        values_by_tag = {child.tag: list(_texts(child, f"{_CHARTS}v")) for child in series.iterchildren("*")}
+        points = values_by_tag.get(f"{_CHARTS}cat") or values_by_tag.get(f"{_CHARTS}xVal") or []
+        if points and points != printed_points:
             yield "\t".join(["", *points])
-            above = points
-        values = told.get(f"{_CHARTS}val") or told.get(f"{_CHARTS}yVal") or []
-        yield "\t".join([" ".join(told.get(f"{_CHARTS}tx", [])), *values])
+            printed_points = points
+        values = values_by_tag.get(f"{_CHARTS}val") or values_by_tag.get(f"{_CHARTS}yVal") or []
+        yield "\t".join([" ".join(values_by_tag.get(f"{_CHARTS}tx", [])), *values])
 
 
-def _letters(node: Any, name: str) -> Iterator[str]:
+def _texts(node: Any, name: str) -> Iterator[str]:
     return (found.text or "" for found in node.iter(name))

@@ -1,4 +1,4 @@
-"""Format the dates, times and durations of a workbook. They are stored as numbers of days; only their format tells.
+"""Format the dates, times and durations of a workbook. A cell stores them as a number of days; only its format says so.
 
 Its twin is web/src/parsers/formats/ooxml/date_formats.ts.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-Look = Callable[[float, str], str]
+NumberFormat = Callable[[float, str], str]
 """Formats a number. Arguments: the number, and its text without a format."""
 
 _DAYS_MAX = 2_958_465  # the end of 9999, and of Excel
@@ -26,7 +26,7 @@ _TIME, _SECONDS, _FRACTION = re.compile("[hHsS]"), re.compile("[sS]"), re.compil
 _DAY_OR_YEAR, _MONTH = re.compile("[dDyY]|[mM]{3}"), re.compile("[mM]")
 
 
-class _Shown(NamedTuple):
+class _VisibleParts(NamedTuple):
     """The visible parts of a date and time. `exact`: show milliseconds; otherwise round to seconds as Excel does."""
 
     day: bool
@@ -35,30 +35,34 @@ class _Shown(NamedTuple):
     exact: bool
 
 
-def dated(pattern: str, since_1904: bool) -> Look | None:
+def date_format(pattern: str, since_1904: bool) -> NumberFormat | None:
     """Return the date or time format of a pattern without literals; None if it is no such format."""
     seconds, exact = bool(_SECONDS.search(pattern)), bool(_FRACTION.search(pattern))
     elapsed = _ELAPSED.search(pattern)
     if elapsed:
-        return partial(_duration, elapsed[1].lower(), seconds, exact)
+        return partial(_format_duration, elapsed[1].lower(), seconds, exact)
     time = bool(_TIME.search(pattern))
     day = bool(_DAY_OR_YEAR.search(pattern)) or (not time and bool(_MONTH.search(pattern)))
-    return partial(_point, _Shown(day, time, seconds, exact or not time), since_1904) if day or time else None
+    return (
+        partial(_format_date, _VisibleParts(day, time, seconds, exact or not time), since_1904)
+        if day or time
+        else None
+    )
 
 
-def _duration(largest: str, seconds: bool, exact: bool, days: float, plain: str) -> str:
+def _format_duration(largest: str, seconds: bool, exact: bool, days: float, plain: str) -> str:
     if abs(days) > _DAYS_MAX:
         return plain
     length = _milliseconds(abs(days), exact)
-    return ("-" if days < 0 and length else "") + _clock(length, largest, seconds)
+    return ("-" if days < 0 and length else "") + _format_time(length, largest, seconds)
 
 
-def _point(shown: _Shown, since_1904: bool, days: float, plain: str) -> str:
+def _format_date(parts: _VisibleParts, since_1904: bool, days: float, plain: str) -> str:
     if abs(days) > _DAYS_MAX:
         return plain
-    day, time = divmod(_milliseconds(days, shown.exact), _DAY)
-    clock = _clock(time, "hh", shown.seconds) if shown.time else ""
-    if not shown.day or (day == 0 and not since_1904):  # Excel's day 0 is not a date
+    day, time = divmod(_milliseconds(days, parts.exact), _DAY)
+    clock = _format_time(time, "hh", parts.seconds) if parts.time else ""
+    if not parts.day or (day == 0 and not since_1904):  # Excel's day 0 is not a date
         return clock or plain
     if 0 < day < 60 and not since_1904:
         day += 1  # Excel has a 29 February 1900
@@ -73,7 +77,7 @@ def _milliseconds(days: float, exact: bool) -> int:
     return length if exact else (length + _SECOND // 2) // _SECOND * _SECOND
 
 
-def _clock(length: int, largest: str, seconds: bool) -> str:
+def _format_time(length: int, largest: str, seconds: bool) -> str:
     """Return a time such as "27:05". `largest`: the first unit, with one letter per minimum digit. `seconds`: always show
     seconds."""
     size = _SIZES[largest[0]]

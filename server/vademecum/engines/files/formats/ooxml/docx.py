@@ -15,11 +15,11 @@ from typing import Any
 from lxml import etree
 
 from vademecum.engines.files.charset.detect import decode
-from vademecum.engines.files.file_type import sniff
+from vademecum.engines.files.file_type import detect_type
 from vademecum.engines.files.formats.html_epub import html_parts
 from vademecum.engines.files.formats.ooxml import zip_container
-from vademecum.engines.files.formats.ooxml.charts import GRAPHIC, Drawn
-from vademecum.engines.files.formats.ooxml.docx_numbering import Counting, Numbering
+from vademecum.engines.files.formats.ooxml.charts import GRAPHIC, Drawings
+from vademecum.engines.files.formats.ooxml.docx_numbering import ListCounter, Numbering
 from vademecum.engines.files.formats.ooxml.docx_properties import VALUE, child, switch, value
 from vademecum.engines.files.formats.ooxml.package import Package, Relation, qn
 from vademecum.engines.files.formats.text import parse_rtf
@@ -30,22 +30,22 @@ _MAIN = "word/document.xml"
 _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc"))
 _CHUNK = qn("w:altChunk")
 # Text elements of Word and of formulas.
-_LETTERS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
+_TEXTS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
 _NUMBER = qn("w:lvlText")  # holds a paragraph's generated number; no document uses it inside a paragraph
 _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
-_RUN, _BOX, _LOOK = qn("w:r"), qn("w:txbxContent"), qn("w:rPr")
+_RUN, _BOX, _RUN_PROPERTIES = qn("w:r"), qn("w:txbxContent"), qn("w:rPr")
 # Tracked deletions and moves; properties (their tabs are tab stops, not characters); ruby pronunciations; copies for
 # older programs.
-_GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr", "rt")} | {
+_SKIPPED = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr", "rt")} | {
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 }
-_OUTSIDE = _GONE | {_PARAGRAPH}  # the text of a box does not belong to the paragraph around it
+_OUTSIDE = _SKIPPED | {_PARAGRAPH}  # the text of a box does not belong to the paragraph around it
 _NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _ID = qn("w:id")
-_ABOUT_SHAPES = (qn("wp:docPr"), "{*}cNvPr")
+_SHAPE_PROPERTIES = (qn("wp:docPr"), "{*}cNvPr")
 _HEADING = re.compile("heading [1-9]$|Heading|Title")
-_UNBLANK = re.compile(r"[^\s\x85\ufeff]")  # blank means blank in Python or in a browser
-_SIGNS = {
+_VISIBLE = re.compile(r"[^\s\x85\ufeff]")  # blank means blank in Python or in a browser
+_SPECIAL_CHARACTERS = {
     qn("w:tab"): "\t",
     qn("w:br"): "\n",
     qn("w:cr"): "\n",
@@ -60,34 +60,34 @@ def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
     hidden = _hidden_styles(document.styles)
     numbering = document.numbering()
 
-    def story() -> Callable[[Any], None]:
+    def new_text_flow() -> Callable[[Any], None]:
         """Return a function that edits trees to their visible form; calls of one function continue its numbering."""
-        counting = Counting(numbering) if numbering else None
-        return partial(_make_shown, hidden=hidden, counting=counting)
+        counter = ListCounter(numbering) if numbering else None
+        return partial(_make_visible, hidden=hidden, counter=counter)
 
-    story()(document.body)
-    _write_out_drawn(document)
-    notes = _notes(document, story)
+    new_text_flow()(document.body)
+    _insert_drawing_texts(document)
+    notes = _notes(document, new_text_flow)
     headings = _headings(document.styles)
-    around_pages = story()
-    parts = _around(document, "header", around_pages)
+    make_visible = new_text_flow()
+    parts = _page_texts(document, "header", make_visible)
     section: str | None = None
-    for block in zip_container.find_outermost(document.body, {_PARAGRAPH, _TABLE, _CHUNK}, _GONE):
+    for block in zip_container.find_outermost(document.body, {_PARAGRAPH, _TABLE, _CHUNK}, _SKIPPED):
         if block.tag == _CHUNK:
-            found = [] if is_chunk else _chunk(document, block, limits)
-            parts += [Part(part.text, section=part.section or section) for part in found]
+            chunk_parts = [] if is_chunk else _parse_chunk(document, block, limits)
+            parts += [Part(part.text, section=part.section or section) for part in chunk_parts]
             continue
-        text = _text(block)
+        text = _block_text(block)
         style = block.find(_STYLE)
-        said = text.removeprefix(block.findtext(_NUMBER, "")).strip()
-        if style is not None and style.get(VALUE) in headings and said:
+        unnumbered = text.removeprefix(block.findtext(_NUMBER, "")).strip()
+        if style is not None and style.get(VALUE) in headings and unnumbered:
             section = text.strip()
-        referring = zip_container.find_outermost(block, set(_NOTES.values()), _GONE)
-        below = (
-            notes.pop((mark.tag, mark.get(_ID)), "") for mark in referring
-        )  # each once, however often named
-        parts.append(Part("\n".join([text, *filter(None, below)]), section=section))
-    return Parsed(DOCX, merge_sections(parts + _around(document, "footer", around_pages)))
+        references = zip_container.find_outermost(block, set(_NOTES.values()), _SKIPPED)
+        referenced_notes = (
+            notes.pop((mark.tag, mark.get(_ID)), "") for mark in references
+        )  # once, at the first reference
+        parts.append(Part("\n".join([text, *filter(None, referenced_notes)]), section=section))
+    return Parsed(DOCX, merge_sections(parts + _page_texts(document, "footer", make_visible)))
 
 
 class _Document:
@@ -100,8 +100,8 @@ class _Document:
         if self.body is None:
             raise Unreadable("DAMAGED")
         self.relations = self.package.relations(main)
-        self.styles = self._named("styles")
-        self.settings = self._named("settings")
+        self.styles = self._optional_part("styles")
+        self.settings = self._optional_part("settings")
 
     def related(self, *kinds: str) -> Iterator[str]:
         return self.package.related(self.relations, *kinds)
@@ -114,7 +114,7 @@ class _Document:
         except Unreadable:
             return None
 
-    def _named(self, kind: str) -> Any:
+    def _optional_part(self, kind: str) -> Any:
         """Return the root of an optional part, or an empty element."""
         root = self.package.optional_xml(next(self.related(kind), None))
         return etree.Element(qn(f"w:{kind}")) if root is None else root
@@ -127,7 +127,7 @@ def _headings(styles: Any) -> set[str]:
     return {style for style, name in named if _HEADING.match(name)}
 
 
-def _chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
+def _parse_chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
     """Return the text of a file within the document, which Word shows in its place: HTML, RTF, plain text or
     DOCX."""
     relation = document.relations.get(mark.get(qn("r:id")), Relation("", None))
@@ -135,7 +135,7 @@ def _chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
         return []
     try:
         data = document.package.bytes(relation.place)
-        kind = sniff(data, relation.place)
+        kind = detect_type(data, relation.place)
         if kind == DOCX:
             return parse(data, limits, is_chunk=True).parts
         if kind == "text/html":
@@ -152,42 +152,48 @@ def _chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
 def _hidden_styles(root: Any) -> set[str]:
     """Return the styles that hide their text, directly or by inheritance."""
     styles = {style.get(qn("w:styleId")): style for style in root.iterchildren(qn("w:style"))}
-    found = set()
+    hidden = set()
     for name, style in styles.items():
         above, seen = style, 0
-        while above is not None and (hides := switch(above.find(_LOOK), "vanish")) is None and seen < 20:
+        while (
+            above is not None
+            and (hides := switch(above.find(_RUN_PROPERTIES), "vanish")) is None
+            and seen < 20
+        ):
             based, seen = above.find(qn("w:basedOn")), seen + 1
             above = None if based is None else styles.get(based.get(VALUE))
         if above is not None and hides:
-            found.add(name)
-    return found
+            hidden.add(name)
+    return hidden
 
 
-def _take_hidden(root: Any, styles: Set[str]) -> None:
+def _remove_hidden(root: Any, styles: Set[str]) -> None:
     """Remove hidden runs, table rows and shapes from a tree."""
     hidden = [run for run in root.iter(_RUN) if _is_hidden(run, styles)]
     hidden += [row for row in root.iter(_ROW) if switch(row.find(qn("w:trPr")), "hidden")]
     hidden += [
-        about.getparent() for about in root.iter(*_ABOUT_SHAPES) if about.get("hidden") in ("1", "true")
+        properties.getparent()
+        for properties in root.iter(*_SHAPE_PROPERTIES)
+        if properties.get("hidden") in ("1", "true")
     ]
     for node in hidden:
         node.getparent().remove(node)
 
 
-def _make_shown(root: Any, hidden: Set[str], counting: Counting | None) -> None:
-    _take_hidden(root, hidden)
-    if counting:
-        _write_out_numbers(root, counting, hidden)
+def _make_visible(root: Any, hidden: Set[str], counter: ListCounter | None) -> None:
+    _remove_hidden(root, hidden)
+    if counter:
+        _insert_numbers(root, counter, hidden)
 
 
-def _write_out_numbers(root: Any, counting: Counting, hidden: Set[str]) -> None:
+def _insert_numbers(root: Any, counter: ListCounter, hidden: Set[str]) -> None:
     """Insert Word's generated number into each paragraph. An empty paragraph with a deleted mark is not counted."""
     for paragraph, is_boxed in _paragraphs(root):
-        letters = zip_container.find_outermost(paragraph, _LETTERS, _OUTSIDE)
-        is_said = any(_UNBLANK.search(node.text or "") for node in letters)
-        if not is_said and _is_end_gone(paragraph, hidden):
+        letters = zip_container.find_outermost(paragraph, _TEXTS, _OUTSIDE)
+        has_text = any(_VISIBLE.search(node.text or "") for node in letters)
+        if not has_text and _is_mark_deleted(paragraph, hidden):
             continue
-        if number := counting.number(paragraph, is_said, is_boxed):
+        if number := counter.number(paragraph, has_text, is_boxed):
             written = etree.Element(_NUMBER)
             written.text = number
             paragraph.insert(0, written)
@@ -198,46 +204,48 @@ def _paragraphs(node: Any, is_boxed: bool = False) -> Iterator[tuple[Any, bool]]
     for inner in node.iterchildren("*"):
         if inner.tag == _PARAGRAPH:
             yield inner, is_boxed
-        if inner.tag not in _GONE:
+        if inner.tag not in _SKIPPED:
             yield from _paragraphs(inner, is_boxed or inner.tag == _BOX)
 
 
-def _is_end_gone(paragraph: Any, hidden: Set[str]) -> bool:
+def _is_mark_deleted(paragraph: Any, hidden: Set[str]) -> bool:
     """Return whether the paragraph mark was deleted, moved away or hidden."""
     properties = child(paragraph, "pPr")
-    look = child(properties, "rPr")
-    if child(look, "del") is not None or child(look, "moveFrom") is not None:
+    mark = child(properties, "rPr")
+    if child(mark, "del") is not None or child(mark, "moveFrom") is not None:
         return True
-    own = switch(look, "vanish")
+    own = switch(mark, "vanish")
     return value(properties, "pStyle") in hidden if own is None else own
 
 
-def _write_out_drawn(document: _Document) -> None:
+def _insert_drawing_texts(document: _Document) -> None:
     """Write the text of each chart and diagram as a text box where it stands."""
-    drawn = Drawn(document.package)
+    drawings = Drawings(document.package)
     for graphic in list(document.body.iter(GRAPHIC)):
-        if lines := drawn.lines(graphic, document.relations):
+        if lines := drawings.lines(graphic, document.relations):
             box = etree.SubElement(graphic, _BOX)
             for line in lines:
                 etree.SubElement(etree.SubElement(box, _PARAGRAPH), qn("w:t")).text = line
 
 
 def _is_hidden(run: Any, styles: Set[str]) -> bool:
-    look = run.find(_LOOK)
-    own = switch(look, "vanish")
+    run_properties = run.find(_RUN_PROPERTIES)
+    own = switch(run_properties, "vanish")
     if own is not None or not styles:
         return bool(own)
-    named = None if look is None else look.find(qn("w:rStyle"))
+    run_style = None if run_properties is None else run_properties.find(qn("w:rStyle"))
     paragraph = next(run.iterancestors(_PARAGRAPH), None)
-    around = None if paragraph is None else paragraph.find(_STYLE)
+    paragraph_style = None if paragraph is None else paragraph.find(_STYLE)
     # Toggle property: text hidden by both the character and the paragraph style is visible.
-    return sum(style is not None and style.get(VALUE) in styles for style in (named, around)) == 1
+    return (
+        sum(style is not None and style.get(VALUE) in styles for style in (run_style, paragraph_style)) == 1
+    )
 
 
-def _around(document: _Document, place: str, show: Callable[[Any], None]) -> list[Part]:
+def _page_texts(document: _Document, place: str, make_visible: Callable[[Any], None]) -> list[Part]:
     """Return the page headers or footers, each once, without those that are only a page number."""
     odd_and_even = switch(document.settings, "evenAndOddHeaders")
-    found: dict[str, Part] = {}
+    texts: dict[str, Part] = {}
     read = set()
     for section in document.body.iter(qn("w:sectPr")):
         is_shown = {"default": True, "first": switch(section, "titlePg"), "even": odd_and_even}
@@ -248,49 +256,53 @@ def _around(document: _Document, place: str, show: Callable[[Any], None]) -> lis
             read.add(part)
             root = document.package.optional_xml(part)
             if root is not None:
-                show(root)
-                said = _blocks(root).strip()
-                if any(map(str.isalpha, said)):
-                    found[said] = Part(said)
-    return list(found.values())
+                make_visible(root)
+                text = _block_texts(root).strip()
+                if any(map(str.isalpha, text)):
+                    texts[text] = Part(text)
+    return list(texts.values())
 
 
-def _notes(document: _Document, story: Callable[[], Callable[[Any], None]]) -> dict[tuple[str, str], str]:
+def _notes(
+    document: _Document, new_text_flow: Callable[[], Callable[[Any], None]]
+) -> dict[tuple[str, str], str]:
     """Return the text of each note by the tag and id of its reference. Damaged notes are skipped."""
-    found = {}
+    notes = {}
     for place in document.related("footnotes", "endnotes"):
         root = document.package.optional_xml(place)
         if root is not None:
-            story()(root)
+            new_text_flow()(root)
             for note in root.iterchildren(*_NOTES):
-                found[_NOTES[note.tag], note.get(_ID)] = _blocks(note).strip()
-    return found
+                notes[_NOTES[note.tag], note.get(_ID)] = _block_texts(note).strip()
+    return notes
 
 
-def _blocks(node: Any) -> str:
-    return "\n".join(map(_text, zip_container.find_outermost(node, {_PARAGRAPH, _TABLE}, _GONE)))
+def _block_texts(node: Any) -> str:
+    return "\n".join(map(_block_text, zip_container.find_outermost(node, {_PARAGRAPH, _TABLE}, _SKIPPED)))
 
 
-def _text(block: Any) -> str:
+def _block_text(block: Any) -> str:
     """Return the text of a block. A table row is a line, which includes tables nested in its cells."""
     if block.tag == _PARAGRAPH:
-        return "".join(_words(block))
-    rows = zip_container.find_outermost(block, {_ROW}, _GONE)
-    return "\n".join("\t".join(map(_cell, zip_container.find_outermost(row, {_CELL}, _GONE))) for row in rows)
-
-
-def _cell(cell: Any) -> str:
-    return " ".join(
-        " ".join(map(_text, zip_container.find_outermost(cell, {_PARAGRAPH, _TABLE}, _GONE))).split()
+        return "".join(_text_pieces(block))
+    rows = zip_container.find_outermost(block, {_ROW}, _SKIPPED)
+    return "\n".join(
+        "\t".join(map(_cell_text, zip_container.find_outermost(row, {_CELL}, _SKIPPED))) for row in rows
     )
 
 
-def _words(node: Any) -> Iterator[str]:
+def _cell_text(cell: Any) -> str:
+    return " ".join(
+        " ".join(map(_block_text, zip_container.find_outermost(cell, {_PARAGRAPH, _TABLE}, _SKIPPED))).split()
+    )
+
+
+def _text_pieces(node: Any) -> Iterator[str]:
     for inner in node.iterchildren("*"):
-        if inner.tag in _LETTERS or inner.tag == _NUMBER:
+        if inner.tag in _TEXTS or inner.tag == _NUMBER:
             yield inner.text or ""
         elif inner.tag == _BOX:
-            yield f"\n{_blocks(inner)}\n"
-        elif inner.tag not in _GONE:
-            yield _SIGNS.get(inner.tag, "")
-            yield from _words(inner)
+            yield f"\n{_block_texts(inner)}\n"
+        elif inner.tag not in _SKIPPED:
+            yield _SPECIAL_CHARACTERS.get(inner.tag, "")
+            yield from _text_pieces(inner)

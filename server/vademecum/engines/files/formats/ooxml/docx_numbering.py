@@ -15,8 +15,8 @@ from vademecum.engines.files.formats.ooxml.docx_properties import child, switch,
 from vademecum.engines.files.formats.ooxml.package import qn
 
 _LEVELS = 9
-_STYLES_MAX = 20  # that are based on each other, maybe in circles
-_NUMBER_MAX = 100  # characters: it is written out before each paragraph
+_STYLES_MAX = 20  # in a chain of inheritance, which may be circular
+_NUMBER_MAX = 100  # characters
 _LETTERS_MAX = 780  # the highest number that Word spells as a letter, thirty times
 _PLACE = re.compile("%([1-9])")
 _BLANKS = re.compile("[ \t\r\n]+")
@@ -43,8 +43,8 @@ class _Level:
     restart: int | None
     style: str
 
-    def begins_anew(self, behind: int) -> bool:
-        return self.restart is None or behind < self.restart
+    def restarts_after(self, level: int) -> bool:
+        return self.restart is None or level < self.restart
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _List:
 
 
 @dataclass(frozen=True)
-class _Named:
+class _NumberingProperties:
     """The numbering properties of a paragraph or style; "" if not set."""
 
     list: str
@@ -80,117 +80,121 @@ class Numbering:
     """The lists of a document, from the XML roots of its numbering and styles."""
 
     def __init__(self, root: Any, styles: Any) -> None:
-        named = (_of_style(style) for style in styles.iterchildren(qn("w:style")))
-        self._styles = {style.style: style for style in named}
+        own = (_read_style(style) for style in styles.iterchildren(qn("w:style")))
+        self._styles = {style.style: style for style in own}
         abstracts = list(root.iterchildren(qn("w:abstractNum")))
         self._abstracts = {abstract.get(qn("w:abstractNumId"), ""): abstract for abstract in abstracts}
         self._linked = {value(abstract, "styleLink"): abstract for abstract in abstracts}
         self._nums = {num.get(qn("w:numId"), ""): num for num in root.iterchildren(qn("w:num"))}
         self._levels: dict[Any, dict[int, _Level]] = {}
         self._lists: dict[str, _List | None] = {}
-        self._places: dict[_Named, _Place | None] = {}
+        self._places: dict[_NumberingProperties, _Place | None] = {}
 
     def place(self, paragraph: Any) -> _Place | None:
         """Return the list and level of a paragraph, or None."""
         properties = child(paragraph, "pPr")
-        named = _Named(*_number(properties), based_on=value(properties, "pStyle"))
-        if named not in self._places:
-            self._places[named] = self._place_of(named)
-        return self._places[named]
+        own = _NumberingProperties(*_read_number(properties), based_on=value(properties, "pStyle"))
+        if own not in self._places:
+            self._places[own] = self._find_place(own)
+        return self._places[own]
 
-    def _place_of(self, named: _Named) -> _Place | None:
-        told = [named, *self._above(named)]
-        listed = self._list(next((one.list for one in told if one.list), ""))
-        if listed is None:
+    def _find_place(self, own: _NumberingProperties) -> _Place | None:
+        inherited = [own, *self._ancestors(own)]
+        numbered_list = self._get_list(next((one.list for one in inherited if one.list), ""))
+        if numbered_list is None:
             return None
-        said = chain.from_iterable((listed.level_of(one.style), _whole(one.level)) for one in told)
-        level = next((level for level in said if level is not None), 0)
-        return (listed, level) if level in listed.levels else None
+        levels = chain.from_iterable(
+            (numbered_list.level_of(one.style), _parse_int(one.level)) for one in inherited
+        )
+        level = next((level for level in levels if level is not None), 0)
+        return (numbered_list, level) if level in numbered_list.levels else None
 
-    def _above(self, named: _Named) -> Iterator[_Named]:
+    def _ancestors(self, own: _NumberingProperties) -> Iterator[_NumberingProperties]:
         for _ in range(_STYLES_MAX):
-            style = self._styles.get(named.based_on)
+            style = self._styles.get(own.based_on)
             if style is None:
                 return
             yield style
-            named = style
+            own = style
 
-    def _list(self, name: str) -> _List | None:
+    def _get_list(self, name: str) -> _List | None:
         if name not in self._lists:
             num = None if name == "0" else self._nums.get(name)  # 0 removes the number of the style
-            self._lists[name] = None if num is None else self._list_of(name, num)
+            self._lists[name] = None if num is None else self._read_list(name, num)
         return self._lists[name]
 
-    def _list_of(self, name: str, num: Any) -> _List:
+    def _read_list(self, name: str, num: Any) -> _List:
         abstract = value(num, "abstractNumId")
         overrides = dict(_by_level(num, "lvlOverride"))
         own = {number: child(override, "lvl") for number, override in overrides.items()}
-        starts = {number: _whole(value(override, "startOverride")) for number, override in overrides.items()}
-        levels = {number: _level(node) for number, node in own.items() if node is not None}
+        starts = {
+            number: _parse_int(value(override, "startOverride")) for number, override in overrides.items()
+        }
+        levels = {number: _read_level(node) for number, node in own.items() if node is not None}
         return _List(
             name,
             abstract,
-            self._levels_of(self._linked_from(abstract)) | levels,
+            self._get_levels(self._resolve_link(abstract)) | levels,
             {number: start for number, start in starts.items() if start is not None},
         )
 
-    def _linked_from(self, abstract: str) -> Any:
+    def _resolve_link(self, abstract: str) -> Any:
         found = self._abstracts.get(abstract)
         link = value(found, "numStyleLink")
         return self._linked.get(link, found) if link else found
 
-    def _levels_of(self, abstract: Any) -> dict[int, _Level]:
+    def _get_levels(self, abstract: Any) -> dict[int, _Level]:
         """Return the levels of an abstract numbering, parsed once."""
         if abstract not in self._levels:
             nodes = {} if abstract is None else dict(_by_level(abstract, "lvl"))
-            self._levels[abstract] = {number: _level(node) for number, node in nodes.items()}
+            self._levels[abstract] = {number: _read_level(node) for number, node in nodes.items()}
         return self._levels[abstract]
 
 
-class Counting:
-    """Counts the numbered paragraphs of one text flow. Lists of the same `w:abstractNum` share a count. Text boxes count
+class ListCounter:
+    """Count the numbered paragraphs of one text flow. Lists of the same `w:abstractNum` share a count. Text boxes count
     separately."""
 
     def __init__(self, numbering: Numbering) -> None:
         self._numbering = numbering
         self._counts: dict[tuple[bool, str], dict[int, int]] = {}
-        self._begun: set[tuple[bool, str, int]] = set()
+        self._started: set[tuple[bool, str, int]] = set()
 
-    def number(self, paragraph: Any, is_said: bool, is_boxed: bool) -> str:
-        """Return the number of the next paragraph, or "". `is_said`: the paragraph has text; without text, bullets are
+    def number(self, paragraph: Any, has_text: bool, is_boxed: bool) -> str:
+        """Return the number of the next paragraph, or "". `has_text`: the paragraph has text; without text, bullets are
         omitted."""
         place = self._numbering.place(paragraph)
         if place is None:
             return ""
-        listed, level = place
-        counts = self._counts.setdefault((is_boxed, listed.abstract), {})
-        for number in sorted(n for n in listed.levels if n <= level):
-            if number == level or number not in counts:  # one that is left out counts, too
-                counts[number] = self._next(listed, number, counts.get(number), is_boxed)
+        numbered_list, level = place
+        counts = self._counts.setdefault((is_boxed, numbered_list.abstract), {})
+        for number in sorted(n for n in numbered_list.levels if n <= level):
+            if number == level or number not in counts:  # omitted levels count, too
+                counts[number] = self._next(numbered_list, number, counts.get(number), is_boxed)
         for deeper in [n for n in counts if n > level]:
-            if deeper not in listed.levels or listed.levels[deeper].begins_anew(level):
+            if deeper not in numbered_list.levels or numbered_list.levels[deeper].restarts_after(level):
                 del counts[deeper]
-        written = _written(listed, level, counts)
-        about = listed.levels[level]
-        if not written.replace(" ", "") or (about.spelling == "bullet" and not is_said):
+        text = _format_number(numbered_list, level, counts)
+        current = numbered_list.levels[level]
+        if not text.replace(" ", "") or (current.spelling == "bullet" and not has_text):
             return ""
-        return written + about.separator if is_said and not written.endswith(" ") else written
+        return text + current.separator if has_text and not text.endswith(" ") else text
 
-    def _next(self, listed: _List, level: int, last: int | None, is_boxed: bool) -> int:
-        place = (is_boxed, listed.name, level)
-        begins = level in listed.starts and place not in self._begun
-        self._begun.add(place)
-        return listed.first(level) if begins or last is None else last + 1
+    def _next(self, numbered_list: _List, level: int, last: int | None, is_boxed: bool) -> int:
+        place = (is_boxed, numbered_list.name, level)
+        is_first = level in numbered_list.starts and place not in self._started
+        self._started.add(place)
+        return numbered_list.first(level) if is_first or last is None else last + 1
 
 
-def _number(properties: Any) -> tuple[str, str]:
+def _read_number(properties: Any) -> tuple[str, str]:
     about = child(properties, "numPr")
     return value(about, "numId"), value(about, "ilvl")
 
 
-def _of_style(style: Any) -> _Named:
-    return _Named(
-        *_number(child(style, "pPr")),
+def _read_style(style: Any) -> _NumberingProperties:
+    return _NumberingProperties(
+        *_read_number(child(style, "pPr")),
         style=style.get(qn("w:styleId"), ""),
         based_on=value(style, "basedOn"),
     )
@@ -198,40 +202,40 @@ def _of_style(style: Any) -> _Named:
 
 def _by_level(node: Any, name: str) -> Iterator[tuple[int, Any]]:
     for about in node.iterchildren(qn(f"w:{name}")):
-        number = _whole(about.get(qn("w:ilvl"), ""))
+        number = _parse_int(about.get(qn("w:ilvl"), ""))
         if number is not None and number < _LEVELS:
             yield number, about
 
 
-def _level(node: Any) -> _Level:
+def _read_level(node: Any) -> _Level:
     spelling = value(node, "numFmt")
     template = _BLANKS.sub(" ", value(node, "lvlText")[:_NUMBER_MAX])
     if spelling == "bullet":
         template = "•" if template or child(node, "lvlPicBulletId") is not None else ""
     return _Level(
-        start=_whole(value(node, "start")) or 0,
+        start=_parse_int(value(node, "start")) or 0,
         spelling=spelling,
         template="" if switch(child(node, "rPr"), "vanish") else template,
         separator="" if value(node, "suff") == "nothing" else " ",
         is_legal=switch(node, "isLgl") or False,
-        restart=_whole(value(node, "lvlRestart")),
+        restart=_parse_int(value(node, "lvlRestart")),
         style=value(node, "pStyle"),
     )
 
 
-def _written(listed: _List, level: int, counts: dict[int, int]) -> str:
-    def spelled(place: re.Match[str]) -> str:
+def _format_number(numbered_list: _List, level: int, counts: dict[int, int]) -> str:
+    def replace_level(place: re.Match[str]) -> str:
         number = int(place[1]) - 1
-        if number > level or number not in listed.levels:
+        if number > level or number not in numbered_list.levels:
             return ""
-        spelling = listed.levels[number].spelling
-        is_plain = listed.levels[level].is_legal and spelling != "decimalZero"
-        return _spelled(counts[number], "decimal" if is_plain else spelling)
+        spelling = numbered_list.levels[number].spelling
+        is_plain = numbered_list.levels[level].is_legal and spelling != "decimalZero"
+        return _spell(counts[number], "decimal" if is_plain else spelling)
 
-    return _PLACE.sub(spelled, listed.levels[level].template)[:_NUMBER_MAX]
+    return _PLACE.sub(replace_level, numbered_list.levels[level].template)[:_NUMBER_MAX]
 
 
-def _spelled(number: int, spelling: str) -> str:
+def _spell(number: int, spelling: str) -> str:
     if spelling in ("none", "bullet"):
         return ""
     if spelling == "decimalZero":
@@ -252,5 +256,5 @@ def _roman(number: int) -> str:
     return written
 
 
-def _whole(written: str) -> int | None:
+def _parse_int(written: str) -> int | None:
     return int(written) if _WHOLE.fullmatch(written) else None

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from vademecum.engines.files.formats.ooxml.currencies import CURRENCY, SYMBOLS
-from vademecum.engines.files.formats.ooxml.date_formats import Look, dated
+from vademecum.engines.files.formats.ooxml.date_formats import NumberFormat, date_format
 
 _FORMAT_MAX = 255  # characters; Excel has no longer ones
 _DECIMALS_MAX = 30  # Excel has no more
@@ -51,7 +51,7 @@ _PIECE = re.compile(
 _DIGIT, _DECIMALS = re.compile("[0#?]|General"), re.compile(rf"\.([0#?]{{0,{_DECIMALS_MAX}}})")
 _SCALED = re.compile("[0#?],+(?![0#?,])")  # a comma behind the digits divides by a thousand
 _ZEROS = re.compile(f" *(0{{2,{_DECIMALS_MAX}}}) *")
-_WHOLE = re.compile("(-?)([0-9]+)")
+_INTEGER = re.compile("(-?)([0-9]+)")
 
 
 class _Section(NamedTuple):
@@ -61,27 +61,27 @@ class _Section(NamedTuple):
     currency: str
 
 
-def looks(styles: Any, since_1904: bool) -> list[Look]:
+def read_number_formats(styles: Any, since_1904: bool) -> list[NumberFormat]:
     """Return the number formats by the index of a cell's style."""
     own = {
-        said.get("numFmtId"): said.get("formatCode", "") for said in styles.iterfind("{*}numFmts/{*}numFmt")
+        node.get("numFmtId"): node.get("formatCode", "") for node in styles.iterfind("{*}numFmts/{*}numFmt")
     }
-    known = {number: _look(code, since_1904) for number, code in (_BUILT_IN | own).items()}
-    return [known.get(style.get("numFmtId"), stored) for style in styles.iterfind("{*}cellXfs/{*}xf")]
+    formats = {number: _parse_format(code, since_1904) for number, code in (_BUILT_IN | own).items()}
+    return [formats.get(style.get("numFmtId"), format_plain) for style in styles.iterfind("{*}cellXfs/{*}xf")]
 
 
-def _look(code: str, since_1904: bool) -> Look:
+def _parse_format(code: str, since_1904: bool) -> NumberFormat:
     if len(code) > _FORMAT_MAX:
-        return stored
-    section = _section(code)
-    return dated(section.pattern, since_1904) or _of_numbers(section)
+        return format_plain
+    section = _parse_section(code)
+    return date_format(section.pattern, since_1904) or _number_format(section)
 
 
-def stored(_number: float, plain: str) -> str:
+def format_plain(_number: float, plain: str) -> str:
     return plain
 
 
-def spelled(number: float) -> str:
+def spell_number(number: float) -> str:
     """Return a number without a format, with 15 significant digits as Excel shows them."""
     if isinstance(number, int):
         return str(number)
@@ -90,37 +90,37 @@ def spelled(number: float) -> str:
     return "0" if text == "-0" else text
 
 
-def _section(code: str) -> _Section:
+def _parse_section(code: str) -> _Section:
     currencies: list[str] = []
 
-    def bare(found: re.Match[str]) -> str:
+    def replace_literal(found: re.Match[str]) -> str:
         currency = found[1] or found[2] or found[3]
         if currency:
             currencies.append(currency)
             return _MARK
         return " " if found[4] else ""
 
-    pattern = _PIECE.sub(bare, code).partition(";")[0]
+    pattern = _PIECE.sub(replace_literal, code).partition(";")[0]
     return _Section(pattern, currencies[0] if _MARK in pattern else "")
 
 
-def _of_numbers(section: _Section) -> Look:
+def _number_format(section: _Section) -> NumberFormat:
     """Return the format of a number section. Conditional sections ([<1]0%) and scaled ones keep the stored digits."""
     pattern, currency = section
     digit, zeros = _DIGIT.search(pattern), _ZEROS.fullmatch(pattern)
     if not digit or "[" in pattern or _SCALED.search(pattern):
-        return stored
+        return format_plain
     if pattern.count("%") == 1:
         decimals = _DECIMALS.search(pattern)
-        return partial(_percentage, len(decimals[1]) if decimals else 0)
+        return partial(_format_percentage, len(decimals[1]) if decimals else 0)
     if zeros:
-        return partial(_padded, len(zeros[1]))
+        return partial(_pad_zeros, len(zeros[1]))
     if currency and pattern.index(_MARK) < digit.start():
-        return partial(_before, currency if re.search(f"[{SYMBOLS}]$", currency) else f"{currency} ")
-    return partial(_behind, f" {currency}") if currency else stored
+        return partial(_prefix_currency, currency if re.search(f"[{SYMBOLS}]$", currency) else f"{currency} ")
+    return partial(_append_currency, f" {currency}") if currency else format_plain
 
 
-def _percentage(decimals: int, number: float, plain: str) -> str:
+def _format_percentage(decimals: int, number: float, plain: str) -> str:
     if abs(number) >= _PERCENT_MAX:
         return plain
     unit = Decimal(1).scaleb(-decimals)
@@ -128,14 +128,14 @@ def _percentage(decimals: int, number: float, plain: str) -> str:
     return f"{shown if shown else abs(shown):f}%"
 
 
-def _padded(digits: int, _number: float, plain: str) -> str:
-    whole = _WHOLE.fullmatch(plain)
-    return whole[1] + whole[2].zfill(digits) if whole else plain
+def _pad_zeros(digits: int, _number: float, plain: str) -> str:
+    integer = _INTEGER.fullmatch(plain)
+    return integer[1] + integer[2].zfill(digits) if integer else plain
 
 
-def _before(currency: str, _number: float, plain: str) -> str:
+def _prefix_currency(currency: str, _number: float, plain: str) -> str:
     return f"-{currency}{plain[1:]}" if plain.startswith("-") else currency + plain
 
 
-def _behind(currency: str, _number: float, plain: str) -> str:
+def _append_currency(currency: str, _number: float, plain: str) -> str:
     return plain + currency

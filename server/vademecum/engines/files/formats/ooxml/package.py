@@ -1,6 +1,6 @@
 """Read the parts of an Office file (Open Packaging Conventions): XML, and relations between parts.
 
-Parts are read one by one, when a parser wants them, so a part without text (a picture, ink, properties) cannot make a
+Parts are read one by one, when a parser needs them, so a part without text (a picture, ink, properties) cannot make a
 file unreadable, however damaged it is.
 """
 
@@ -27,7 +27,7 @@ _NAMESPACES = {
 
 
 def qn(name: str) -> str:
-    """Return a name with a prefix, such as "w:p", as lxml spells it."""
+    """Return a name with a prefix, such as "w:p", in the notation of lxml."""
     prefix, _, local = name.partition(":")
     return f"{{{_NAMESPACES[prefix]}}}{local}"
 
@@ -48,22 +48,22 @@ class Package:
 
     def main(self, default: str) -> str:
         """Return the main part: the one that the package names, or else the default. Raises Unreadable."""
-        named = next(self.related(self.relations(""), "officeDocument"), None) or self._find(default)
-        if named is None:
+        name = next(self.related(self.relations(""), "officeDocument"), None) or self._find(default)
+        if name is None:
             raise Unreadable("DAMAGED")
-        return named
+        return name
 
     def relations(self, place: str) -> dict[str, Relation]:
         """Return the relations of a part by their ids."""
         folder, name = posixpath.split(place)
-        listed = self._find(posixpath.join(folder, "_rels", f"{name}.rels"))
-        if listed is None:
+        member = self._find(posixpath.join(folder, "_rels", f"{name}.rels"))
+        if member is None:
             return {}
         return {
             relation.get("Id", ""): Relation(
                 relation.get("Type", "").rpartition("/")[2], self._target(folder, relation)
             )
-            for relation in self.xml(listed).iterchildren("*")
+            for relation in self.xml(member).iterchildren("*")
         }
 
     @staticmethod

@@ -28,11 +28,11 @@ def check_limits(data: bytes, limits: Limits) -> None:
         infos = archive.infolist()
         unpacked = [info for info in infos if not _MEDIA.search(info.filename)]
         total = sum(info.file_size for info in unpacked)
-        worst = any(
-            i.file_size > 2**20 and i.file_size > limits.expansion_ratio * max(1, i.compress_size)
-            for i in unpacked
+        has_bomb = any(
+            info.file_size > 2**20 and info.file_size > limits.expansion_ratio * max(1, info.compress_size)
+            for info in unpacked
         )
-        if len(infos) > 10_000 or total > limits.expansion_bytes or worst:
+        if len(infos) > 10_000 or total > limits.expansion_bytes or has_bomb:
             raise Unreadable("TOO_EXPANSIVE")
 
 
@@ -42,8 +42,8 @@ def open_office_file(data: bytes, limits: Limits) -> io.BytesIO:
     check_limits(data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
-        top = next((name for name in names if name.replace("\\", "/") == "_rels/.rels"), None)
-        is_strict = top is not None and _STRICT.search(read_member(archive, top, limits))
+        relations = next((name for name in names if name.replace("\\", "/") == "_rels/.rels"), None)
+        is_strict = relations is not None and _STRICT.search(read_member(archive, relations, limits))
         if not is_strict and not any("\\" in name for name in names):
             return io.BytesIO(data)
         out = io.BytesIO()
@@ -73,27 +73,27 @@ def parse_xml(data: bytes) -> Any:
     return root
 
 
-def find_outermost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
-    """Yield the outermost elements with the `wanted` names, in order, skipping the subtrees named in `gone`."""
+def find_outermost(node: Any, wanted: Set[str], skipped: Set[str]) -> Iterator[Any]:
+    """Yield the outermost elements with the `wanted` names, in order, skipping the subtrees named in `skipped`."""
     for child in node.iterchildren("*"):
         if child.tag in wanted:
             yield child
-        elif child.tag not in gone:
-            yield from find_outermost(child, wanted, gone)
+        elif child.tag not in skipped:
+            yield from find_outermost(child, wanted, skipped)
 
 
 def member_finder(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
     """Return a function that finds the member of an address. An exact match wins; otherwise case, backslashes and percent
     escapes are ignored, because programs use them inconsistently."""
 
-    def plain(name: str) -> str:
+    def normalize(name: str) -> str:
         return unquote(name).replace("\\", "/").lower()
 
     names = archive.namelist()
-    near, exact = {plain(name): name for name in names}, {name: name for name in names}
+    similar, exact = {normalize(name): name for name in names}, {name: name for name in names}
 
     def find(address: str) -> str | None:
-        return exact.get(unquote(address)) or exact.get(address) or near.get(plain(address))
+        return exact.get(unquote(address)) or exact.get(address) or similar.get(normalize(address))
 
     return find
 
