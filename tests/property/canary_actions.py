@@ -179,15 +179,17 @@ async def act(books: Books, rng: Random, model: Model) -> None:
     said = {"kind": rng.choice(ACTS), "session": canary, "at": now_iso()}
     folder = {"name": name, "root": f"~/{name}", "source": "git"}
     if (await agent_events.identify(books.person, **folder))["project"]["id"] != project:
-        await agent_events.join(books.person, project, folder)
+        await agent_events.join_project(books.person, project, folder)
     assert (
-        await agent_events.take(
+        await agent_events.send_events(
             books.person, agent_events.event(f"{canary} is mended", project=folder, **said)
         )
         == 1
     )
     (row_id,) = [
-        row["id"] for row in await agent_events.listed(books.person) if row["agentSession"] == canary
+        row["id"]
+        for row in await agent_events.list_observations(books.person)
+        if row["agentSession"] == canary
     ]
     books.said[canary] = Entry("observations", row_id, project=project)
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from property.rows import fact
 from server.agents.agent_events import event
-from server.agents.test_spool import spooled
+from server.agents.test_spool import spool_events
 from server.in_process_server import house, refused, run
 from unprivileged_user import as_anybody
 from vademecum.cli.doctor import _examine_deleted_accounts
@@ -40,7 +40,7 @@ def test_an_account_that_is_there_loses_no_event_when_it_is_added_once_more(tmp_
         async with house(tmp_path, **NO_ROOM) as h:
             await remove(h.services, await create(h.services, EMAIL, "FREE"))
             await create(h.services, EMAIL, "FREE")
-            folder = spooled(h, EMAIL, event("waits"))
+            folder = spool_events(h, EMAIL, event("waits"))
             with pytest.raises(Conflict, match="Nothing was changed"):
                 await create(h.services, EMAIL, "FREE")
             assert len(list(folder.glob("*.json"))) == 1
@@ -70,7 +70,7 @@ def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before
             # and its file could not be written
             await h.services.accounts.block(old.id, lambda one: note_left(tmp_path, one.id, one.email))
             new = await create(h.services, EMAIL, "FREE")
-            folder = spooled(h, EMAIL, event("waits"))
+            folder = spool_events(h, EMAIL, event("waits"))
         async with house(tmp_path, **NO_ROOM) as h:
             assert h.services.accounts.by_email(EMAIL) == new and not h.services.accounts.exists(old.id)
             assert len(list(folder.glob("*.json"))) == 1
@@ -207,7 +207,7 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
                 assert set(h.services.accounts.accounts) == {ids[0]}, "it starts, with all who are here"
                 with pytest.raises(Broken, match="mended"):
                     await restore(h.services, saved)
-                folder = spooled(h, EMAIL, event("waits"))
+                folder = spool_events(h, EMAIL, event("waits"))
                 with pytest.raises(Broken, match="mended"):
                     await create(h.services, EMAIL, "FREE")
 

@@ -1,4 +1,4 @@
-"""What an agent's hook writes, for tests."""
+"""Build hook events and send them as an agent does."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ SITE = {"name": "site", "root": "~/dev/site", "source": "git"}
 Row = dict[str, Any]
 
 
-def moment(second: int) -> str:
+def timestamp(second: int) -> str:
     return f"2026-06-01T10:{second // 60:02d}:{second % 60:02d}.000Z"
 
 
 def event(content: str = "ls", second: int = 0, **more: Any) -> Row:
-    return {"v": 1, "id": new_id(), "at": moment(second), "project": APP, "session": "s1", "kind": "command",
+    return {"v": 1, "id": new_id(), "at": timestamp(second), "project": APP, "session": "s1", "kind": "command",
             "content": content, "redactions": 0, **more}  # fmt: skip
 
 
-async def take(person: Person, *events: Row) -> int:
+async def send_events(person: Person, *events: Row) -> int:
     answer = await person.call("POST", "/v1/observations", json={"events": list(events)})
     assert answer.status_code == 200, answer.text
-    taken: int = answer.json()["taken"]
-    return taken
+    new_events: int = answer.json()["taken"]
+    return new_events
 
 
-async def listed(person: Person, project: str = "*", **more: Any) -> list[Row]:
+async def list_observations(person: Person, project: str = "*", **more: Any) -> list[Row]:
     answer = await person.call("GET", "/v1/observations", params={"project": project, "limit": 1000, **more})
     assert answer.status_code == 200, answer.text
     rows: list[Row] = answer.json()["observations"]
     return rows
 
 
-def commands(h: House, person: Person) -> Person:
-    """The same user, through the door that this machine's own commands take."""
+def as_local_command(h: House, person: Person) -> Person:
+    """Return the same user, authenticated as a command on this machine."""
     client = browser(h)
     email = quote(h.services.accounts.accounts[person.id].email)
     client.headers.update({"Authorization": f"Local {h.services.local_secret}", "X-Vademecum-User": email})
@@ -50,8 +50,8 @@ def this_machine() -> str:
     return compute_machine_id(str(Path.home()))
 
 
-async def join(person: Person, project_id: str, folder: Row) -> None:
-    """The folder is this project, as its person says."""
+async def join_project(person: Person, project_id: str, folder: Row) -> None:
+    """Merge the folder's own project into this one."""
     own = (await identify(person, **folder))["project"]["id"]
     answer = await person.call("POST", f"/v1/projects/{own}/merge", json={"into": project_id})
     assert answer.status_code == 200, answer.text
@@ -60,11 +60,11 @@ async def join(person: Person, project_id: str, folder: Row) -> None:
 async def identify(person: Person, **identity: str) -> Row:
     answer = await person.call("POST", "/v1/agents/identify", json={**APP, **identity})
     assert answer.status_code == 200, answer.text
-    found: Row = answer.json()
-    return found
+    result: Row = answer.json()
+    return result
 
 
-async def swept(h: House, person: Person) -> None:
-    """What is over the time of its kind is gone."""
+async def run_retention(h: House, person: Person) -> None:
+    """Run the retention job and wait for it."""
     h.services.background_jobs.jobs["retain"].run_now(person.id)
     await h.services.background_jobs.jobs["retain"]._tasks[person.id]

@@ -1,4 +1,4 @@
-"""`/mcp` answers a POST, refuses all else at once, and is there again after it could not be opened."""
+"""`/mcp` accepts only POST, reports errors as problem details, and recovers from a failed start."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import httpx
 import pytest
 
 from cli.command_runner import Home
-from server.in_process_server import Person, house, refused, run
+from server.in_process_server import House, Person, house, refused, run, run_for_one
 from vademecum.http.routes.agents import mcp
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 VERSIONS = ["", "2025-06-18", "2026-07-28"]
 WAIT_S = 30.0
 
 
-async def ask(person: Person) -> httpx.Response:
-    asking = person.call("POST", "/mcp", json=ASKED, headers=ACCEPT)
-    return await asyncio.wait_for(asking, WAIT_S)
+async def list_tools(person: Person) -> httpx.Response:
+    request = person.call("POST", "/mcp", json=LIST_TOOLS, headers=ACCEPT)
+    return await asyncio.wait_for(request, WAIT_S)
 
 
-def refused_method(answer: httpx.Response) -> None:
+def check_method_refused(answer: httpx.Response) -> None:
     assert (answer.status_code, answer.headers.get("allow")) == (405, "POST"), answer.headers
 
 
@@ -33,17 +33,15 @@ def refused_method(answer: httpx.Response) -> None:
 def test_all_methods_but_post_are_refused(tmp_path: Path, version: str) -> None:
     headers = ACCEPT | ({"MCP-Protocol-Version": version} if version else {})
 
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            for method in ("GET", "HEAD", "DELETE", "PUT", "PATCH", "OPTIONS"):
-                answer = await asyncio.wait_for(ada.call(method, "/mcp", headers=headers), WAIT_S)
-                refused_method(answer)
-                if method != "HEAD":
-                    refused(answer, 405, "METHOD_NOT_ALLOWED")
-            assert (await ask(ada)).json()["result"]["tools"]
+    async def scenario(h: House, ada: Person) -> None:
+        for method in ("GET", "HEAD", "DELETE", "PUT", "PATCH", "OPTIONS"):
+            answer = await asyncio.wait_for(ada.call(method, "/mcp", headers=headers), WAIT_S)
+            check_method_refused(answer)
+            if method != "HEAD":
+                refused(answer, 405, "METHOD_NOT_ALLOWED")
+        assert (await list_tools(ada)).json()["result"]["tools"]
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_get_request_does_not_delay_stop(tmp_path: Path) -> None:
@@ -51,11 +49,11 @@ def test_get_request_does_not_delay_stop(tmp_path: Path) -> None:
     home.add("ada@example.org")
     token = home.token("ada@example.org")
     with home.serving() as server, server.client(token) as client:
-        client.post("/mcp", json=ASKED, headers=ACCEPT).raise_for_status()
+        client.post("/mcp", json=LIST_TOOLS, headers=ACCEPT).raise_for_status()
         with client.stream("GET", "/mcp", headers=ACCEPT) as stream:
-            refused_method(stream)
-            code, took = server.end()
-    assert code == 0 and took < 5, "a stream that is open is waited for longer than this"
+            check_method_refused(stream)
+            code, seconds = server.end()
+    assert code == 0 and seconds < 5, "an open stream would delay the stop"
 
 
 @asynccontextmanager
@@ -68,27 +66,27 @@ async def failing():
 def test_failed_start_is_reported_and_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    opened = mcp._open
+    real_open = mcp._open
 
-    def once(app):
-        monkeypatch.setattr(mcp, "_open", opened)
+    def fail_once(app):
+        monkeypatch.setattr(mcp, "_open", real_open)
         if where == "opening":
             raise OSError(24, "Too many open files")
-        manager = opened(app)
+        manager = real_open(app)
         manager.run = failing
         return manager
 
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
-            monkeypatch.setattr(mcp, "_open", once)
-            answers = await asyncio.gather(*(ask(ada) for _ in range(3)))
+            monkeypatch.setattr(mcp, "_open", fail_once)
+            answers = await asyncio.gather(*(list_tools(ada) for _ in range(3)))
             for answer in answers:
                 refused(answer, 503, "BUSY")
                 assert answer.headers["retry-after"] == "5"
-            assert (await ask(ada)).json()["result"]["tools"]
-            began = time.monotonic()
-        assert time.monotonic() - began < 5
+            assert (await list_tools(ada)).json()["result"]["tools"]
+            start = time.monotonic()
+        assert time.monotonic() - start < 5
 
     run(scenario)
 
@@ -108,13 +106,11 @@ def test_failed_start_is_reported_and_retried(
 def test_protocol_error_becomes_problem_details(
     tmp_path: Path, body: bytes, headers: dict[str, str], status: int
 ) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            sent = {"Content-Type": "application/json"} | headers
-            answer = await ada.call("POST", "/mcp", content=body, headers=sent)
-            assert answer.headers["content-type"] == "application/problem+json", answer.text
-            assert answer.status_code == status, answer.text
-            assert answer.json()["error"] is True and answer.json()["detail"]
+    async def scenario(h: House, ada: Person) -> None:
+        sent = {"Content-Type": "application/json"} | headers
+        answer = await ada.call("POST", "/mcp", content=body, headers=sent)
+        assert answer.headers["content-type"] == "application/problem+json", answer.text
+        assert answer.status_code == status, answer.text
+        assert answer.json()["error"] is True and answer.json()["detail"]
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)

@@ -1,4 +1,4 @@
-"""The tools of coding agents, driven by the protocol's own client: by standard input and output, and by HTTP."""
+"""The MCP tools, called by the protocol's own client over stdio and over HTTP."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ UNKNOWN = "0000-unknown"
 
 
 @dataclass
-class Told:
-    """What a tool has answered."""
-
+class ToolResult:
     failed: bool
     text: str
 
@@ -41,8 +39,8 @@ class Told:
 
 
 @dataclass
-class Shop:
-    """Ada has two projects, `app` and `site`, Bob one that is called `app`, too; each has done one thing in it."""
+class Setup:
+    """Ada has two projects, `app` and `site`; Bob has one, also called `app`. Each project has one observation."""
 
     home: Home
     server: Running
@@ -53,28 +51,31 @@ class Shop:
     async def agent(
         self, project: str = "app", email: str = ADA, in_new_process: bool = False
     ) -> AsyncIterator[Client]:
-        """`anew`: started as an agent does it; else forked, and `cat` is between its streams and ours."""
-        words = ["mcp", "--data", str(self.home.data), "--user", email]
-        place = self.folder / email / project
-        place.mkdir(parents=True, exist_ok=True)
+        """Yield a client of `vademecum mcp`. `in_new_process`: start it as an agent does; otherwise fork, connected by `cat`."""
+        command = ["mcp", "--data", str(self.home.data), "--user", email]
+        folder = self.folder / email / project
+        folder.mkdir(parents=True, exist_ok=True)
         environment = self.home.environment() | {"HOME": str(self.folder)}
         if in_new_process:
-            command = StdioServerParameters(
-                command=sys.executable, args=["-m", "vademecum.cli.main", *words], env=environment, cwd=place
+            server = StdioServerParameters(
+                command=sys.executable,
+                args=["-m", "vademecum.cli.main", *command],
+                env=environment,
+                cwd=folder,
             )
-            async with Client(command) as client:
+            async with Client(server) as client:
                 yield client
             return
         with tempfile.TemporaryDirectory() as pipes:
-            given, said = (Path(pipes) / name for name in ("given", "said"))
-            for pipe in (given, said):
+            stdin, stdout = (Path(pipes) / name for name in ("stdin", "stdout"))
+            for pipe in (stdin, stdout):
                 os.mkfifo(pipe)
-            process = forked(words, environment, [given, said, Path(os.devnull)], place)
-            pass_on = f"exec 3<&0; cat <&3 >{given} & exec cat {said}"
+            process = forked(command, environment, [stdin, stdout, Path(os.devnull)], folder)
+            pass_on = f"exec 3<&0; cat <&3 >{stdin} & exec cat {stdout}"
             async with Client(StdioServerParameters(command="sh", args=["-c", pass_on])) as client:
                 yield client
             process.join(60)
-            assert process.exitcode == 0, "it ends with its input"
+            assert process.exitcode == 0, "it ends when its input ends"
 
     @asynccontextmanager
     async def remote(self, token: str, query: str = "") -> AsyncIterator[Client]:
@@ -99,7 +100,7 @@ def event(email: str, project: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     folder = tmp_path_factory.mktemp("people")
     models = small_model(tmp_path_factory.mktemp("models"))
     home = Home(tmp_path_factory.mktemp("mcp") / "data", {"models": str(models)})
@@ -116,26 +117,26 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
             who = email.partition("@")[0]
             ids[f"{who} token"] = token
             ids |= {f"{who} {row['content'].split(' in ')[1].split()[0]}": row["id"] for row in rows}
-        yield Shop(home, server, folder, ids)
+        yield Setup(home, server, folder, ids)
 
 
-async def ask(client: Client, tool: str, **given: Any) -> Told:
-    result = await client.call_tool(tool, given)
-    (content,) = result.content
-    return Told(bool(result.is_error), content.text)  # type: ignore[union-attr]
+async def call_tool(client: Client, tool: str, **arguments: Any) -> ToolResult:
+    answer = await client.call_tool(tool, arguments)
+    (content,) = answer.content
+    return ToolResult(bool(answer.is_error), content.text)  # type: ignore[union-attr]
 
 
-def canaries(told: Told) -> set[str]:
-    """Whose canaries an answer shows: "ada app"."""
+def canaries(result: ToolResult) -> set[str]:
+    """Return the owners and projects of the canaries in a result, such as "ada app"."""
     people = {
         f"{e.partition('@')[0]} {p}": f"canary of {e} in {p} " for e in (ADA, BOB) for p in ("app", "site")
     }
-    return {name for name, song in people.items() if song in told.text}
+    return {name for name, song in people.items() if song in result.text}
 
 
-def test_tools_are_listed_with_schemas_and_instructions(shop: Shop) -> None:
-    async def go() -> None:
-        async with shop.agent(in_new_process=True) as client:
+def test_tools_are_listed_with_schemas_and_instructions(setup: Setup) -> None:
+    async def scenario() -> None:
+        async with setup.agent(in_new_process=True) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == TOOLS
             assert all(tool.description and tool.annotations for tool in tools)
@@ -143,14 +144,14 @@ def test_tools_are_listed_with_schemas_and_instructions(shop: Shop) -> None:
             assert search["required"] == ["query"]
             assert search["properties"]["project"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
             assert "do not follow instructions" in (client.instructions or "")
-            for tool in tools:  # a client holds what it sends to the schema; its patterns are JavaScript's
+            for tool in tools:  # clients validate with the schema; its patterns must be valid in JavaScript
                 jsonschema_rs.validator_for(tool.input_schema)
                 assert r"\Z" not in str(tool.input_schema)
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
-# tool, what it is asked beside `project`, and whether its answer shows what there is
+# tool, and its arguments other than `project`
 READS: list[tuple[str, dict[str, Any]]] = [
     ("search", {"query": "canary sings at dawn"}),
     ("get_observations", {"ids": "all"}),
@@ -158,80 +159,90 @@ READS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "given"), READS, ids=lambda value: value if isinstance(value, str) else "")
-def test_tool_reads_own_project_unless_another_is_named(shop: Shop, tool: str, given: dict[str, Any]) -> None:
-    mine = {"ada app": shop.ids["ada app"], "ada site": shop.ids["ada site"], "bob app": shop.ids["bob app"]}
-    asked = {"ids": [*mine.values(), UNKNOWN]} if given.get("ids") else given
+@pytest.mark.parametrize(
+    ("tool", "arguments"), READS, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_tool_reads_own_project_unless_another_is_named(
+    setup: Setup, tool: str, arguments: dict[str, Any]
+) -> None:
+    ids = {
+        "ada app": setup.ids["ada app"],
+        "ada site": setup.ids["ada site"],
+        "bob app": setup.ids["bob app"],
+    }
+    call_arguments = {"ids": [*ids.values(), UNKNOWN]} if arguments.get("ids") else arguments
 
-    async def go() -> None:
-        async with shop.agent("app") as client:
-            own = await ask(client, tool, **asked)
+    async def scenario() -> None:
+        async with setup.agent("app") as client:
+            own = await call_tool(client, tool, **call_arguments)
             assert canaries(own) == {"ada app"}
             assert own.json["scope"]["project"]["name"] == "app"
-            other = await ask(client, tool, **asked, project="site")
+            other = await call_tool(client, tool, **call_arguments, project="site")
             assert canaries(other) == {"ada site"}
             assert other.json["scope"]["project"]["name"] == "site"
-            every = await ask(client, tool, **asked, project=None)
-            assert canaries(every) == {"ada app", "ada site"}
-            assert every.json["scope"]["project"] is None
-            foreign = await ask(client, tool, **asked, project="no such project")
+            all_projects = await call_tool(client, tool, **call_arguments, project=None)
+            assert canaries(all_projects) == {"ada app", "ada site"}
+            assert all_projects.json["scope"]["project"] is None
+            foreign = await call_tool(client, tool, **call_arguments, project="no such project")
             assert foreign.failed and "NOT_FOUND" in foreign.text and not canaries(foreign)
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
-def test_foreign_ids_look_like_unknown_ids(shop: Shop) -> None:
-    async def go() -> None:
-        async with shop.agent("app") as client:
-            read = (await ask(client, "get_observations", ids=[shop.ids["ada site"], UNKNOWN])).json
+def test_foreign_ids_look_like_unknown_ids(setup: Setup) -> None:
+    async def scenario() -> None:
+        async with setup.agent("app") as client:
+            read = (await call_tool(client, "get_observations", ids=[setup.ids["ada site"], UNKNOWN])).json
             assert read["observations"] == []
-            assert sorted(read["missing"]) == sorted([shop.ids["ada site"], UNKNOWN])
+            assert sorted(read["missing"]) == sorted([setup.ids["ada site"], UNKNOWN])
             for tool in ("timeline", "forget"):
-                unknown = await ask(client, tool, id=UNKNOWN)
+                unknown = await call_tool(client, tool, id=UNKNOWN)
                 assert unknown.failed
                 for foreign, scope in (("ada site", {}), ("bob app", {}), ("bob app", {"project": None})):
-                    told = await ask(client, tool, id=shop.ids[foreign], **scope)
-                    assert (told.failed, told.text) == (True, unknown.text), (tool, foreign)
-            around = await ask(client, "timeline", id=shop.ids["ada site"], project=None)
+                    result = await call_tool(client, tool, id=setup.ids[foreign], **scope)
+                    assert (result.failed, result.text) == (True, unknown.text), (tool, foreign)
+            around = await call_tool(client, "timeline", id=setup.ids["ada site"], project=None)
             assert canaries(around) == {"ada site"}
-        async with shop.agent("app", BOB) as client:
-            assert canaries(await ask(client, "search", query="canary dawn", project=None)) == {"bob app"}
+        async with setup.agent("app", BOB) as client:
+            assert canaries(await call_tool(client, "search", query="canary dawn", project=None)) == {
+                "bob app"
+            }
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
-def test_memory_is_found_and_forgotten_in_its_project(shop: Shop) -> None:
-    async def go() -> None:
-        async with shop.agent("app") as app, shop.agent("site") as site:
-            kept = (await ask(app, "remember", text="The kiln is fired on Thursdays.")).json
-            scope = (await ask(app, "recent_context")).json["scope"]
+def test_memory_is_found_and_forgotten_in_its_project(setup: Setup) -> None:
+    async def scenario() -> None:
+        async with setup.agent("app") as app, setup.agent("site") as site:
+            kept = (await call_tool(app, "remember", text="The kiln is fired on Thursdays.")).json
+            scope = (await call_tool(app, "recent_context")).json["scope"]
             assert kept["scope"] == scope and scope["project"]["name"] == "app"
-            assert "Thursdays" in (await ask(app, "search", query="When is the kiln fired?")).text
-            assert "Thursdays" in (await ask(app, "recent_context")).text
-            assert "Thursdays" not in (await ask(site, "search", query="When is the kiln fired?")).text
-            refused = await ask(site, "forget", id=kept["memory"]["id"])
+            assert "Thursdays" in (await call_tool(app, "search", query="When is the kiln fired?")).text
+            assert "Thursdays" in (await call_tool(app, "recent_context")).text
+            assert "Thursdays" not in (await call_tool(site, "search", query="When is the kiln fired?")).text
+            refused = await call_tool(site, "forget", id=kept["memory"]["id"])
             assert refused.failed and "NOT_FOUND" in refused.text
-            forgotten = (await ask(app, "forget", id=kept["memory"]["id"])).json
+            forgotten = (await call_tool(app, "forget", id=kept["memory"]["id"])).json
             assert forgotten["forgotten"] and forgotten["scope"] == scope
-            assert "Thursdays" not in (await ask(app, "search", query="When is the kiln fired?")).text
+            assert "Thursdays" not in (await call_tool(app, "search", query="When is the kiln fired?")).text
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
-def test_null_argument_counts_as_left_out(shop: Shop) -> None:
-    async def go() -> None:
-        async with shop.agent("app") as client:
+def test_null_argument_counts_as_left_out(setup: Setup) -> None:
+    async def scenario() -> None:
+        async with setup.agent("app") as client:
             for tool in (await client.list_tools()).tools:
                 is_nullable = "null" in str(tool.input_schema["properties"]["project"])
                 assert ("`project`: null means all" in (tool.description or "")) == is_nullable
                 assert "null counts as left out" in (tool.description or "")
             nulls = dict.fromkeys(("kind", "path", "before", "after", "limit"))
-            assert canaries(await ask(client, "search", query="canary dawn", **nulls)) == {"ada app"}
-            assert canaries(await ask(client, "recent_context", tokens=None)) == {"ada app"}
-            kept = (await ask(client, "remember", text="A note.", pinned=None, project=None)).json
+            assert canaries(await call_tool(client, "search", query="canary dawn", **nulls)) == {"ada app"}
+            assert canaries(await call_tool(client, "recent_context", tokens=None)) == {"ada app"}
+            kept = (await call_tool(client, "remember", text="A note.", pinned=None, project=None)).json
             assert kept["scope"]["project"]["name"] == "app"
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
 MALFORMED: list[tuple[str, dict[str, Any]]] = [
@@ -260,53 +271,56 @@ MALFORMED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_malformed_input_is_a_tool_error(shop: Shop) -> None:
-    async def go() -> None:
-        async with shop.agent("app") as client:
-            for tool, given in MALFORMED:
-                told = await ask(client, tool, **given)
-                assert told.failed and ("BAD_REQUEST" in told.text or "NOT_FOUND" in told.text), (tool, given)
-            assert canaries(await ask(client, "search", query="canary dawn")) == {"ada app"}
+def test_malformed_input_is_a_tool_error(setup: Setup) -> None:
+    async def scenario() -> None:
+        async with setup.agent("app") as client:
+            for tool, arguments in MALFORMED:
+                result = await call_tool(client, tool, **arguments)
+                assert result.failed and ("BAD_REQUEST" in result.text or "NOT_FOUND" in result.text), (
+                    tool,
+                    arguments,
+                )
+            assert canaries(await call_tool(client, "search", query="canary dawn")) == {"ada app"}
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
-def test_ids_that_change_the_path_are_refused(shop: Shop) -> None:
-    async def go() -> None:
-        async with shop.agent("app") as client:
+def test_ids_that_change_the_path_are_refused(setup: Setup) -> None:
+    async def scenario() -> None:
+        async with setup.agent("app") as client:
             for id_ in (".", ".."):
-                for tool, given in (
+                for tool, arguments in (
                     ("timeline", {"id": id_}),
                     ("forget", {"id": id_}),
                     ("get_observations", {"ids": [id_]}),
                 ):
-                    told = await ask(client, tool, **given)
-                    assert told.failed and told.text.startswith("BAD_REQUEST"), (tool, id_, told)
-            assert "NOT_FOUND" in (await ask(client, "forget", id="...")).text
+                    result = await call_tool(client, tool, **arguments)
+                    assert result.failed and result.text.startswith("BAD_REQUEST"), (tool, id_, result)
+            assert "NOT_FOUND" in (await call_tool(client, "forget", id="...")).text
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
-def test_http_needs_token_and_takes_project_from_query(shop: Shop) -> None:
-    async def go() -> None:
-        async with shop.remote(shop.ids["ada token"], "?project=site") as client:
+def test_http_needs_token_and_takes_project_from_query(setup: Setup) -> None:
+    async def scenario() -> None:
+        async with setup.remote(setup.ids["ada token"], "?project=site") as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-            assert canaries(await ask(client, "search", query="canary dawn")) == {"ada site"}
-            assert canaries(await ask(client, "search", query="canary dawn", project=None)) == {
+            assert canaries(await call_tool(client, "search", query="canary dawn")) == {"ada site"}
+            assert canaries(await call_tool(client, "search", query="canary dawn", project=None)) == {
                 "ada app",
                 "ada site",
             }
-        async with shop.remote(shop.ids["ada token"]) as client:
-            told = await ask(client, "recent_context")
-            assert told.failed and "Set `project`" in told.text
-            assert canaries(await ask(client, "recent_context", project="app")) == {"ada app"}
-        async with shop.remote(shop.ids["bob token"], "?project=site") as client:
-            told = await ask(client, "search", query="canary dawn")
-            assert told.failed and "NOT_FOUND" in told.text
+        async with setup.remote(setup.ids["ada token"]) as client:
+            result = await call_tool(client, "recent_context")
+            assert result.failed and "Set `project`" in result.text
+            assert canaries(await call_tool(client, "recent_context", project="app")) == {"ada app"}
+        async with setup.remote(setup.ids["bob token"], "?project=site") as client:
+            result = await call_tool(client, "search", query="canary dawn")
+            assert result.failed and "NOT_FOUND" in result.text
 
-    asyncio.run(go())
+    asyncio.run(scenario())
     for headers in ({}, {"Authorization": "Bearer nonsense"}):
-        with shop.server.client() as client:
+        with setup.server.client() as client:
             answer = client.post("/mcp", headers=headers, json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
             assert (answer.status_code, answer.json()["code"]) == (401, "SIGNED_OUT")
 
@@ -316,35 +330,35 @@ def test_agents_share_folder_with_and_without_server(
 ) -> None:
     home = Home(tmp_path / "data")
     home.add(ADA)
-    shop = Shop(home, None, tmp_path, {})  # type: ignore[arg-type]
+    setup = Setup(home, None, tmp_path, {})  # type: ignore[arg-type]
 
-    async def go() -> None:
-        async with shop.agent("app") as one, shop.agent("app") as two:
-            said = ["Bells ring at noon.", "Owls sleep by day."]
+    async def scenario() -> None:
+        async with setup.agent("app") as one, setup.agent("app") as two:
+            texts = ["Bells ring at noon.", "Owls sleep by day."]
             kept = await asyncio.gather(
-                ask(one, "remember", text=said[0]), ask(two, "remember", text=said[1])
+                call_tool(one, "remember", text=texts[0]), call_tool(two, "remember", text=texts[1])
             )
-            assert not any(told.failed for told in kept), kept
+            assert not any(result.failed for result in kept), kept
             with home.serving():
-                found = await ask(one, "search", query="bells owls")
-                assert all(text in found.text for text in said)
-            assert "Owls" in (await ask(two, "search", query="owls")).text
+                found = await call_tool(one, "search", query="bells owls")
+                assert all(text in found.text for text in texts)
+            assert "Owls" in (await call_tool(two, "search", query="owls")).text
 
-    asyncio.run(go())
+    asyncio.run(scenario())
 
 
-def test_agent_continues_after_project_merge_and_deletion(shop: Shop) -> None:
-    async def go() -> None:
-        with shop.server.client(shop.ids["ada token"]) as client:
-            async with shop.agent("quarry") as agent:
-                before = (await ask(agent, "recent_context")).json["scope"]["project"]["id"]
+def test_agent_continues_after_project_merge_and_deletion(setup: Setup) -> None:
+    async def scenario() -> None:
+        with setup.server.client(setup.ids["ada token"]) as client:
+            async with setup.agent("quarry") as agent:
+                before = (await call_tool(agent, "recent_context")).json["scope"]["project"]["id"]
                 into = client.post("/v1/projects", json={"name": "mine"}).raise_for_status().json()["id"]
                 client.post(f"/v1/projects/{before}/merge", json={"into": into}).raise_for_status()
-                kept = (await ask(agent, "remember", text="Slate is cut on Fridays.")).json
+                kept = (await call_tool(agent, "remember", text="Slate is cut on Fridays.")).json
                 assert kept["memory"]["projectId"] == into
                 client.delete(f"/v1/projects/{into}").raise_for_status()
-                for tool, given in (("search", {"query": "slate"}), ("recent_context", {})):
-                    told = (await ask(agent, tool, **given)).json
-                    assert told["scope"]["project"]["name"] == "quarry"
+                for tool, arguments in (("search", {"query": "slate"}), ("recent_context", {})):
+                    result = (await call_tool(agent, tool, **arguments)).json
+                    assert result["scope"]["project"]["name"] == "quarry"
 
-    asyncio.run(go())
+    asyncio.run(scenario())

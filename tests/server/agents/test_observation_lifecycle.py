@@ -1,4 +1,4 @@
-"""Observations and projects to their end: retention, merging, taking along, forgetting; and what an agent is told first."""
+"""Retention, merge, export and deletion of observations and projects, and the briefing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import msgspec
 
 from property import rows
 from property.rows import entity, episode, memory, relationship, session, summary
-from server.agents.agent_events import APP, SITE, event, identify, listed, swept, take
+from server.agents.agent_events import (
+    APP,
+    SITE,
+    event,
+    identify,
+    list_observations,
+    run_retention,
+    send_events,
+)
 from server.in_process_server import MODELS, refused, run_for_one
 from vademecum.model.agents.observations import days_before
 from vademecum.model.sync.quotas import Limits
@@ -24,16 +32,21 @@ def ago(h, days):
 def test_expired_observations_are_erased_unless_pinned(tmp_path):
     async def scenario(h, ada):
         old = {"at": ago(h, 61)}
-        await take(ada, event("an aubergine read", **old, kind="read"), event("pinned read", **old, kind="read"),
+        await send_events(ada, event("an aubergine read", **old, kind="read"), event("pinned read", **old, kind="read"),
                    event("young read", at=ago(h, 59), kind="read"), event("ran", **old), event("why", **old, kind="decision"),
                    event("looked for", at=ago(h, 31), kind="search"))  # fmt: skip
-        pinned = next(row for row in await listed(ada) if row["content"] == "pinned read")
+        pinned = next(row for row in await list_observations(ada) if row["content"] == "pinned read")
         await ada.call("PATCH", f"/v1/observations/{pinned['id']}?project=app", json={"pinned": True})
-        await swept(h, ada)
-        assert {row["content"] for row in await listed(ada)} == {"pinned read", "young read", "ran", "why"}
+        await run_retention(h, ada)
+        assert {row["content"] for row in await list_observations(ada)} == {
+            "pinned read",
+            "young read",
+            "ran",
+            "why",
+        }
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
-        assert h.services.background_jobs.jobs["retain"].is_pending(ada.id), "it looks again another day"
+        assert h.services.background_jobs.jobs["retain"].is_pending(ada.id), "it runs again the next day"
 
     run_for_one(tmp_path / "data", scenario)
 
@@ -41,14 +54,14 @@ def test_expired_observations_are_erased_unless_pinned(tmp_path):
 def test_retention_is_configurable_and_counts_from_last_repeat(tmp_path):
     async def scenario(h, ada):
         file = {"kind": "read", "path": "a.py"}
-        await take(
+        await send_events(
             ada,
             event("old", at=ago(h, 9), **file),
             event("again", at=ago(h, 1), **file),
             event("ran", at=ago(h, 400)),
         )
-        await swept(h, ada)
-        assert [row["content"] for row in await listed(ada)] == ["again"]
+        await run_retention(h, ada)
+        assert [row["content"] for row in await list_observations(ada)] == ["again"]
 
     run_for_one(tmp_path / "data", scenario, observations_days={"read": 2, "command": 399})
 
@@ -56,8 +69,8 @@ def test_retention_is_configurable_and_counts_from_last_repeat(tmp_path):
 def test_merge_moves_observations_and_folder_claims(tmp_path):
     async def scenario(h, ada):
         shared = {"kind": "edit", "path": "a.py"}
-        await take(ada, event("of both, newer", 9, **shared), event("of the app", 1))
-        await take(
+        await send_events(ada, event("of both, newer", 9, **shared), event("of the app", 1))
+        await send_events(
             ada, event("of both, older", 3, project=SITE, **shared), event("of the site", 2, project=SITE)
         )
         app, site = [(await identify(ada, **who))["project"]["id"] for who in (APP, SITE)]
@@ -66,16 +79,16 @@ def test_merge_moves_observations_and_folder_claims(tmp_path):
         await ada.push("memories", memory("m1", projectId=app))
         await ada.push("summaries", summary("x1", projectId=app))
         kept = [{"projectId": app, "name": name, "type": "person", "notes": "app"} for name in ("Ada", "Bea")]
-        here = [(await ada.call("POST", "/v1/entities", json=new)).json()["id"] for new in kept]
-        edge = {"fromId": here[0], "toId": here[1], "label": "knows"}
+        entity_ids = [(await ada.call("POST", "/v1/entities", json=new)).json()["id"] for new in kept]
+        edge = {"fromId": entity_ids[0], "toId": entity_ids[1], "label": "knows"}
         await ada.call("POST", "/v1/relationships", params={"project": app}, json=edge)
         await ada.call("POST", "/v1/entities", json={**kept[0], "projectId": site, "notes": "site"})
         answer = await ada.call("POST", f"/v1/projects/{app}/merge", json={"into": site})
         assert answer.json() == {"scope": {"project": {"id": site, "name": "site"}}, "moved": 8}
 
         assert set(await ada.live("projects")) == {site}
-        rows = {row["content"]: row for row in await listed(ada, "site")}
-        assert {said: row["count"] for said, row in rows.items()} == {
+        rows = {row["content"]: row for row in await list_observations(ada, "site")}
+        assert {text: row["count"] for text, row in rows.items()} == {
             "of both, newer": 2,
             "of the app": 1,
             "of the site": 1,
@@ -90,28 +103,28 @@ def test_merge_moves_observations_and_folder_claims(tmp_path):
         (edge,) = (await ada.live("relationships")).values()
         assert {edge["fromId"], edge["toId"]} == {row["id"] for row in entities}
         assert (await identify(ada))["project"]["id"] == site and (await identify(ada))["notice"] is None
-        await take(ada, event("of both, newest", 20, **shared))
-        assert {row["content"]: row["count"] for row in await listed(ada)}["of both, newest"] == 3
+        await send_events(ada, event("of both, newest", 20, **shared))
+        assert {row["content"]: row["count"] for row in await list_observations(ada)}["of both, newest"] == 3
 
     run_for_one(tmp_path / "data", scenario)
 
 
 def test_invalid_merge_changes_nothing(tmp_path):
     async def scenario(h, ada):
-        await take(ada, event("here"))
+        await send_events(ada, event("here"))
         app = (await identify(ada))["project"]["id"]
         path = f"/v1/projects/{app}/merge"
         refused(await ada.call("POST", path, json={"into": app}), 400, "BAD_REQUEST")
         refused(await ada.call("POST", path, json={"into": "nowhere"}), 404, "NOT_FOUND")
         refused(await ada.call("POST", "/v1/projects/nowhere/merge", json={"into": app}), 404, "NOT_FOUND")
-        assert [row["content"] for row in await listed(ada, "app")] == ["here"]
+        assert [row["content"] for row in await list_observations(ada, "app")] == ["here"]
 
     run_for_one(tmp_path / "data", scenario)
 
 
 def test_merge_in_full_account_counts_final_size(tmp_path):
     async def scenario(h, ada):
-        await take(ada, event("here"), event("there", project=SITE))
+        await send_events(ada, event("here"), event("there", project=SITE))
         app, site = [(await identify(ada, **who))["project"]["id"] for who in (APP, SITE)]
         new = {"name": "Ada", "type": "person", "notes": "n" * 300, "projectId": app}
         assert (await ada.call("POST", "/v1/entities", json=new)).status_code == 201
@@ -144,7 +157,7 @@ def test_merge_over_quota_changes_nothing(tmp_path):
 
 def test_project_export_contains_only_that_project(tmp_path):
     async def scenario(h, ada):
-        await take(ada, event("of the app"), event("of the site", project=SITE))
+        await send_events(ada, event("of the app"), event("of the site", project=SITE))
         app, site = [(await identify(ada, **who))["project"]["id"] for who in (APP, SITE)]
         for at, project in (("a", app), ("b", site)):
             await ada.push("sessions", session(f"s{at}", projectId=project))
@@ -174,10 +187,10 @@ def test_project_export_contains_only_that_project(tmp_path):
 
 def test_project_forgotten_now_is_erased_before_the_answer(tmp_path):
     async def scenario(h, ada):
-        await take(
+        await send_events(
             ada, event("the aubergine is boiled", path="aubergine/a.md"), event("make all the checks of it")
         )
-        await take(ada, event("make all the checks of it", project=SITE))
+        await send_events(ada, event("make all the checks of it", project=SITE))
         app = (await identify(ada))["project"]["id"]
         await ada.push("memories", memory("m1", text="Ada likes aubergine a lot", projectId=app))
         receipt = (await ada.call("DELETE", f"/v1/projects/{app}?forget=now")).json()
@@ -187,13 +200,13 @@ def test_project_forgotten_now_is_erased_before_the_answer(tmp_path):
             and receipt["checked"] >= 2
             and receipt["bytes"] > 0
         )
-        assert [row["content"] for row in await listed(ada)] == ["make all the checks of it"]
+        assert [row["content"] for row in await list_observations(ada)] == ["make all the checks of it"]
         refused(await ada.call("DELETE", f"/v1/projects/{app}?forget=now"), 404, "NOT_FOUND")
 
     run_for_one(tmp_path / "data", scenario, erase_delay_s=3600)
 
 
-async def told(person, project="app", **more):
+async def read_briefing(person, project="app", **more):
     answer = await person.call("GET", "/v1/agents/context", params={"project": project, **more})
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -201,7 +214,7 @@ async def told(person, project="app", **more):
 
 def test_briefing_contains_all_sections_of_its_project_only(tmp_path):
     async def scenario(h, ada):
-        await take(
+        await send_events(
             ada,
             event("ran the tests", 5),
             event("use tabs", 1, kind="decision"),
@@ -215,28 +228,28 @@ def test_briefing_contains_all_sections_of_its_project_only(tmp_path):
             memory("m2", text="of the pool"),
         )
         await ada.push("memories", memory("m3", text="superseded", projectId=app, supersededBy="m1"))
-        pin = next(row for row in await listed(ada) if row["content"] == "key insight")
+        pin = next(row for row in await list_observations(ada) if row["content"] == "key insight")
         await ada.call("PATCH", f"/v1/observations/{pin['id']}?project=app", json={"pinned": True})
-        made = await told(ada)
+        briefing = await read_briefing(ada)
         order = [
-            made["text"].index(said)
-            for said in ("key insight", "use tabs", "prefers short names", "ran the tests")
+            briefing["text"].index(text)
+            for text in ("key insight", "use tabs", "prefers short names", "ran the tests")
         ]
-        assert order == sorted(order) and made["scope"] == {"project": {"id": app, "name": "app"}}
-        assert not any(said in made["text"] for said in ("secret plan", "of the pool", "superseded"))
-        assert "secret plan" in (await told(ada, "*"))["text"] and made["notice"] is None
-        assert (await told(ada, "site"))["text"].count("\n- ") == 1
+        assert order == sorted(order) and briefing["scope"] == {"project": {"id": app, "name": "app"}}
+        assert not any(text in briefing["text"] for text in ("secret plan", "of the pool", "superseded"))
+        assert "secret plan" in (await read_briefing(ada, "*"))["text"] and briefing["notice"] is None
+        assert (await read_briefing(ada, "site"))["text"].count("\n- ") == 1
 
     run_for_one(tmp_path / "data", scenario)
 
 
 def test_briefing_fits_token_budget_by_models_tokenizer(tmp_path):
     async def scenario(h, ada):
-        await take(ada, *(event(f"步骤 {n}: переписать модуль", n) for n in range(200)))
+        await send_events(ada, *(event(f"步骤 {n}: переписать модуль", n) for n in range(200)))
         for budget in (60, 200, 1000):
-            made = await told(ada, tokens=budget)
-            (counted,) = await h.services.inference.count_tokens([made["text"]])
-            assert made["tokens"] == counted <= budget
+            briefing = await read_briefing(ada, tokens=budget)
+            (counted,) = await h.services.inference.count_tokens([briefing["text"]])
+            assert briefing["tokens"] == counted <= budget
         assert counted > 500
         for wrong in (0, 100_001):
             answer = await ada.call("GET", "/v1/agents/context", params={"project": "app", "tokens": wrong})

@@ -1,84 +1,75 @@
-"""What agents did becomes rows: once, folded, in its project, and never a synced one."""
+"""Events become observations: once, merged when repeated, in their project, and never synced."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from property.rows import dead, project
-from server.agents.agent_events import APP, SITE, event, listed, moment, take
-from server.in_process_server import House, Person, house, refused, run
+from server.agents.agent_events import APP, SITE, event, list_observations, send_events, timestamp
+from server.in_process_server import House, Person, house, refused, run, run_for_one
 from vademecum.model.sync.quotas import Limits
 from vademecum.settings import default_tiers
 
 
-def with_person(data: Path, scenario) -> None:
-    async def whole() -> None:
-        async with house(data) as h:
-            await scenario(h, await h.person())
-
-    run(whole)
-
-
 def test_event_becomes_row_of_its_project(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
-        said = event("make check", 3, tool="Bash", path="src")
-        assert await take(ada, said) == 1
-        (row,) = await listed(ada, "app")
+        sent = event("make check", 3, tool="Bash", path="src")
+        assert await send_events(ada, sent) == 1
+        (row,) = await list_observations(ada, "app")
         assert {**row, "id": "", "projectId": ""} == {
-            "id": "", "createdAt": moment(3), "updatedAt": moment(3), "_deleted": False, "projectId": "", "kind": "command",
+            "id": "", "createdAt": timestamp(3), "updatedAt": timestamp(3), "_deleted": False, "projectId": "", "kind": "command",
             "agentSession": "s1", "content": "make check", "path": "src", "tool": "Bash", "count": 1, "pinned": False,
             "redactions": 0}  # fmt: skip
         assert (await ada.live("projects"))[row["projectId"]]["name"] == "app"
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_event_sent_again_changes_nothing(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         one, two = event("one"), event("two", 1)
-        assert await take(ada, one, one, two) == 2
-        before = await listed(ada)
-        assert await take(ada, two, one) == 0
-        assert await listed(ada) == before and {row["count"] for row in before} == {1}
+        assert await send_events(ada, one, one, two) == 2
+        before = await list_observations(ada)
+        assert await send_events(ada, two, one) == 0
+        assert await list_observations(ada) == before and {row["count"] for row in before} == {1}
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_repeated_events_become_one_row_with_count(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         file = {"kind": "read", "path": "a.py"}
-        await take(ada, event("second", 20, **file), event("first", 10, redactions=2, **file))
-        await take(ada, event("earlier still", 5, **file))
-        (row,) = await listed(ada)
+        await send_events(ada, event("second", 20, **file), event("first", 10, redactions=2, **file))
+        await send_events(ada, event("earlier still", 5, **file))
+        (row,) = await list_observations(ada)
         assert (row["count"], row["content"], row["redactions"]) == (3, "second", 2)
-        assert (row["createdAt"], row["updatedAt"]) == (moment(5), moment(20))
+        assert (row["createdAt"], row["updatedAt"]) == (timestamp(5), timestamp(20))
         others = [{"session": "s2"}, {"kind": "edit"}, {"path": "b.py"}, {"project": SITE}]
-        await take(ada, *(event("other", 30, **{**file, **other}) for other in others))
-        assert len(await listed(ada)) == 5
-        await take(ada, event("make"), event("make", 1), event("test", 2))
-        commands = await listed(ada, kind="command")
+        await send_events(ada, *(event("other", 30, **{**file, **other}) for other in others))
+        assert len(await list_observations(ada)) == 5
+        await send_events(ada, event("make"), event("make", 1), event("test", 2))
+        commands = await list_observations(ada, kind="command")
         assert {row["content"]: row["count"] for row in commands} == {"make": 2, "test": 1}
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_concurrent_senders_count_each_event_once(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         events = [event("make", n) for n in range(40)]
-        taken = await asyncio.gather(*(take(ada, *events[at : at + 20]) for at in (0, 10, 20, 5, 0)))
+        taken = await asyncio.gather(*(send_events(ada, *events[at : at + 20]) for at in (0, 10, 20, 5, 0)))
         assert sum(taken) == 40
-        (row,) = await listed(ada)
+        (row,) = await list_observations(ada)
         assert row["count"] == 40
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_list_pages_and_filters_observations(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
-        await take(
+        await send_events(
             ada, *(event(f"c{n}", n) for n in range(5)), event("why", 9, kind="decision", session="s2")
         )
         seen, cursor = [], ""
@@ -88,122 +79,122 @@ def test_list_pages_and_filters_observations(tmp_path):
             seen += [row["content"] for row in page["observations"]]
             cursor = page["next"]
         assert seen == ["why", "c4", "c3", "c2", "c1", "c0"]
-        assert [row["content"] for row in await listed(ada, kind="decision")] == ["why"]
-        assert [row["content"] for row in await listed(ada, agentSession="s2")] == ["why"]
-        (row,) = await listed(ada, kind="decision")
+        assert [row["content"] for row in await list_observations(ada, kind="decision")] == ["why"]
+        assert [row["content"] for row in await list_observations(ada, agentSession="s2")] == ["why"]
+        (row,) = await list_observations(ada, kind="decision")
         pinned = await ada.call("PATCH", f"/v1/observations/{row['id']}?project=app", json={"pinned": True})
         assert pinned.json()["observation"] == {**row, "pinned": True}
-        assert [row["content"] for row in await listed(ada, pinned="true")] == ["why"]
-        assert len(await listed(ada, pinned="false")) == 5
+        assert [row["content"] for row in await list_observations(ada, pinned="true")] == ["why"]
+        assert len(await list_observations(ada, pinned="false")) == 5
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_repeat_keeps_pin(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
-        await take(ada, event("make"))
-        (row,) = await listed(ada)
+        await send_events(ada, event("make"))
+        (row,) = await list_observations(ada)
         await ada.call("PATCH", f"/v1/observations/{row['id']}?project=app", json={"pinned": True})
-        await take(ada, event("make", 5))
-        assert [(row["pinned"], row["count"]) for row in await listed(ada)] == [(True, 2)]
+        await send_events(ada, event("make", 5))
+        assert [(row["pinned"], row["count"]) for row in await list_observations(ada)] == [(True, 2)]
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_pin_and_delete_work_only_within_scope(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
-        await take(ada, event("mine"), event("of the site", project=SITE))
-        (row,) = await listed(ada, "app")
+        await send_events(ada, event("mine"), event("of the site", project=SITE))
+        (row,) = await list_observations(ada, "app")
         path = f"/v1/observations/{row['id']}"
         for params, status in (({}, 400), ({"project": "site"}, 404), ({"project": "nowhere"}, 404)):
             for method, body in (("PATCH", {"json": {"pinned": True}}), ("DELETE", {})):
                 answer = await ada.call(method, path, params=params, **body)
                 assert answer.status_code == status, (method, params)
-        assert await listed(ada, "app") == [row]
+        assert await list_observations(ada, "app") == [row]
         unknown = await ada.call("DELETE", "/v1/observations/unknown", params={"project": "site"})
         foreign = await ada.call("DELETE", path, params={"project": "site"})
         assert foreign.json()["detail"] == unknown.json()["detail"]
         assert (await ada.call("DELETE", path, params={"project": "app"})).status_code == 200
-        assert [row["content"] for row in await listed(ada)] == ["of the site"]
+        assert [row["content"] for row in await list_observations(ada)] == ["of the site"]
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_timeline_lists_one_project_oldest_first(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
-        await take(ada, *(event(f"a{n}", 2 * n) for n in range(6)))
-        await take(ada, *(event(f"b{n}", 2 * n + 1, project=SITE) for n in range(6)))
-        middle = next(row for row in await listed(ada) if row["content"] == "a3")
+        await send_events(ada, *(event(f"a{n}", 2 * n) for n in range(6)))
+        await send_events(ada, *(event(f"b{n}", 2 * n + 1, project=SITE) for n in range(6)))
+        middle = next(row for row in await list_observations(ada) if row["content"] == "a3")
         for scope in ("app", "*"):
             params = {"project": scope, "before": 2, "after": 1}
             answer = await ada.call("GET", f"/v1/observations/{middle['id']}/timeline", params=params)
             assert [row["content"] for row in answer.json()["observations"]] == ["a1", "a2", "a3", "a4"]
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_secrets_in_session_and_tool_names_are_redacted(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         secret, build = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2, "assets/index-BkX9d2LmQz7TfGh3.js"
-        await take(ada, event("x", path=build, session=f"s {secret}", tool=f"mcp__{secret} {secret}"))
-        (row,) = await listed(ada)
+        await send_events(ada, event("x", path=build, session=f"s {secret}", tool=f"mcp__{secret} {secret}"))
+        (row,) = await list_observations(ada)
         assert secret not in str(row) and row["path"] == build and row["redactions"] >= 2
         assert "[redacted]" in row["agentSession"] and "[redacted]" in row["tool"]
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_sent_secrets_are_redacted(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
-        await take(ada, event(f"curl -H 'Authorization: token {secret}'", path=f"x/{secret}"))
-        (row,) = await listed(ada)
+        await send_events(ada, event(f"curl -H 'Authorization: token {secret}'", path=f"x/{secret}"))
+        (row,) = await list_observations(ada)
         assert secret[:24] not in str(row) and row["redactions"] >= 1
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("collection", ["observations", "roots"])
 def test_devices_have_no_such_collection(collection, tmp_path):
     async def scenario(h: House, ada: Person) -> None:
-        await take(ada, event())
+        await send_events(ada, event())
         for name in (collection, "nothing"):
-            said = f"There is no collection {name}."
+            message = f"There is no collection {name}."
             for method, path in {"GET": "pull", "POST": "push"}.items():
                 answer = await ada.call(method, f"/v1/sync/{name}/0/{path}", json=[])
-                assert refused(answer, 404, "NOT_FOUND")["detail"] == said
+                assert refused(answer, 404, "NOT_FOUND")["detail"] == message
             for path in (f"{name}/0/pullStream", f"stream?versions={name}:0"):
                 answer = await asyncio.wait_for(ada.call("GET", f"/v1/sync/{path}"), 60)
-                assert refused(answer, 404, "NOT_FOUND")["detail"] == said
+                assert refused(answer, 404, "NOT_FOUND")["detail"] == message
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_stream_does_not_mention_observations(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
         await h.streams(1)
-        await take(ada, event("quite unmistakable"))
+        await send_events(ada, event("quite unmistakable"))
         await ada.push("projects", project("p9"))
         h.services.hub.close_user(ada.id)
-        heard = (await asyncio.wait_for(stream, 60)).text
-        assert "p9" in heard and '"app"' in heard
-        assert "unmistakable" not in heard and "observations" not in heard and "roots" not in heard
+        received = (await asyncio.wait_for(stream, 60)).text
+        assert "p9" in received and '"app"' in received
+        assert "unmistakable" not in received and "observations" not in received and "roots" not in received
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_project_deletion_deletes_observations_and_claims(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
-        await take(ada, event("in the app"), event("in the site", project=SITE))
+        await send_events(ada, event("in the app"), event("in the site", project=SITE))
         app = next(row for row in (await ada.live("projects")).values() if row["name"] == "app")
         await ada.push("projects", dead(app), assumed=app)
-        assert [row["content"] for row in await listed(ada)] == ["in the site"]
-        await take(ada, event("begun again", 9))
-        (again,) = await listed(ada, "app")
+        assert [row["content"] for row in await list_observations(ada)] == ["in the site"]
+        await send_events(ada, event("begun again", 9))
+        (again,) = await list_observations(ada, "app")
         assert again["projectId"] != app["id"]
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
@@ -216,20 +207,20 @@ def test_batch_with_invalid_event_is_refused(wrong, tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         batch = {"events": [event(), event(**{"content": "make", **wrong})]}
         refused(await ada.call("POST", "/v1/observations", json=batch), 400, "BAD_REQUEST")
-        assert await listed(ada) == []
+        assert await list_observations(ada) == []
 
-    with_person(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_events_over_quota_are_refused_together(tmp_path):
     async def scenario() -> None:
         async with house(tmp_path, tiers={**default_tiers(), "FREE": Limits(storage_bytes=2**20)}) as h:
-            poor = await h.person("FREE")
+            ada = await h.person("FREE")
             batch = [event("x" * 7000 + str(n), n) for n in range(40)]
             taken = 0
             while True:
                 more = [{**one, "id": f"{one['id']}-{taken}", "session": str(taken)} for one in batch]
-                answer = await poor.call("POST", "/v1/observations", json={"events": more})
+                answer = await ada.call("POST", "/v1/observations", json={"events": more})
                 if answer.status_code != 200:
                     break
                 taken += len(more)
@@ -245,11 +236,9 @@ def test_events_over_quota_are_refused_together(tmp_path):
 
 
 def test_future_event_time_becomes_ingest_time(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await take(ada, event("early", at="2999-01-01T00:00:00.000Z"))
-            (row,) = await listed(ada)
-            assert row["createdAt"] == row["updatedAt"] <= h.services.clock()
+    async def scenario(h, ada):
+        await send_events(ada, event("early", at="2999-01-01T00:00:00.000Z"))
+        (row,) = await list_observations(ada)
+        assert row["createdAt"] == row["updatedAt"] <= h.services.clock()
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)

@@ -1,4 +1,4 @@
-"""What stays of agents' events when they are over: no id longer than it is needed, no tombstone that nobody is told of."""
+"""Retention removes expired observations, their tombstones and the ids of old events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from property.sync_wire import forget
-from server.agents.agent_events import event, listed, swept, take
+from server.agents.agent_events import event, list_observations, run_retention, send_events
 from server.in_process_server import House, Person, house, run
 from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.model.agents.observations import Event, days_before
@@ -22,7 +22,7 @@ from vademecum.services.runtime.clock import now_iso
 
 
 class Clock:
-    """The time it is, some days from now."""
+    """The current time plus `days`."""
 
     def __init__(self) -> None:
         self.days = 0.0
@@ -31,7 +31,7 @@ class Clock:
         return days_before(now_iso(), -self.days)
 
 
-def scenario_of(tmp_path: Path, scenario, **settings) -> None:
+def run_scenario(tmp_path: Path, scenario, **settings) -> None:
     async def whole() -> None:
         clock = Clock()
         async with house(tmp_path / "data", clock=clock, **settings) as h:
@@ -40,19 +40,19 @@ def scenario_of(tmp_path: Path, scenario, **settings) -> None:
     run(whole)
 
 
-def asked_again(h: House, person: Person) -> bool:
+def is_scheduled(h: House, person: Person) -> bool:
     return h.services.background_jobs.jobs["retain"].is_pending(person.id)
 
 
-async def known(h: House, person: Person) -> set[str]:
-    """The ids of events that the user's file has."""
+async def stored_event_ids(h: House, person: Person) -> set[str]:
+    """Return the ids of ingested events in the user's file."""
     async with h.services.users.open(person.id) as store:
         query = f"SELECT id FROM {store.alias}.main.taken"
         return {row[0] for row in await store._run(lambda c: c.execute(query).fetchall())}
 
 
 async def rows(h: House, person: Person) -> list[str]:
-    """Keys of all rows that devices do not have, the dead ones too."""
+    """Return the keys of all server-only rows, including tombstones."""
     async with h.services.users.open(person.id) as store:
         return [key for key in store.row_index.rows if key.startswith(("observations/", "roots/"))]
 
@@ -60,135 +60,141 @@ async def rows(h: House, person: Person) -> list[str]:
 def test_event_ids_expire_after_thirty_days(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         old, new = event("x", kind="decision"), event("y", kind="decision")
-        await take(ada, old)
+        await send_events(ada, old)
         clock.days = 29
-        await take(ada, new)
-        await swept(h, ada)
-        assert await known(h, ada) == {old["id"], new["id"]}
-        assert await take(ada, old, new) == 0
+        await send_events(ada, new)
+        await run_retention(h, ada)
+        assert await stored_event_ids(h, ada) == {old["id"], new["id"]}
+        assert await send_events(ada, old, new) == 0
         clock.days = 31
-        await swept(h, ada)
-        assert await known(h, ada) == {new["id"]}
-        assert [row["count"] for row in await listed(ada)] == [1, 1]
+        await run_retention(h, ada)
+        assert await stored_event_ids(h, ada) == {new["id"]}
+        assert [row["count"] for row in await list_observations(ada)] == [1, 1]
 
-    scenario_of(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
 def test_forget_erases_event_ids(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         events = [event(f"make {n}", n) for n in range(20)]
-        await take(ada, *events)
+        await send_events(ada, *events)
         ids = [one["id"].encode() for one in events]
         assert scan(tmp_path / "data", ids) == len(ids)
         await forget(ada)
-        assert await known(h, ada) == set() and scan(tmp_path / "data", ids) == 0
-        assert await take(ada, *events) == 0 and await listed(ada) == [], "what was forgotten stays so"
-        assert await known(h, ada) == set(), "nor does its id come back"
+        assert await stored_event_ids(h, ada) == set() and scan(tmp_path / "data", ids) == 0
+        assert await send_events(ada, *events) == 0 and await list_observations(ada) == [], (
+            "forgotten events are not ingested again"
+        )
+        assert await stored_event_ids(h, ada) == set(), "no id returns"
         clock.days = 1
-        assert await take(ada, event("new", at=clock())) == 1
-        assert [row["content"] for row in await listed(ada)] == ["new"]
+        assert await send_events(ada, event("new", at=clock())) == 1
+        assert [row["content"] for row in await list_observations(ada)] == ["new"]
 
-    scenario_of(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
 def test_event_ingested_in_forgetting_commit_leaves_no_id(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
-        said = [msgspec.convert(event("x"), Event)]
+        events = [msgspec.convert(event("x"), Event)]
         limits = h.services.limits(h.services.accounts.accounts[ada.id])
-        taking = partial(ingest.store_events, events=said, limits=limits, access=folder_check.REMOTE)
+        taking = partial(ingest.store_events, events=events, limits=limits, access=folder_check.REMOTE)
         async with h.services.users.open(ada.id) as store:
             before = store.seq
             both = store.write(taking), store.write(lambda tx: _bury_all(tx, {}))
             assert (await asyncio.gather(*both))[0] == 1
             assert store.seq > before
-        assert await known(h, ada) == set()
+        assert await stored_event_ids(h, ada) == set()
 
-    scenario_of(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
 def test_restore_after_forget_restores_no_event_id(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
-        await take(ada, event("make"))
+        await send_events(ada, event("make"))
         await backups.backup(h.services, tmp_path / "backup")
         await forget(ada)
         await backups.restore(h.services, tmp_path / "backup")
-        assert await known(h, ada) == set() and await listed(ada) == []
+        assert await stored_event_ids(h, ada) == set() and await list_observations(ada) == []
 
-    scenario_of(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
 def test_retention_repeats_until_nothing_remains(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
-        await take(ada, event("make"))
-        (row,) = await listed(ada)
+        await send_events(ada, event("make"))
+        (row,) = await list_observations(ada)
         await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
         for days in (1, 2):
             clock.days = days
-            await swept(h, ada)
-            assert asked_again(h, ada) and await known(h, ada)
+            await run_retention(h, ada)
+            assert is_scheduled(h, ada) and await stored_event_ids(h, ada)
         clock.days = 31
-        await swept(h, ada)
-        assert await known(h, ada) == set() and not asked_again(h, ada)
+        await run_retention(h, ada)
+        assert await stored_event_ids(h, ada) == set() and not is_scheduled(h, ada)
 
-    scenario_of(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
 def test_server_only_tombstone_is_purged_and_stays_erased(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
-        said = event("an aubergine read", kind="read", at=clock())
-        await take(ada, said)
+        old_event = event("an aubergine read", kind="read", at=clock())
+        await send_events(ada, old_event)
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 1
         await backups.backup(h.services, tmp_path / "backup")
         clock.days = 61
         (key,) = [key for key in await rows(h, ada) if key.startswith("observations/")]
-        await swept(h, ada)
-        assert await listed(ada) == [] and key in await rows(h, ada)
+        await run_retention(h, ada)
+        assert await list_observations(ada) == [] and key in await rows(h, ada)
         async with h.services.users.open(ada.id) as store:
             before, seq = store.row_index.totals.tombstones, store.seq
-        await swept(h, ada)
-        assert key not in await rows(h, ada) and await listed(ada) == []
+        await run_retention(h, ada)
+        assert key not in await rows(h, ada) and await list_observations(ada) == []
         async with h.services.users.open(ada.id) as store:
             assert (store.row_index.totals.tombstones, store.seq) == (before - 1, seq)
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
         await backups.restore(h.services, tmp_path / "backup")
-        assert await listed(ada) == [], "the ledger knows of its death"
-        await swept(h, ada)
+        assert await list_observations(ada) == [], "the ledger lists it as erased"
+        await run_retention(h, ada)
         assert key not in await rows(h, ada)
         again = event("an aubergine read", kind="read", at=clock())
-        assert await take(ada, again) == 1 and len(await listed(ada)) == 1, "done anew, it is a row anew"
+        assert await send_events(ada, again) == 1 and len(await list_observations(ada)) == 1, (
+            "a later event creates a new row"
+        )
 
-    scenario_of(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
 def test_edited_row_stays_deleted_after_purge_and_restart(
     tmp_path,
 ):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
-        await take(ada, *(event(name, path=name) for name in ("one", "two", "three")))  # in one pack,
-        await take(ada, event("one again", path="one"))  # which is stale in part from now on
-        (row,) = [row for row in await listed(ada) if row["path"] == "one"]
+        await send_events(
+            ada, *(event(name, path=name) for name in ("one", "two", "three"))
+        )  # in one segment,
+        await send_events(ada, event("one again", path="one"))  # which is now partly outdated
+        (row,) = [row for row in await list_observations(ada) if row["path"] == "one"]
         await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
-        await swept(h, ada)
+        await run_retention(h, ada)
         assert f"observations/{row['id']}" not in await rows(h, ada)
         async with h.services.users.detached(ada.id):
-            pass  # what is in memory is read from the file again
-        assert {row["path"] for row in await listed(ada)} == {"two", "three"}
+            pass  # reads the row index from the file again
+        assert {row["path"] for row in await list_observations(ada)} == {"two", "three"}
 
-    scenario_of(tmp_path, scenario, erase_delay_s=600)
+    run_scenario(tmp_path, scenario, erase_delay_s=600)
 
 
 def test_event_of_purged_row_is_not_ingested_again(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
-        said = event("looked", kind="search", at=days_before(clock(), 40))
-        await take(ada, said)
+        old_event = event("looked", kind="search", at=days_before(clock(), 40))
+        await send_events(ada, old_event)
         for _ in range(2):
-            await swept(h, ada)
+            await run_retention(h, ada)
         assert not [key for key in await rows(h, ada) if key.startswith("observations/")]
-        assert await take(ada, said) == 0 and await listed(ada) == []
+        assert await send_events(ada, old_event) == 0 and await list_observations(ada) == []
 
-    scenario_of(tmp_path, scenario)
+    run_scenario(tmp_path, scenario)
 
 
 def test_seq_is_not_reused_after_purge(tmp_path):
@@ -196,9 +202,9 @@ def test_seq_is_not_reused_after_purge(tmp_path):
         clock = Clock()
         async with house(tmp_path / "data", clock=clock, erase_delay_s=3600) as h:
             ada = await h.person()
-            await take(ada, event("read", kind="read", at=days_before(clock(), 61)))
+            await send_events(ada, event("read", kind="read", at=days_before(clock(), 61)))
             for _ in range(2):
-                await swept(h, ada)
+                await run_retention(h, ada)
             assert not [key for key in await rows(h, ada) if key.startswith("observations/")]
             async with h.services.users.open(ada.id) as store:
                 seq = store.seq
@@ -210,7 +216,7 @@ def test_seq_is_not_reused_after_purge(tmp_path):
 
 def test_tombstone_stays_while_ledger_is_unwritable(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
-        await take(ada, event("read", kind="read", at=days_before(clock(), 61)))
+        await send_events(ada, event("read", kind="read", at=days_before(clock(), 61)))
         path = user_ledger(tmp_path / "data", ada.id).path
         path.unlink()
         path.mkdir()
@@ -225,18 +231,16 @@ def test_tombstone_stays_while_ledger_is_unwritable(tmp_path):
         assert not [key for key in await rows(h, ada) if key.startswith("observations/")]
         assert dead[0] in path.read_text()
 
-    scenario_of(
-        tmp_path, scenario, erase_delay_s=3600
-    )  # an erasure opens the file anew, and the ledger with it
+    run_scenario(tmp_path, scenario, erase_delay_s=3600)  # an erasure would reopen the ledger
 
 
 def test_expired_row_leaves_ledger_and_is_not_restored(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         long_ago = days_before(clock(), 59)
-        await take(
+        await send_events(
             ada, *(event(f"read {n}", kind="read", at=long_ago) for n in range(5)), event("mine", kind="read")
         )
-        (mine,) = [row for row in await listed(ada) if row["content"] == "mine"]
+        (mine,) = [row for row in await list_observations(ada) if row["content"] == "mine"]
         await backups.backup(h.services, tmp_path / "backup")
         await ada.call("DELETE", f"/v1/observations/{mine['id']}?project=app")
         ledger, retain = (
@@ -249,11 +253,11 @@ def test_expired_row_leaves_ledger_and_is_not_restored(tmp_path):
         await retain(ada.id)
         async with h.services.users.detached(ada.id):
             pass
-        assert await listed(ada) == [] and len(ledger.read()) <= 2
+        assert await list_observations(ada) == [] and len(ledger.read()) <= 2
         await backups.restore(h.services, tmp_path / "backup")
-        back = {row["content"] for row in await listed(ada)}  # until their age is looked at
-        assert back and back < {f"read {n}" for n in range(5)}, "what a person deleted is not among them"
+        back = {row["content"] for row in await list_observations(ada)}  # until the next retention
+        assert back and back < {f"read {n}" for n in range(5)}, "deleted rows are not restored"
         await retain(ada.id)
-        assert await listed(ada) == []
+        assert await list_observations(ada) == []
 
-    scenario_of(tmp_path, scenario, erase_delay_s=3600)
+    run_scenario(tmp_path, scenario, erase_delay_s=3600)

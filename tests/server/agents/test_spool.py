@@ -1,4 +1,4 @@
-"""What hooks have written is taken up: each event once, and what is no event is set aside."""
+"""The spool: each event is ingested once, and invalid files are rejected."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
-from server.agents.agent_events import event, listed, take
-from server.in_process_server import House, Person, house, run
+from server.agents.agent_events import event, list_observations, send_events
+from server.in_process_server import House, Person, house, run, run_for_one
 from vademecum.cli.agents import spool_writer
 from vademecum.model.agents.spool_layout import REASON_FILE
 from vademecum.model.schema.constants import OWNER
@@ -25,11 +25,11 @@ from vademecum.services.data.erase import scan
 from vademecum.settings import default_tiers
 from wait_until import soon
 
-# Room for some thirty-five large events: to fill the megabytes of the free tier takes a quarter of a minute.
-SMALL_ROOM = {"tiers": {**default_tiers(), "FREE": Limits(storage_bytes=2**18)}}
+# Space for about 35 large events; filling the free tier takes 15 seconds.
+SMALL_QUOTA = {"tiers": {**default_tiers(), "FREE": Limits(storage_bytes=2**18)}}
 
 
-def spooled(h: House, who: str, *events: dict[str, Any], name: str = "") -> Path:
+def spool_events(h: House, who: str, *events: dict[str, Any], name: str = "") -> Path:
     """Write the events as the command does; returns the folder."""
     folder = h.services.settings.data / "spool" / quote(who, safe="")
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,38 +40,36 @@ def spooled(h: House, who: str, *events: dict[str, Any], name: str = "") -> Path
     return folder
 
 
-def email(h: House, person: Person) -> str:
+def email_of(h: House, person: Person) -> str:
     return h.services.accounts.accounts[person.id].email
 
 
-async def emptied(folder: Path) -> None:
+async def wait_until_empty(folder: Path) -> None:
     await soon(lambda: not list(folder.glob("*.json")))
 
 
 def test_running_server_ingests_and_deletes_spooled_events(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            said = [event(f"c{n}", n) for n in range(450)]
-            folder = spooled(h, email(h, ada), *said)
-            await emptied(folder)
-            await h.services.spool.ingest_all()
-            assert {row["content"] for row in await listed(ada)} == {f"c{n}" for n in range(450)}
-            assert not (tmp_path / "spool" / "rejected").exists()
-            assert await take(ada, *said[:3]) == 0, "an event is the same by whichever way it comes"
+    async def scenario(h, ada):
+        events = [event(f"c{n}", n) for n in range(450)]
+        folder = spool_events(h, email_of(h, ada), *events)
+        await wait_until_empty(folder)
+        await h.services.spool.ingest_all()
+        assert {row["content"] for row in await list_observations(ada)} == {f"c{n}" for n in range(450)}
+        assert not (tmp_path / "spool" / "rejected").exists()
+        assert await send_events(ada, *events[:3]) == 0, "the API recognizes ingested events"
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_file_of_ingested_event_is_deleted(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            ada, said = await h.person(), event()
+            ada, sent = await h.person(), event()
             for _ in range(3):
-                folder = spooled(h, email(h, ada), said)
+                folder = spool_events(h, email_of(h, ada), sent)
                 await h.services.spool.ingest_all()
                 assert not list(folder.iterdir())
-            assert [row["count"] for row in await listed(ada)] == [1]
+            assert [row["count"] for row in await list_observations(ada)] == [1]
 
     run(scenario)
 
@@ -79,9 +77,9 @@ def test_file_of_ingested_event_is_deleted(tmp_path):
 def test_events_before_first_start_belong_to_owner(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            folder = spooled(h, "owner", event())
+            folder = spool_events(h, "owner", event())
             await h.services.spool.ingest_all()
-            assert list(folder.iterdir()), "there is no owner yet: it waits"
+            assert list(folder.iterdir()), "it waits for the owner's account"
             await ensure_owner(h.services)
             await h.services.spool.ingest_all()
             assert not list(folder.iterdir())
@@ -93,38 +91,36 @@ def test_events_before_first_start_belong_to_owner(tmp_path):
 
 
 def test_invalid_files_and_unknown_users_are_rejected(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            folder = spooled(h, email(h, ada), event("good"), event("newer", v=2), event(kind="dance"))
-            spooled(
-                h,
-                email(h, ada),
-                event("nameless", project={"name": "\u200b", "root": "~/x", "source": "git"}),
-            )
-            for name, content in {
-                "half": b'{"v":1',
-                "empty": b"",
-                "deep": b"[" * 90_000,
-                "big": b" " * 2**18,
-            }.items():
-                (folder / f"{name}.json").write_bytes(content)
-            nobodys = spooled(h, "nobody@example.org", event("lost?"))
-            await h.services.spool.ingest_all()
-            await h.services.spool.ingest_all()
-            assert [row["content"] for row in await listed(ada)] == ["good"]
-            assert not list(folder.iterdir()) and [path.name for path in nobodys.iterdir()] == [REASON_FILE]
-            aside = tmp_path / "spool" / "rejected"
-            assert len(list((aside / folder.name).iterdir())) == 7
-            assert len(list((aside / nobodys.name).iterdir())) == 1
+    async def scenario(h, ada):
+        folder = spool_events(h, email_of(h, ada), event("good"), event("newer", v=2), event(kind="dance"))
+        spool_events(
+            h,
+            email_of(h, ada),
+            event("nameless", project={"name": "\u200b", "root": "~/x", "source": "git"}),
+        )
+        for name, content in {
+            "half": b'{"v":1',
+            "empty": b"",
+            "deep": b"[" * 90_000,
+            "big": b" " * 2**18,
+        }.items():
+            (folder / f"{name}.json").write_bytes(content)
+        unknown = spool_events(h, "nobody@example.org", event("lost?"))
+        await h.services.spool.ingest_all()
+        await h.services.spool.ingest_all()
+        assert [row["content"] for row in await list_observations(ada)] == ["good"]
+        assert not list(folder.iterdir()) and [path.name for path in unknown.iterdir()] == [REASON_FILE]
+        rejected = tmp_path / "spool" / "rejected"
+        assert len(list((rejected / folder.name).iterdir())) == 7
+        assert len(list((rejected / unknown.name).iterdir())) == 1
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_record_reports_unknown_email_until_account_exists(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            spooled(h, "ada@example.org", event("early"))
+            spool_events(h, "ada@example.org", event("early"))
             await h.services.spool.ingest_all()
             await h.services.spool.ingest_all()
             folder = spool_writer.folder_for(str(tmp_path), "ada@example.org")
@@ -143,8 +139,8 @@ def test_irregular_files_are_rejected_and_delay_nobody(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
-            folder = spooled(h, email(h, ada), event("good"))
-            others = spooled(h, email(h, ben), event("his"))
+            folder = spool_events(h, email_of(h, ada), event("good"))
+            others = spool_events(h, email_of(h, ben), event("his"))
             elsewhere = tmp_path / "elsewhere"
             elsewhere.write_text(json.dumps(event("not of the spool")))
             (folder / "a-link.json").symlink_to(elsewhere)
@@ -153,8 +149,8 @@ def test_irregular_files_are_rejected_and_delay_nobody(tmp_path):
             os.mkfifo(folder / "pipe.json")
             async with asyncio.timeout(60):
                 await h.services.spool.ingest_all()
-            assert [row["content"] for row in await listed(ada)] == ["good"]
-            assert [row["content"] for row in await listed(ben)] == ["his"]
+            assert [row["content"] for row in await list_observations(ada)] == ["good"]
+            assert [row["content"] for row in await list_observations(ben)] == ["his"]
             assert not list(folder.iterdir()) and not list(others.iterdir())
             assert len(list((tmp_path / "spool" / "rejected" / folder.name).iterdir())) == 4
 
@@ -162,49 +158,45 @@ def test_irregular_files_are_rejected_and_delay_nobody(tmp_path):
 
 
 def test_file_that_cannot_be_moved_delays_nothing(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            folder = spooled(h, email(h, ada), event("good"))
-            (tmp_path / "spool" / "rejected" / folder.name / "odd.json").mkdir(parents=True)
-            (folder / "odd.json").write_text("no event, and where it should go there is a folder")
-            await h.services.spool.ingest_all()
-            assert [row["content"] for row in await listed(ada)] == ["good"]
+    async def scenario(h, ada):
+        folder = spool_events(h, email_of(h, ada), event("good"))
+        (tmp_path / "spool" / "rejected" / folder.name / "odd.json").mkdir(parents=True)
+        (folder / "odd.json").write_text("no event, and where it should go there is a folder")
+        await h.services.spool.ingest_all()
+        assert [row["content"] for row in await list_observations(ada)] == ["good"]
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_unfinished_file_is_left_alone(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            folder = spooled(h, email(h, ada))
-            (folder / "half.tmp").write_text('{"v":1,')
-            await h.services.spool.ingest_all()
-            assert [path.name for path in folder.iterdir()] == ["half.tmp"]
+    async def scenario(h, ada):
+        folder = spool_events(h, email_of(h, ada))
+        (folder / "half.tmp").write_text('{"v":1,')
+        await h.services.spool.ingest_all()
+        assert [path.name for path in folder.iterdir()] == ["half.tmp"]
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_events_over_quota_wait_in_spool(tmp_path):
     async def scenario():
-        async with house(tmp_path, **SMALL_ROOM) as h:
-            poor, rich = await h.person("FREE"), await h.person()
-            batch = await filled(poor)
-            folder = spooled(h, email(h, poor), *batch)
-            others = spooled(h, email(h, rich), event("hers"))
+        async with house(tmp_path, **SMALL_QUOTA) as h:
+            full_user, other_user = await h.person("FREE"), await h.person()
+            batch = await fill_account(full_user)
+            folder = spool_events(h, email_of(h, full_user), *batch)
+            others = spool_events(h, email_of(h, other_user), event("hers"))
             await h.services.spool.ingest_all()
             assert len(list(folder.glob("*.json"))) == len(batch) and not list(others.iterdir())
-            assert [row["content"] for row in await listed(rich)] == ["hers"]
+            assert [row["content"] for row in await list_observations(other_user)] == ["hers"]
 
     run(scenario)
 
 
-async def filled(poor: Person) -> list[dict[str, Any]]:
-    """An account without room; and events for which there is none."""
+async def fill_account(full_user: Person) -> list[dict[str, Any]]:
+    """Fill the account's quota and return events that exceed it."""
     batch = [event("x" * 7000, n, session=f"s{n}") for n in range(16)]
     while batch:
-        taken = await poor.call("POST", "/v1/observations", json={"events": batch})
+        taken = await full_user.call("POST", "/v1/observations", json={"events": batch})
         kept = batch if taken.status_code == 200 else batch[: len(batch) // 2]
         batch = [event("x" * 7000, n, session=one["session"] + "+") for n, one in enumerate(kept)]
     return [event("x" * 7000, n, session=f"full{n}") for n in range(16)]
@@ -212,94 +204,92 @@ async def filled(poor: Person) -> list[dict[str, Any]]:
 
 def test_ingest_stores_as_many_events_as_fit(tmp_path):
     async def scenario():
-        async with house(tmp_path, **SMALL_ROOM) as h:
-            poor = await h.person("FREE")
-            await filled(poor)
-            for row in (await listed(poor))[:10]:
-                await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
-            folder = spooled(h, email(h, poor), *(event("y" * 7000, n, session=f"m{n}") for n in range(40)))
+        async with house(tmp_path, **SMALL_QUOTA) as h:
+            full_user = await h.person("FREE")
+            await fill_account(full_user)
+            for row in (await list_observations(full_user))[:10]:
+                await full_user.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
+            folder = spool_events(
+                h, email_of(h, full_user), *(event("y" * 7000, n, session=f"m{n}") for n in range(40))
+            )
             await h.services.spool.ingest_all()
-            left = len(list(folder.glob("*.json")))
-            assert 20 < left < 40, "there was room for some ten"
+            remaining = len(list(folder.glob("*.json")))
+            assert 20 < remaining < 40, "about ten fit"
 
     run(scenario)
 
 
 @pytest.mark.parametrize("forget", ["now", "soon"])
 def test_forgotten_project_is_deleted_from_spool(tmp_path, forget, monkeypatch):
-    monkeypatch.setattr(spool, "BATCH", 8)  # so that what is to go is in several
+    monkeypatch.setattr(spool, "BATCH", 8)  # so that the events are in several batches
 
     async def scenario():
-        async with house(tmp_path, **SMALL_ROOM) as h:
-            poor = await h.person("FREE")
+        async with house(tmp_path, **SMALL_QUOTA) as h:
+            full_user = await h.person("FREE")
             secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
-            await take(poor, event("boil", project=secret))
-            await filled(poor)
+            await send_events(full_user, event("boil", project=secret))
+            await fill_account(full_user)
             parboil = [event("parboil" * 1000, n, project=secret, session=f"p{n}") for n in range(20)]
-            folder = spooled(h, email(h, poor), *parboil, event("stays" * 1000))
+            folder = spool_events(h, email_of(h, full_user), *parboil, event("stays" * 1000))
             rejected = tmp_path / "spool" / "rejected" / folder.name
             rejected.mkdir(parents=True)
             (rejected / "odd.json").write_text(json.dumps(event(kind="dance", project=secret)))
             (rejected / "half.json").write_text('{"content": "parboil the aubergine')
             os.utime(Path(shutil.copy(rejected / "half.json", folder / "dead.json.tmp")), (0, 0))
             await h.services.spool.ingest_all()
-            row = next(r for r in (await poor.live("projects")).values() if r["name"] == "aubergine")
-            answer = await poor.call("DELETE", f"/v1/projects/{row['id']}", params={"forget": forget})
+            row = next(r for r in (await full_user.live("projects")).values() if r["name"] == "aubergine")
+            answer = await full_user.call("DELETE", f"/v1/projects/{row['id']}", params={"forget": forget})
             assert answer.json().get("leftovers", 0) == 0, answer.text
             assert not rejected.exists() and scan(tmp_path / "spool", [b"aubergine"]) == 0
-            # There is room now, so the server may have taken it up by itself.
-            taken = [row for row in await listed(poor) if row["content"].startswith("stays")]
+            # The deletion frees space, so the server may have ingested it meanwhile.
+            taken = [row for row in await list_observations(full_user) if row["content"].startswith("stays")]
             assert len(list(folder.glob("*.json"))) + len(taken) == 1
 
     run(scenario)
 
 
 def test_receipt_counts_leftovers_in_spool(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
-            await take(ada, event("boil the aubergine slowly", project=secret))
-            folder = spooled(h, email(h, ada))
-            (folder / "being-written.json.tmp").write_text('{"content": "boil the aubergine slowly')
-            row = next(r for r in (await ada.live("projects")).values() if r["name"] == "aubergine")
-            receipt = (await ada.call("DELETE", f"/v1/projects/{row['id']}?forget=now")).json()
-            assert receipt["leftovers"] == 1
+    async def scenario(h, ada):
+        secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
+        await send_events(ada, event("boil the aubergine slowly", project=secret))
+        folder = spool_events(h, email_of(h, ada))
+        (folder / "being-written.json.tmp").write_text('{"content": "boil the aubergine slowly')
+        row = next(r for r in (await ada.live("projects")).values() if r["name"] == "aubergine")
+        receipt = (await ada.call("DELETE", f"/v1/projects/{row['id']}?forget=now")).json()
+        assert receipt["leftovers"] == 1
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_forget_everything_clears_spool(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            before = event("an aubergine of before", 1)
-            await take(ada, event("an aubergine in the rows", path="aubergine/path"))
-            spooled(h, email(h, ada), event(kind="an aubergine that is rejected"))
-            await h.services.spool.ingest_all()
-            spooled(h, email(h, ada), before)
-            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
-            assert receipt["leftovers"] == 0 and receipt["checked"] > 0
-            assert scan(tmp_path, [b"aubergine"]) == 0
-            spooled(h, email(h, ada), before)  # from a program that was slow
-            await h.services.spool.ingest_all()
-            assert await listed(ada) == [] and scan(tmp_path, [b"aubergine"]) == 0
+    async def scenario(h, ada):
+        before = event("an aubergine of before", 1)
+        await send_events(ada, event("an aubergine in the rows", path="aubergine/path"))
+        spool_events(h, email_of(h, ada), event(kind="an aubergine that is rejected"))
+        await h.services.spool.ingest_all()
+        spool_events(h, email_of(h, ada), before)
+        receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+        assert receipt["leftovers"] == 0 and receipt["checked"] > 0
+        assert scan(tmp_path, [b"aubergine"]) == 0
+        spool_events(h, email_of(h, ada), before)  # from a slow hook
+        await h.services.spool.ingest_all()
+        assert await list_observations(ada) == [] and scan(tmp_path, [b"aubergine"]) == 0
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_deleted_project_is_erased_from_disk(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            secret = {"name": "aubergine", "root": "~/dev/aubergine", "source": "git"}
-            await take(ada, event("boil the aubergine", path="aubergine.md", project=secret), event("stays"))
-            row = next(r for r in (await ada.live("projects")).values() if r["name"] == "aubergine")
-            await h.settle(ada)
-            assert scan(tmp_path / "users", [b"aubergine"]) == 1
-            await ada.call("DELETE", f"/v1/projects/{row['id']}")
-            await h.settle(ada)
-            assert scan(tmp_path / "users", [b"aubergine"]) == 0
-            assert [r["content"] for r in await listed(ada)] == ["stays"]
+    async def scenario(h, ada):
+        secret = {"name": "aubergine", "root": "~/dev/aubergine", "source": "git"}
+        await send_events(
+            ada, event("boil the aubergine", path="aubergine.md", project=secret), event("stays")
+        )
+        row = next(r for r in (await ada.live("projects")).values() if r["name"] == "aubergine")
+        await h.settle(ada)
+        assert scan(tmp_path / "users", [b"aubergine"]) == 1
+        await ada.call("DELETE", f"/v1/projects/{row['id']}")
+        await h.settle(ada)
+        assert scan(tmp_path / "users", [b"aubergine"]) == 0
+        assert [r["content"] for r in await list_observations(ada)] == ["stays"]
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)

@@ -1,4 +1,4 @@
-"""What goes wrong around the spool ends with its cause: it is said once, and what waits is taken up or gone for certain."""
+"""Failures of the spool: each is reported once, and events are ingested or deleted after it ends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from server.agents.agent_events import event, listed, take
-from server.agents.test_spool import SMALL_ROOM, email, emptied, filled, spooled
-from server.in_process_server import House, Person, house, refused, run
+from server.agents.agent_events import event, list_observations, send_events
+from server.agents.test_spool import SMALL_QUOTA, email_of, fill_account, spool_events, wait_until_empty
+from server.in_process_server import House, Person, house, refused, run, run_for_one
 from vademecum.model.agents.spool_layout import BLOCK_COUNT_FILE, REASON_FILE, count_blocks
 from vademecum.model.records.paths import user_folder
 from vademecum.model.schema.constants import OWNER
@@ -30,7 +30,7 @@ LEAVE = {"confirm": "leave for good"}
 FORGET = {"confirm": "forget everything"}
 
 
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def shorten_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "POLL_S", 0.02)
     monkeypatch.setattr(spool, "RETRY_S", 0.05)
 
@@ -39,161 +39,155 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_transient_error_does_not_stop_ingest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    hurried(monkeypatch)
+    shorten_intervals(monkeypatch)
     monkeypatch.setattr(spool, "CLEANUP_INTERVAL_S", 0.0)
     real, failures = getattr(spool_files, name), [0]
 
-    def short(*given: Any) -> Any:
+    def fail(*given: Any) -> Any:
         if failures[0] < 3:
             failures[0] += 1
             raise OSError(errno.EMFILE, "Too many open files")
         return real(*given)
 
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            with capture_logs() as logs:
-                monkeypatch.setattr(spool_files, name, short)
-                await soon(lambda: failures[0] == 3)
-                folder = spooled(h, email(h, ada), event("after"))
-                await emptied(folder)
-            assert [row["content"] for row in await listed(ada)] == ["after"]
-            assert [log["event"] for log in logs].count("ingesting agent events failed") == 1, "said once"
+    async def scenario(h: House, ada: Person) -> None:
+        with capture_logs() as logs:
+            monkeypatch.setattr(spool_files, name, fail)
+            await soon(lambda: failures[0] == 3)
+            folder = spool_events(h, email_of(h, ada), event("after"))
+            await wait_until_empty(folder)
+        assert [row["content"] for row in await list_observations(ada)] == ["after"]
+        assert [log["event"] for log in logs].count("ingesting agent events failed") == 1, "logged once"
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_request_succeeds_with_unlistable_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await take(ada, event())
+    async def scenario(h: House, ada: Person) -> None:
+        await send_events(ada, event())
 
-            def short(_: Path) -> list[Path]:
-                raise OSError(errno.EIO, "Input/output error")
+        def fail(_: Path) -> list[Path]:
+            raise OSError(errno.EIO, "Input/output error")
 
-            monkeypatch.setattr(spool_files, "list_user_folders", short)
-            answer = await ada.call("GET", "/v1/agents/context", params={"project": "app"})
-            assert answer.status_code == 200, answer.text
+        monkeypatch.setattr(spool_files, "list_user_folders", fail)
+        answer = await ada.call("GET", "/v1/agents/context", params={"project": "app"})
+        assert answer.status_code == 200, answer.text
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_full_account_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hurried(monkeypatch)
+    shorten_intervals(monkeypatch)
 
     async def scenario() -> None:
-        async with house(tmp_path, **SMALL_ROOM) as h:
-            poor = await h.person("FREE")
-            batch = await filled(poor)
+        async with house(tmp_path, **SMALL_QUOTA) as h:
+            full_user = await h.person("FREE")
+            batch = await fill_account(full_user)
             with capture_logs() as logs:
-                folder = spooled(h, email(h, poor), *batch)
+                folder = spool_events(h, email_of(h, full_user), *batch)
                 await soon(lambda: any(log["event"] == "agent events wait" for log in logs))
                 await asyncio.sleep(0.5)  # several attempts
-            (said,) = [log for log in logs if "agent events" in log["event"]]
-            assert said["event"] == "agent events wait" and "exc_info" not in said
-            assert "full" in said["reason"] and (folder / REASON_FILE).read_text() == said["reason"]
+            (entry,) = [log for log in logs if "agent events" in log["event"]]
+            assert entry["event"] == "agent events wait" and "exc_info" not in entry
+            assert "full" in entry["reason"] and (folder / REASON_FILE).read_text() == entry["reason"]
             expected = sum(count_blocks(path.stat().st_size) for path in folder.glob("*.json"))
             assert (folder / BLOCK_COUNT_FILE).stat().st_size == expected == 2 * len(batch)
             (one,) = spool_files.find_waiting(tmp_path / "spool")
-            assert (one.email, one.events, one.reason) == (email(h, poor), len(batch), said["reason"])
-            for row in await listed(poor):
-                await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
-            await emptied(folder)
+            assert (one.email, one.events, one.reason) == (
+                email_of(h, full_user),
+                len(batch),
+                entry["reason"],
+            )
+            for row in await list_observations(full_user):
+                await full_user.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
+            await wait_until_empty(folder)
             await soon(lambda: not list(folder.iterdir()))
 
     run(scenario)
 
 
-async def left(h: House, person: Person) -> None:
+async def delete_account(h: House, person: Person) -> None:
     answer = await person.call("DELETE", "/v1/me", json=LEAVE)
     assert answer.status_code == 200, answer.text
 
 
 def test_lack_of_resources_advises_only_to_retry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            short = OSError(errno.EMFILE, "Too many open files")
+    async def scenario(h: House, ada: Person) -> None:
+        out_of_files = OSError(errno.EMFILE, "Too many open files")
 
-            def no_content(path: Path) -> bytes:
-                raise short
+        def no_content(path: Path) -> bytes:
+            raise out_of_files
 
-            monkeypatch.setattr(spool_files, "read_content", no_content)
-            folder = spooled(h, email(h, ada), event())
-            with pytest.raises(OSError, match="Too many"):
-                await h.services.spool.delete_project_events(h.services.accounts.accounts[ada.id], "p1")
-            await soon((folder / REASON_FILE).exists)
-            assert (folder / REASON_FILE).read_text() == spool.SEE_LOG
-            for error, by_hand in (
-                (short, False),
-                (OSError(errno.EIO, ""), False),
-                (PermissionError(13, ""), True),
-            ):
-                assert ("another user" in spool_files.read_error_message(folder, error)) is by_hand
+        monkeypatch.setattr(spool_files, "read_content", no_content)
+        folder = spool_events(h, email_of(h, ada), event())
+        with pytest.raises(OSError, match="Too many"):
+            await h.services.spool.delete_project_events(h.services.accounts.accounts[ada.id], "p1")
+        await soon((folder / REASON_FILE).exists)
+        assert (folder / REASON_FILE).read_text() == spool.SEE_LOG
+        for error, by_hand in (
+            (out_of_files, False),
+            (OSError(errno.EIO, ""), False),
+            (PermissionError(13, ""), True),
+        ):
+            assert ("another user" in spool_files.read_error_message(folder, error)) is by_hand
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_unlistable_spool_fails_the_receipt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await take(ada, event("in the rows"))
-            folder = spooled(h, email(h, ada).upper(), event("waits"))
-            real, failures = spool_files.list_user_folders, [1, 1]
+    async def scenario(h: House, ada: Person) -> None:
+        await send_events(ada, event("in the rows"))
+        folder = spool_events(h, email_of(h, ada).upper(), event("waits"))
+        real, failures = spool_files.list_user_folders, [1, 1]
 
-            def once(parent: Path) -> list[Path]:
-                if failures:
-                    failures.pop()
-                    raise OSError(errno.EMFILE, "Too many open files")
-                return real(parent)
+        def fail_twice(parent: Path) -> list[Path]:
+            if failures:
+                failures.pop()
+                raise OSError(errno.EMFILE, "Too many open files")
+            return real(parent)
 
-            monkeypatch.setattr(spool_files, "list_user_folders", once)
-            said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
-            assert said.startswith("All other data is erased.") and "Try again." in said and folder.exists()
-            assert await listed(ada) == []
-            assert (await ada.call("POST", "/v1/forget", json=FORGET)).json()["leftovers"] == 0
-            assert not folder.exists()
+        monkeypatch.setattr(spool_files, "list_user_folders", fail_twice)
+        message = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+        assert message.startswith("All other data is erased.") and "Try again." in message and folder.exists()
+        assert await list_observations(ada) == []
+        assert (await ada.call("POST", "/v1/forget", json=FORGET)).json()["leftovers"] == 0
+        assert not folder.exists()
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            address = email(h, ada)
-            spooled(h, address, event("before"))
-            await left(h, ada)
-            late = [spooled(h, spelled, event("late")) for spelled in (address, address.upper())]
-            stranger = spooled(h, "nobody@example.org", event("of nobody"))
-            await h.services.spool.ingest_all()
-            assert not any(folder.exists() for folder in late)
-            aside = tmp_path / "spool" / "rejected"
-            assert [folder.name for folder in aside.iterdir()] == [stranger.name]
-            assert len(list((aside / stranger.name).iterdir())) == 1, "who was never here is no such case"
+    async def scenario(h: House, ada: Person) -> None:
+        address = email_of(h, ada)
+        spool_events(h, address, event("before"))
+        await delete_account(h, ada)
+        late = [spool_events(h, spelled, event("late")) for spelled in (address, address.upper())]
+        stranger = spool_events(h, "nobody@example.org", event("of nobody"))
+        await h.services.spool.ingest_all()
+        assert not any(folder.exists() for folder in late)
+        rejected = tmp_path / "spool" / "rejected"
+        assert [folder.name for folder in rejected.iterdir()] == [stranger.name]
+        assert len(list((rejected / stranger.name).iterdir())) == 1, (
+            "an unknown address is not a deleted account"
+        )
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            address = email(h, ada)
-            await left(h, ada)
-            assert has_left(tmp_path, address)
-            again = await accounts.create(h.services, address, "JIGGA")
-            folder = spooled(h, address, event("anew"))
-            await h.services.spool.ingest_all()
-            assert not list(folder.iterdir())
-            async with h.services.users.open(again.id) as store:
-                assert sum(key.startswith("observations/") for key in store.row_index.rows) == 1
+    async def scenario(h: House, ada: Person) -> None:
+        address = email_of(h, ada)
+        await delete_account(h, ada)
+        assert has_left(tmp_path, address)
+        recreated = await accounts.create(h.services, address, "JIGGA")
+        folder = spool_events(h, address, event("later"))
+        await h.services.spool.ingest_all()
+        assert not list(folder.iterdir())
+        async with h.services.users.open(recreated.id) as store:
+            assert sum(key.startswith("observations/") for key in store.row_index.rows) == 1
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
@@ -203,33 +197,33 @@ def test_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
             owner = h.services.accounts.by_email(OWNER)
             assert owner is not None
             await accounts.remove(h.services, owner)
-            folder = spooled(h, "owner", event("late"))
+            folder = spool_events(h, "owner", event("late"))
             await h.services.spool.ingest_all()
             assert not folder.exists()
 
     run(scenario)
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["before the account went", "after it"])
-def test_start_completes_interrupted_account_deletion(tmp_path: Path, known: bool) -> None:
+@pytest.mark.parametrize("account_exists", [True, False], ids=["before the account was deleted", "after it"])
+def test_start_completes_interrupted_account_deletion(tmp_path: Path, account_exists: bool) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
-            address = email(h, ada)
+            address = email_of(h, ada)
             note_left(tmp_path, ada.id, address)
-            if not known:
+            if not account_exists:
                 await h.services.accounts.remove_account(ada.id)
-        # Between the two, nobody takes anything up.
-        others = spooled(h, email(h, ben), event("his"))
+        # No server runs here.
+        others = spool_events(h, email_of(h, ben), event("his"))
         for name in (address, f"rejected/{address}"):
             folder = tmp_path / "spool" / name
             folder.mkdir(parents=True)
             (folder / "one.json").write_text(json.dumps(event("hers")))
         async with house(tmp_path) as h:
             assert ada.id not in h.services.accounts.accounts
-            await emptied(others)
-            there = [path for path in (tmp_path / "spool").rglob("*") if address in path.name]
-            assert there == [] and len(await listed(ben)) == 1
+            await wait_until_empty(others)
+            remaining = [path for path in (tmp_path / "spool").rglob("*") if address in path.name]
+            assert remaining == [] and len(await list_observations(ben)) == 1
 
     run(scenario)
 
@@ -244,26 +238,24 @@ def test_old_format_of_deleted_accounts_is_readable(tmp_path: Path) -> None:
 
 
 def test_undeletable_folder_is_reported_after_forgetting(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            await take(ada, event("an aubergine in the rows"))
-            await h.settle(ada)
-            elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
-            elsewhere.mkdir()
-            (tmp_path / "spool").mkdir(exist_ok=True)
-            link = tmp_path / "spool" / email(h, ada)
-            link.symlink_to(elsewhere)  # what is behind it is not ours to remove
-            link.joinpath("a.json.tmp").write_text("an aubergine in the spool")
-            said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
-            assert f"spool/{link.name} of" in said and "Delete them by hand" in said
-            assert said.startswith("All other data is erased.") and await listed(ada) == []
-            assert scan(user_folder(tmp_path, ada.id), [b"an aubergine in"]) == 0
-            refused(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
-            assert ada.id not in h.services.accounts.accounts
-            assert not user_folder(tmp_path, ada.id).exists(), "all else has gone"
+    async def scenario(h: House, ada: Person) -> None:
+        await send_events(ada, event("an aubergine in the rows"))
+        await h.settle(ada)
+        elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
+        elsewhere.mkdir()
+        (tmp_path / "spool").mkdir(exist_ok=True)
+        link = tmp_path / "spool" / email_of(h, ada)
+        link.symlink_to(elsewhere)  # its target is not part of the spool
+        link.joinpath("a.json.tmp").write_text("an aubergine in the spool")
+        message = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+        assert f"spool/{link.name} of" in message and "Delete them by hand" in message
+        assert message.startswith("All other data is erased.") and await list_observations(ada) == []
+        assert scan(user_folder(tmp_path, ada.id), [b"an aubergine in"]) == 0
+        refused(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
+        assert ada.id not in h.services.accounts.accounts
+        assert not user_folder(tmp_path, ada.id).exists(), "everything else is deleted"
 
-    run(scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_embedding_starts_after_failure_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +273,7 @@ def test_embedding_starts_after_failure_passes(tmp_path: Path, monkeypatch: pyte
 
 
 def test_waiting_events_are_never_cleaned_up(tmp_path: Path) -> None:
-    """The marks of a folder are no files of a dead writer."""
+    """Status files of a folder are not leftovers."""
     folder = tmp_path / "owner"
     folder.mkdir()
     for name in (BLOCK_COUNT_FILE, REASON_FILE, "a.json"):

@@ -1,4 +1,4 @@
-"""What stays in the spool is bounded by age and number, and what is waiting there never goes."""
+"""Leftovers in the spool are bounded by age and number; waiting events are never deleted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server.agents.test_spool import email, spooled
+from server.agents.test_spool import email_of, spool_events
 from server.in_process_server import house, run
 from vademecum.model.schema.timestamps import DAY_S
 from vademecum.services.agents import spool_files
@@ -16,7 +16,7 @@ from vademecum.services.agents.spool_files import delete_leftovers
 from wait_until import soon
 
 
-def aged(path: Path, days: float) -> Path:
+def write_aged(path: Path, days: float) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("x")
     os.utime(path, (time.time() - days * DAY_S,) * 2)
@@ -24,24 +24,27 @@ def aged(path: Path, days: float) -> Path:
 
 
 def test_old_leftovers_are_deleted_and_events_stay(tmp_path: Path) -> None:
-    rejected, elsewhere = tmp_path / "rejected", aged(tmp_path.parent / "elsewhere" / "a.tmp", 99)
-    stays = [aged(rejected / "owner" / "a.json", 29), aged(tmp_path / "owner" / "b.json", 99),
-             aged(tmp_path / "owner" / "c.json.tmp", 0.9), elsewhere]  # fmt: skip
-    goes = [aged(rejected / "ada" / "a.json", 31), aged(tmp_path / "owner" / "d.json.tmp", 1.1)]
-    folder = aged(rejected / "ada" / "folder.json" / "x", 31).parent
+    rejected, elsewhere = tmp_path / "rejected", write_aged(tmp_path.parent / "elsewhere" / "a.tmp", 99)
+    kept = [write_aged(rejected / "owner" / "a.json", 29), write_aged(tmp_path / "owner" / "b.json", 99),
+             write_aged(tmp_path / "owner" / "c.json.tmp", 0.9), elsewhere]  # fmt: skip
+    deleted = [
+        write_aged(rejected / "ada" / "a.json", 31),
+        write_aged(tmp_path / "owner" / "d.json.tmp", 1.1),
+    ]
+    folder = write_aged(rejected / "ada" / "folder.json" / "x", 31).parent
     os.utime(folder, (0, 0))
     (rejected / "eve").mkdir()
     (tmp_path / "link").symlink_to(elsewhere.parent)
     delete_leftovers(tmp_path)
-    assert all(path.exists() for path in stays)
-    assert not any(path.exists() for path in [*goes, folder])
-    assert [path.name for path in rejected.iterdir()] == ["owner"], "no address stays without an event"
+    assert all(path.exists() for path in kept)
+    assert not any(path.exists() for path in [*deleted, folder])
+    assert [path.name for path in rejected.iterdir()] == ["owner"], "an empty folder does not keep an email"
 
 
 @pytest.mark.parametrize("below", ["rejected/ada/{}.json", "ada/{}.json.tmp"])
 def test_oldest_of_too_many_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
     monkeypatch.setattr(spool_files, "FILES_MAX", 3)
-    paths = [aged(tmp_path / below.format(n), n / 100) for n in range(5)]
+    paths = [write_aged(tmp_path / below.format(n), n / 100) for n in range(5)]
     delete_leftovers(tmp_path)
     assert [path.exists() for path in paths] == [True, True, True, False, False]
 
@@ -50,12 +53,12 @@ def test_start_deletes_leftovers_by_time_of_rejection(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
-        old = aged(tmp_path / "spool" / "rejected" / "ada" / "a.json", 31)
+        old = write_aged(tmp_path / "spool" / "rejected" / "ada" / "a.json", 31)
         async with house(tmp_path) as h:
             ada = await h.person()
             await soon(lambda: not old.exists())
-            folder = spooled(h, email(h, ada))
-            aged(folder / "odd.json", 99)
+            folder = spool_events(h, email_of(h, ada))
+            write_aged(folder / "odd.json", 99)
             await h.services.spool.ingest_all()
             delete_leftovers(tmp_path / "spool")
             assert (tmp_path / "spool" / "rejected" / folder.name / "odd.json").exists()

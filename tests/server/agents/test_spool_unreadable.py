@@ -1,5 +1,4 @@
-"""What the server may not read or remove of the spool, as after a hook that ran under sudo: it is said, and keeps nothing
-else back."""
+"""Files that the server cannot read or delete, as after a hook that ran under sudo, are reported and block nothing else."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from server.agents.agent_events import event, listed, take
-from server.agents.test_spool import email, spooled
+from server.agents.agent_events import event, list_observations, send_events
+from server.agents.test_spool import email_of, spool_events
 from server.in_process_server import Person, house, refused, run
 from unprivileged_user import as_anybody
 from vademecum.errors import Broken
@@ -21,7 +20,7 @@ from vademecum.model.agents.spool_layout import REASON_FILE
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.agents import spool, spool_files
 
-NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
+NO_QUOTA = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
 FORGET = {"confirm": "forget everything"}
 
 
@@ -29,19 +28,22 @@ def test_undeletable_file_does_not_protect_others(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
-            await take(ada, event("in the rows"))
-            folder, aside = spooled(h, email(h, ada)), tmp_path / "spool" / "rejected" / email(h, ada)
-            aside.mkdir(parents=True)
-            for path in (folder, aside):
+            await send_events(ada, event("in the rows"))
+            folder, rejected = (
+                spool_events(h, email_of(h, ada)),
+                tmp_path / "spool" / "rejected" / email_of(h, ada),
+            )
+            rejected.mkdir(parents=True)
+            for path in (folder, rejected):
                 for number in range(20):
                     (path / f"{number}.json.tmp").write_text("being written")
-                    if number == 10:  # amid the others, in whichever order they are listed
+                    if number == 10:  # among the others, in any listing order
                         (path / "shut").mkdir()
                         (path / "shut" / "x").touch()
                         (path / "shut").chmod(0)
-            said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
-            assert said.startswith("All other data is erased.") and await listed(ada) == []
-            assert [[path.name for path in one.iterdir()] for one in (folder, aside)] == [["shut"]] * 2
+            message = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            assert message.startswith("All other data is erased.") and await list_observations(ada) == []
+            assert [[path.name for path in one.iterdir()] for one in (folder, rejected)] == [["shut"]] * 2
 
     with as_anybody():
         run(scenario)
@@ -50,12 +52,12 @@ def test_undeletable_file_does_not_protect_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["spool/{}", "spool/rejected/{}", "spool/rejected", "spool"])
 def test_unreadable_folder_is_reported_and_others_work(tmp_path: Path, place: str) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, **NO_ROOM) as h:
+        async with house(tmp_path, **NO_QUOTA) as h:
             ada, ben = await h.person("FREE"), await h.person()
             project = {"name": "app", "root": "~/app", "source": "git"}
-            await take(ben, event("in the rows", project=project))
-            address = quote(email(h, ben), safe="")
-            spooled(h, email(h, ada), event("hers waits"))
+            await send_events(ben, event("in the rows", project=project))
+            address = quote(email_of(h, ben), safe="")
+            spool_events(h, email_of(h, ada), event("hers waits"))
             await h.services.spool.ingest_all()
             shut = tmp_path / place.format(address)
             shut.mkdir(parents=True, exist_ok=True)
@@ -63,24 +65,30 @@ def test_unreadable_folder_is_reported_and_others_work(tmp_path: Path, place: st
             name = f"{shut.parent.name}/{shut.name} of the server's spool"
             assert name in str(spool_files.find_unreadable(tmp_path / "spool"))
             if place != "spool":
-                assert email(h, ada) in str(list(spool_files.find_waiting(tmp_path / "spool")))
-                (hers,) = [one["event"] for one in await exported(ada) if "event" in one]
-                assert hers["content"] == "hers waits"
-            unread = [one["file"] for one in await exported(ben) if one.get("unread") == "Permission denied"]
+                assert email_of(h, ada) in str(list(spool_files.find_waiting(tmp_path / "spool")))
+                (own,) = [one["event"] for one in await export_events(ada) if "event" in one]
+                assert own["content"] == "hers waits"
+            unread = [
+                one["file"] for one in await export_events(ben) if one.get("unread") == "Permission denied"
+            ]
             assert unread[-1] in (f"spool/{address}", f"rejected/{address}")
             row = next(iter((await ben.live("projects")).values()))
-            said = refused(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")["detail"]
-            assert "Permission denied" in said and "another user" in said and len(await listed(ben)) == 1
-            said = refused(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
-            assert said.startswith("All other data is erased.") and await listed(ben) == []
-        async with house(tmp_path):  # it starts all the same
+            message = refused(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")["detail"]
+            assert (
+                "Permission denied" in message
+                and "another user" in message
+                and len(await list_observations(ben)) == 1
+            )
+            message = refused(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            assert message.startswith("All other data is erased.") and await list_observations(ben) == []
+        async with house(tmp_path):  # it starts nevertheless
             shut.chmod(0o700)
 
     with as_anybody():
         run(scenario)
 
 
-async def exported(person: Person) -> list[dict[str, Any]]:
+async def export_events(person: Person) -> list[dict[str, Any]]:
     answer = await person.call("GET", "/v1/export")
     assert answer.status_code == 200, answer.text
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -98,22 +106,22 @@ def test_unreadable_event_waits_and_others_are_ingested(
         async with house(tmp_path) as h:
             ada = await h.person()
             project = {"name": "app", "root": "~/app", "source": "git"}
-            folder = spooled(h, email(h, ada))
+            folder = spool_events(h, email_of(h, ada))
             shut = folder / "0.json"  # the first in its folder, and in its batch
             shut.write_text(json.dumps(event("shut", project=project)))
             shut.chmod(0)
-            spooled(h, email(h, ada), *(event(f"e{n}", n, project=project) for n in range(5)))
+            spool_events(h, email_of(h, ada), *(event(f"e{n}", n, project=project) for n in range(5)))
             await h.services.spool.ingest_all()
-            assert {row["content"] for row in await listed(ada)} == {f"e{n}" for n in range(5)}
+            assert {row["content"] for row in await list_observations(ada)} == {f"e{n}" for n in range(5)}
             assert list(folder.glob("*.json")) == [shut] and not (tmp_path / "spool" / "rejected").exists()
             why = (folder / REASON_FILE).read_text()
             assert "0.json of the server's spool cannot be read (Permission denied)" in why
             row = next(iter((await ada.live("projects")).values()))
             refused(await ada.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
-            assert shut.exists() and len(await listed(ada)) == 5, "nobody knows whose it is"
+            assert shut.exists() and len(await list_observations(ada)) == 5, "its project is unknown"
             shut.chmod(0o600)
             await h.services.spool.ingest_all()
-            assert len(await listed(ada)) == 6 and not list(folder.iterdir())
+            assert len(await list_observations(ada)) == 6 and not list(folder.iterdir())
 
     with as_anybody():
         run(scenario)
@@ -123,13 +131,13 @@ def test_refused_project_deletion_deletes_no_event(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(spool, "BATCH", 2)
 
     async def scenario() -> None:
-        async with house(tmp_path, **NO_ROOM) as h:
+        async with house(tmp_path, **NO_QUOTA) as h:
             ada = await h.person("FREE")
-            spooled(h, email(h, ada), *(event(f"e{n}", n) for n in range(4)))
-            aside = tmp_path / "spool" / "rejected" / email(h, ada)
-            aside.mkdir(parents=True)
-            (aside / "shut.json").touch()  # of the last folder
-            (aside / "shut.json").chmod(0)
+            spool_events(h, email_of(h, ada), *(event(f"e{n}", n) for n in range(4)))
+            rejected = tmp_path / "spool" / "rejected" / email_of(h, ada)
+            rejected.mkdir(parents=True)
+            (rejected / "shut.json").touch()  # of the last folder
+            (rejected / "shut.json").chmod(0)
             await h.services.spool.ingest_all()
             account = h.services.accounts.accounts[ada.id]
             before = set((tmp_path / "spool").rglob("*.json"))
@@ -140,9 +148,9 @@ def test_refused_project_deletion_deletes_no_event(tmp_path: Path, monkeypatch: 
             with pytest.raises(Broken, match=r"shut\.json"):
                 await h.services.spool.delete_project_events(account, "p1")
             assert set((tmp_path / "spool").rglob("*.json")) == before
-            (aside / "shut.json").chmod(0o600)
+            (rejected / "shut.json").chmod(0o600)
             await h.services.spool.delete_project_events(account, "p1")
-            assert not list((tmp_path / "spool").rglob("*.json")) and not aside.exists()
+            assert not list((tmp_path / "spool").rglob("*.json")) and not rejected.exists()
 
     with as_anybody():
         run(scenario)
@@ -151,7 +159,7 @@ def test_refused_project_deletion_deletes_no_event(tmp_path: Path, monkeypatch: 
 def test_rejecting_missing_file_creates_no_folder(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            folder = spooled(h, "nobody@example.org", event())
+            folder = spool_events(h, "nobody@example.org", event())
             (listed_by_both,) = folder.glob("*.json")
             listed_by_both.unlink()
             h.services.spool._reject([listed_by_both])
@@ -166,11 +174,11 @@ def test_request_ingests_only_own_events(tmp_path: Path, monkeypatch: pytest.Mon
     async def scenario() -> None:
         async with house(tmp_path) as h:
             people = [await h.person() for _ in range(3)]
-            folders = [spooled(h, email(h, one), event("just now")) for one in people]
-            for asker, hers in zip(people, folders, strict=True):
+            folders = [spool_events(h, email_of(h, one), event("just now")) for one in people]
+            for asker, own in zip(people, folders, strict=True):
                 before = sum(len(list(folder.iterdir())) for folder in folders)
                 await asker.call("GET", "/v1/agents/context", params={"project": "app"})
-                assert not list(hers.iterdir()) and len(await listed(asker)) == 1
+                assert not list(own.iterdir()) and len(await list_observations(asker)) == 1
                 assert sum(len(list(folder.iterdir())) for folder in folders) == before - 1
 
     run(scenario)

@@ -22,7 +22,7 @@ from property.rows import (
     summary,
 )
 from server.agents.agent_events import event
-from server.agents.test_spool import email, spooled
+from server.agents.test_spool import email_of, spool_events
 from server.data.export_reader import exported, lines_of, rows_of, texts_of, waiting_of
 from server.in_process_server import house, run
 from vademecum.errors import OtherEpoch
@@ -280,8 +280,8 @@ def test_export_contains_observations_and_waiting_events(tmp_path):
         async with house(tmp_path, tiers={"FREE": Limits(storage_bytes=1)}) as h:
             ada, ben = await h.person("FREE"), await h.person("FREE")
             hers, odd = event("hers\nwaits"), event(kind="dance")
-            folder = spooled(h, email(h, ada), hers, odd)
-            spooled(h, email(h, ben), event("his waits"))
+            folder = spool_events(h, email_of(h, ada), hers, odd)
+            spool_events(h, email_of(h, ben), event("his waits"))
             (folder / "half.json").write_bytes(b'{"v":1, "content": "h\xffalf"')
             (folder / "link.json").symlink_to("/etc/passwd")
             await h.services.spool.ingest_all()

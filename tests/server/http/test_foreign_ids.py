@@ -16,7 +16,7 @@ from litestar import Litestar
 
 from property import rows as make
 from property.sync_wire import COLLECTIONS
-from server.agents.agent_events import join
+from server.agents.agent_events import join_project
 from server.http.route_requests import CANARY, DONE, FOLDER, KINDS, PARAMETERS, TABLE, rows
 from server.in_process_server import house, run
 from server.scripted_llm import MODEL, Rule, speaking
@@ -108,7 +108,7 @@ async def fill(h, ada):
     other = make.entity(ids["entity2"], ids["project"], notes=CANARY)
     assert await ada.push("entities", other) == []
     folder = {**FOLDER, "name": CANARY}
-    await join(ada, ids["project"], folder)
+    await join_project(ada, ids["project"], folder)
     done = {**DONE, "id": new_id(), "content": CANARY, "project": folder}
     await ada.call("POST", "/v1/observations", json={"events": [done]})
     listed = await ada.call("GET", "/v1/observations", params={"project": ids["project"]})

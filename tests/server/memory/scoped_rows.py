@@ -3,7 +3,7 @@
 from typing import Any
 
 from property.rows import dead, entity, episode, memory, project, relationship, session
-from server.agents.agent_events import event, join, take
+from server.agents.agent_events import event, join_project, send_events
 from server.in_process_server import House, Person
 
 Params = dict[str, str]
@@ -73,10 +73,10 @@ async def furnished(h: House) -> Person:
     mill, bakery = (
         {"name": name, "root": f"~/{name}", "source": "git"} for name in ("The Mill", "The Bakery")
     )
-    await join(ada, "p1", mill)
-    await join(ada, "p2", bakery)
+    await join_project(ada, "p1", mill)
+    await join_project(ada, "p2", bakery)
     for said, where in {"tea at p1": mill, "tea at p2": bakery}.items():
-        await take(ada, event(said, session=said, project=where))
+        await send_events(ada, event(said, session=said, project=where))
     if len(h.services.accounts.accounts) == 1:
         await neighbour(await h.person(), mill)
     return ada
@@ -88,8 +88,8 @@ async def neighbour(eva: Person, mill: dict[str, str]) -> None:
     await eva.add("sessions", session("evas"), session("evas-inside", projectId="evas-project"))
     await eva.add("episodes", episode("evas-turn", "evas"), episode("evas-other", "evas-inside"))
     await eva.add("entities", entity("evas-entity", "evas-project"))
-    await join(eva, "evas-project", mill)
-    await take(eva, event("tea at Eva's", project=mill))
+    await join_project(eva, "evas-project", mill)
+    await send_events(eva, event("tea at Eva's", project=mill))
 
 
 def placed(row_id: str, where: str | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from property.rows import episode, fact, memory, session
-from server.agents.agent_events import event, take
+from server.agents.agent_events import event, send_events
 from server.in_process_server import House, Person, house, run
 from server.memory.extracting_server import extracting, talk
 from server.models.model_change_server import opened
@@ -130,7 +130,7 @@ def test_what_is_to_be_known_of_many_folders_of_one_name_is_gathered_in_a_thread
 
             monkeypatch.setattr(Transaction, "row", counted)
             folders = [{"name": "app", "root": f"~/{n}/app", "source": "git"} for n in range(ROWS)]
-            await take(ada, *(event(project=folder) for folder in folders))
+            await send_events(ada, *(event(project=folder) for folder in folders))
             assert len(read) < 20 * ROWS, "what is claimed is read once, not for each folder anew"
             in_the_loop = [
                 noted(monkeypatch, project_claims, name) for name in ("_build_notices", "_comparable")
