@@ -61,20 +61,20 @@ def upload(address):
 BUSY = (503, {"retry-after": "0"}, b'{"code": "BUSY", "detail": "Reading."}')
 
 
-def test_a_server_that_is_busy_is_asked_again_with_the_whole_file():
+def test_busy_server_gets_complete_request_again():
     with server(BUSY, BUSY, (200, {}, b'{"ok": true}')) as (address, sent):
         assert upload(address) == {"ok": True}
         assert len(sent) == 3 and all(b"text" in body for body in sent)
 
 
-def test_a_server_that_stays_busy_is_believed_in_the_end(monkeypatch):
+def test_busy_server_fails_after_timeout(monkeypatch):
     monkeypatch.setattr(api_client, "BUSY_WAIT_S", 0.2)
     with server(BUSY) as (address, sent), pytest.raises(VademecumError, match="Reading"):
         upload(address)
     assert len(sent) > 1
 
 
-def test_a_refusal_is_not_repeated():
+def test_refused_request_is_not_repeated():
     with server((409, {"retry-after": "0"}, b'{"code": "CONFLICT", "detail": "No."}')) as (address, sent):
         with pytest.raises(VademecumError, match="No"):
             upload(address)
@@ -112,7 +112,7 @@ def write(data):
     )
 
 
-def test_a_write_whose_answer_was_lost_is_not_sent_again(tmp_path):
+def test_write_with_lost_answer_is_not_repeated(tmp_path):
     requests = []
     with api_client.try_lock(tmp_path), lost(requests) as address:
         local_auth.publish(tmp_path, local_auth.Door(address, 1, "secret"))
@@ -121,7 +121,7 @@ def test_a_write_whose_answer_was_lost_is_not_sent_again(tmp_path):
     assert requests == ["/v1/memories"]
 
 
-def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypatch):
+def test_unreachable_server_is_retried(tmp_path, monkeypatch):
     monkeypatch.setattr(api_client, "LOCK_WAIT_S", 0.5)
     with lost([]) as gone:
         pass
@@ -139,7 +139,7 @@ OLD = b'{"users": 1, "accounts": 1, "erasedAgain": 0, "backupAt": "", "skipped":
 @pytest.mark.parametrize(
     ("version", "said"), [("0.0.9", "its version is 0.0.9,"), ("", "its version is unknown,")]
 )
-def test_what_an_older_server_does_not_say_is_told_with_both_versions(tmp_path, version, said):
+def test_missing_field_names_both_versions(tmp_path, version, said):
     """By the command that asks for it; what the server does say is used."""
     home = Home(tmp_path / "data")
     with api_client.try_lock(home.data), server((200, {}, OLD)) as (address, sent):
@@ -153,7 +153,7 @@ def test_what_an_older_server_does_not_say_is_told_with_both_versions(tmp_path, 
     )
 
 
-def test_what_an_answer_holds_within_is_asked_for_in_the_same_way():
+def test_missing_nested_field_names_outdated_server():
     with server((200, {}, b'{"rows": [{"id": "a", "of": {}}]}')) as (address, _):
         (row,) = upload(address)["rows"]
     assert row["id"] == "a" and row.get("name") is None
@@ -162,7 +162,7 @@ def test_what_an_answer_holds_within_is_asked_for_in_the_same_way():
     assert msgspec.json.encode(row) == b'{"id":"a","of":{}}'
 
 
-def test_a_server_says_its_version_to_commands(tmp_path):
+def test_server_publishes_its_version(tmp_path):
     home = Home(tmp_path / "data")
     with home.serving():
         assert local_auth.read(home.data).version == __version__

@@ -49,7 +49,7 @@ def finding(home):
     return next(one for one in looked.json if one["check"] == "assistant")
 
 
-def test_the_key_the_question_and_the_endpoints_words_are_in_no_log_error_or_figure(tmp_path):
+def test_key_question_and_reply_are_not_logged(tmp_path):
     rules = [
         {"when": "refuse", "status": 401, "raw": f"{KEY} {CANARY}"},
         {"when": "break", "say": [f"{CANARY} pays."], "ends": "broken"},
@@ -80,7 +80,7 @@ def test_the_key_the_question_and_the_endpoints_words_are_in_no_log_error_or_fig
     assert files and not any(KEY.encode() in path.read_bytes() for path in files)
 
 
-def test_the_doctor_says_whether_the_model_can_be_asked(tmp_path):
+def test_doctor_checks_the_assistant(tmp_path):
     refusing = {"when": "/models", "status": 401, "raw": KEY}
     with scripted(tmp_path) as url:
         home = home_with(tmp_path, url + "/v1/")
@@ -110,15 +110,13 @@ def test_the_doctor_says_whether_the_model_can_be_asked(tmp_path):
         ({"assistant_key": f"{KEY}é"}, "key"),
     ],
 )
-def test_an_assistant_that_cannot_be_meant_ends_the_start_in_words_without_the_value(
-    tmp_path, settings, words
-):
+def test_invalid_assistant_address_prevents_start(tmp_path, settings, words):
     home = home_with(tmp_path, "")
     refusal = home.run("serve", "--port", 0, **settings).refusal()
     assert words in refusal and KEY not in refusal
 
 
-def test_a_server_that_is_stopped_ends_its_answers_with_a_word(tmp_path):
+def test_stopping_server_ends_answers_with_error(tmp_path):
     with scripted(tmp_path, {"say": ["word "], "pause_s": 0.05, "ends": "never"}) as url:
         home = home_with(tmp_path, url)
         with home.serving() as server:
@@ -134,7 +132,7 @@ def test_a_server_that_is_stopped_ends_its_answers_with_a_word(tmp_path):
             assert server.process.wait(60) == 0
 
 
-def test_a_command_without_a_server_leaves_what_is_to_be_extracted_to_the_next_server(tmp_path):
+def test_command_leaves_extraction_to_next_server(tmp_path):
     """It ends in a moment: the question would be paid for, cut off, and count as an attempt."""
     home = home_with(tmp_path, "http://127.0.0.1:9")
     with home.serving() as server:

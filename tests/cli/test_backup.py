@@ -58,7 +58,7 @@ def holds(folder, text):
     return any(text.encode() in p.read_bytes() for p in folder.rglob("*") if p.is_file())
 
 
-def test_a_restore_begins_a_new_epoch_and_brings_back_no_erased_or_forgotten_row(home, tmp_path):
+def test_restore_starts_epoch_and_keeps_erased_rows_erased(home, tmp_path):
     copy = tmp_path / "copy"
     with home.serving("--erase-delay-s", "0.05") as server:
         for name in ("ada", "bob"):
@@ -110,7 +110,7 @@ def test_a_restore_begins_a_new_epoch_and_brings_back_no_erased_or_forgotten_row
             assert erased["id"] not in [one["documentId"] for one in hidden["results"]]
 
 
-def test_a_backup_is_made_and_restored_without_a_server_too_and_onto_a_new_folder(home, tmp_path):
+def test_backup_restores_to_new_folder_without_server(home, tmp_path):
     home.add("ada@example.org")
     token = home.token("ada@example.org")
     (tmp_path / "apples.txt").write_text("The orchard has forty apple trees.")
@@ -125,7 +125,7 @@ def test_a_backup_is_made_and_restored_without_a_server_too_and_onto_a_new_folde
         assert found["results"]
 
 
-def test_a_new_server_gets_the_owners_documents_back_from_a_backup_of_the_old_one(home, tmp_path):
+def test_new_server_restores_owner_from_backup(home, tmp_path):
     """`serve` has made an owner of its own by then, with the same address."""
     text = "The orchard has forty apple trees."
     with home.serving() as server, server.client(home.token("owner@localhost")) as owner:
@@ -142,7 +142,7 @@ def test_a_new_server_gets_the_owners_documents_back_from_a_backup_of_the_old_on
             assert "owner@localhost" in restored.refusal()
 
 
-def test_who_left_for_good_does_not_come_back_by_a_restore(home, tmp_path):
+def test_removed_account_is_not_restored(home, tmp_path):
     leaver = home.add("leaver@example.org")
     home.ok("backup", tmp_path / "copy")
     home.ok("user", "remove", "leaver@example.org", "--yes")
@@ -152,7 +152,7 @@ def test_who_left_for_good_does_not_come_back_by_a_restore(home, tmp_path):
     assert not list(home.data.glob(f"users/*/{leaver}"))
 
 
-def test_a_restore_says_whom_it_leaves_out_because_they_were_removed(home, ada, tmp_path):
+def test_restore_names_removed_accounts(home, ada, tmp_path):
     bob = home.add("bob@example.org")
     home.ok("backup", tmp_path / "copy")
     for email in ("ada@example.org", "bob@example.org"):
@@ -170,7 +170,7 @@ def test_a_restore_says_whom_it_leaves_out_because_they_were_removed(home, ada, 
     assert told["skipped"] == []
 
 
-def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, ada, tmp_path):
+def test_damaged_backup_is_refused(home, ada, tmp_path):
     copy = tmp_path / "copy"
     home.ok("backup", copy)
     before = home.ok("user", "list").out
@@ -191,7 +191,7 @@ def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, ada, tmp_p
     assert records.read_bytes() == content and home.ok("user", "list").out == before
 
 
-def test_a_backup_never_writes_into_a_folder_that_has_something(home, tmp_path):
+def test_backup_refuses_existing_target(home, tmp_path):
     home.add("ada@example.org")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
@@ -200,7 +200,7 @@ def test_a_backup_never_writes_into_a_folder_that_has_something(home, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith("full")) == ["full"]
 
 
-def test_a_file_that_others_put_into_a_backup_is_no_damage_and_is_not_restored(home, ada, tmp_path):
+def test_stray_files_in_backup_are_not_restored(home, ada, tmp_path):
     copy = tmp_path / "copy"
     home.ok("backup", copy)
     folder = next(copy.glob(f"users/*/{ada}"))
@@ -214,7 +214,7 @@ def test_a_file_that_others_put_into_a_backup_is_no_damage_and_is_not_restored(h
 
 
 @pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
-def test_a_backup_that_cannot_be_written_says_so_and_is_no_defect(home, ada, tmp_path, with_server):
+def test_unwritable_backup_reports_reason(home, ada, tmp_path, with_server):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "loop").symlink_to("loop")
     nowhere = {
@@ -238,7 +238,7 @@ def test_a_backup_that_cannot_be_written_says_so_and_is_no_defect(home, ada, tmp
         assert server is None or "defect" not in server.said()
 
 
-def test_a_document_deleted_before_a_backup_is_not_in_its_bytes(home, tmp_path):
+def test_backup_contains_no_deleted_document(home, tmp_path):
     gone, kept = "The xylophone of Bartholomew is hidden beneath the oak.", "Forty apple trees stand here."
     with home.serving("--erase-delay-s", "60") as server:
         home.add("ada@example.org")
@@ -254,7 +254,7 @@ def test_a_document_deleted_before_a_backup_is_not_in_its_bytes(home, tmp_path):
 
 
 @pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
-def test_what_was_forgotten_since_a_backup_is_not_on_the_disk_after_its_restore(home, tmp_path, with_server):
+def test_restore_erases_rows_forgotten_since_backup(home, tmp_path, with_server):
     secret = "The lantern keeper counts the ships at midnight."
     home.settings["erase_delay_s"] = "600"
     (tmp_path / "keeper.txt").write_text(secret)
@@ -268,7 +268,7 @@ def test_what_was_forgotten_since_a_backup_is_not_on_the_disk_after_its_restore(
         assert not holds(home.data, secret)
 
 
-def test_an_index_that_is_gone_is_made_again(home, ada):
+def test_missing_index_is_rebuilt(home, ada):
     who = ("--user", "ada@example.org", "--session", "s1")
     assert home.ok("search", "apple trees", *who, "--json").json["results"]
     (vectors,) = home.data.glob("users/*/*/vectors")
@@ -276,7 +276,7 @@ def test_an_index_that_is_gone_is_made_again(home, ada):
     assert home.ok("search", "apple trees", *who, "--json").json["results"]
 
 
-def test_the_doctor_finds_nothing_wrong_with_a_healthy_folder(home):
+def test_doctor_approves_healthy_folder(home):
     home.settings["models"] = str(MODELS)
     assert home.run("doctor").code == 1, "there is no folder yet"
     assert not home.data.exists(), "a look makes nothing"
@@ -308,13 +308,13 @@ def test_doctor_names_damaged_segment(home, ada, with_server):
     assert "vademecum restore" in users["detail"] and "bob@example.org" not in users["detail"]
 
 
-def test_the_doctor_asks_the_running_server_which_model_it_uses(home):
+def test_doctor_reports_model_of_running_server(home):
     with home.serving("--models", str(MODELS)):
         checks = {one["check"]: one["detail"] for one in home.run("doctor", "--json").json}
         assert checks["model"] == "all-minilm-l6-v2, in use by the running server"
 
 
-def test_no_backup_is_made_inside_the_data_folder(home):
+def test_backup_inside_data_folder_is_refused(home):
     home.add("ada@example.org")
     for target in (home.data / "bk", home.data / "users" / ".." / "bk"):
         assert "inside the data folder" in home.run("backup", target).refusal()
@@ -325,7 +325,7 @@ def test_no_backup_is_made_inside_the_data_folder(home):
     "pattern, cure",
     [("users/*/*/records.duckdb", "restore"), ("accounts.duckdb", "of a backup in its place")],
 )
-def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(home, ada, pattern, cure):
+def test_damaged_database_is_reported_with_remedy(home, ada, pattern, cure):
     (file,) = home.data.glob(pattern)
     content = b"this is not a database" * 1000
     file.write_bytes(content)
@@ -338,7 +338,7 @@ def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(h
     assert file.read_bytes() == content, "a look changes nothing"
 
 
-def test_a_damaged_file_of_one_user_is_cured_by_restore(home, ada, tmp_path):
+def test_restore_repairs_damaged_account(home, ada, tmp_path):
     """The refusal names `vademecum restore` as the cure."""
     home.ok("backup", tmp_path / "copy")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
@@ -347,7 +347,7 @@ def test_a_damaged_file_of_one_user_is_cured_by_restore(home, ada, tmp_path):
     assert listed["ada@example.org"]["usage"]["documents"] == 1
 
 
-def test_restore_of_one_user_while_the_server_runs(home, ada, tmp_path):
+def test_restore_of_one_account_with_running_server(home, ada, tmp_path):
     home.keep("bob@example.org")
     home.ok("backup", tmp_path / "copy")
     with home.serving():
@@ -359,7 +359,7 @@ def test_restore_of_one_user_while_the_server_runs(home, ada, tmp_path):
         )
 
 
-def test_damaged_accounts_file_is_a_sentence(home, ada):
+def test_damaged_accounts_file_is_reported_in_a_sentence(home, ada):
     accounts = home.data / "accounts.duckdb"
     whole = accounts.read_bytes()
     for size in (len(whole) // 4, len(whole) // 2, len(whole) * 3 // 4):
@@ -372,7 +372,7 @@ def test_damaged_accounts_file_is_a_sentence(home, ada):
         assert "Traceback" not in done.err and (done.code == 0 or "accounts.duckdb" in done.err), done
 
 
-def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_others(home, ada):
+def test_damaged_account_does_not_block_others(home, ada):
     home.add("bob@example.org")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
     home.ok("user", "tier", "bob@example.org", "JIVE")
@@ -380,7 +380,7 @@ def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_othe
     assert [one["email"] for one in home.ok("user", "list", "--json").json] == ["bob@example.org"]
 
 
-def test_a_damaged_file_of_the_accounts_is_cured_by_that_of_a_backup(home, ada, tmp_path):
+def test_accounts_file_of_backup_repairs_damage(home, ada, tmp_path):
     """The refusal says so, and that the documents stay."""
     home.ok("backup", tmp_path / "copy")
     home.keep("bob@example.org")
@@ -393,7 +393,7 @@ def test_a_damaged_file_of_the_accounts_is_cured_by_that_of_a_backup(home, ada, 
     assert listed["ada@example.org"]["usage"]["documents"] == 1 and "bob@example.org" not in listed
 
 
-def test_backup_and_restore_count_the_same_thing(home, ada, tmp_path):
+def test_backup_and_restore_count_accounts_alike(home, ada, tmp_path):
     home.add("bob@example.org")
     made = home.ok("backup", tmp_path / "copy").out
     assert made.startswith("Backed up and verified the records of 1 account and all 2 sign-ins: ")
@@ -402,6 +402,6 @@ def test_backup_and_restore_count_the_same_thing(home, ada, tmp_path):
     )
 
 
-def test_the_help_of_restore_says_that_removed_accounts_do_not_come_back(home):
+def test_help_of_restore_mentions_removed_accounts(home):
     said = " ".join(home.ok("restore", "--help").out.split())
     assert "Missing accounts are restored, unless they were removed." in said

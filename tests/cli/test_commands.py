@@ -68,7 +68,7 @@ def commands(group=main, path=()):
 
 
 @pytest.mark.parametrize("words", [words for words, _ in commands()], ids=" ".join)
-def test_each_command_explains_itself(words):
+def test_each_command_has_help(words):
     asked = CliRunner().invoke(main, [*words, "--help"])
     assert asked.exit_code == 0
     usage, _, rest = asked.output.partition("\n\n")
@@ -76,7 +76,7 @@ def test_each_command_explains_itself(words):
     assert re.match(r"  [A-Z][^\n]{15,}", rest), f"no description: {asked.output}"
 
 
-def test_the_first_help_shows_examples_and_each_of_them_is_a_real_command():
+def test_help_examples_are_valid_commands():
     shown = CliRunner().invoke(main, ["--help"]).output
     examples = re.findall(r"^  \w+: +vademecum (.+)$", shown, re.M)
     assert len(examples) >= 4
@@ -89,7 +89,7 @@ def test_the_first_help_shows_examples_and_each_of_them_is_a_real_command():
         assert set(re.findall(r"--[\w-]+", example)) <= flags
 
 
-def test_the_installed_command_and_the_module_are_the_same_program():
+def test_installed_command_equals_module():
     script = Path(sys.executable).with_name("vademecum")
     for command in ([str(script), "--help"], [*COMMAND, "user", "-h"]):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -97,7 +97,7 @@ def test_the_installed_command_and_the_module_are_the_same_program():
         assert done.stdout.startswith("Usage:")
 
 
-def test_each_command_that_touches_data_takes_a_data_folder_and_prints_json_where_it_prints_data():
+def test_commands_have_data_and_json_options():
     plain = {
         "serve",
         "tier",
@@ -176,7 +176,7 @@ def story(home):
     return said
 
 
-def test_every_command_does_and_says_the_same_with_a_running_server_and_without(tmp_path):
+def test_commands_work_alike_with_and_without_server(tmp_path):
     with_server, without = Home(tmp_path / "with" / "data"), Home(tmp_path / "without" / "data")
     for home in (with_server, without):
         home.data.parent.mkdir()
@@ -190,7 +190,7 @@ def test_every_command_does_and_says_the_same_with_a_running_server_and_without(
     assert "lease.txt" in one["search tenant notice --user ada@example.org --session thesis"]
 
 
-def test_a_user_is_added_listed_changed_and_removed(home):
+def test_user_is_added_listed_changed_and_removed(home):
     made = home.ok("user", "add", "carl@example.org", "--tier", "free", "--json").json
     assert (made["email"], made["tier"], made["admin"]) == ("carl@example.org", "FREE", False)
     home.ok("user", "tier", "CARL@example.org", "jigga")
@@ -206,7 +206,7 @@ def test_a_user_is_added_listed_changed_and_removed(home):
     assert not list(home.data.rglob(f"*{made['userId']}*"))
 
 
-def test_a_removal_that_is_not_confirmed_removes_nothing(home):
+def test_unconfirmed_removal_removes_nothing(home):
     home.add("dora@example.org")
     for command in ("user remove dora@example.org", "forget --user dora@example.org"):
         asked = home.run(*command.split(), stdin="no\n")
@@ -214,7 +214,7 @@ def test_a_removal_that_is_not_confirmed_removes_nothing(home):
     assert "dora@example.org" in home.ok("user", "list").out
 
 
-def test_output_that_cannot_be_written_is_said_in_a_sentence(home):
+def test_unwritable_output_is_reported(home):
     with Path("/dev/full").open("w") as full:
         command = [*COMMAND, "user", "list", "--data", home.data]
         ran = subprocess.run(command, env=home.environment(), stdout=full, stderr=subprocess.PIPE, text=True)
@@ -222,7 +222,7 @@ def test_output_that_cannot_be_written_is_said_in_a_sentence(home):
     assert (ran.returncode, ran.stderr) == (1, f"{said}check before you repeat it.\n")
 
 
-def test_a_token_is_printed_alone_and_works_until_it_is_revoked(home):
+def test_token_works_until_revoked(home):
     home.add("emma@example.org")
     made = home.ok("token", "create", "emma@example.org", "--name", "laptop")
     assert made.out.endswith("\n") and TOKEN.fullmatch(made.out.strip())
@@ -235,7 +235,7 @@ def test_a_token_is_printed_alone_and_works_until_it_is_revoked(home):
     assert home.ok("token", "list", "emma@example.org", "--json").json == []
 
 
-def test_import_takes_what_is_good_names_what_is_not_and_adds_nothing_twice(home, tmp_path):
+def test_import_reports_bad_files_and_skips_duplicates(home, tmp_path):
     home.add("fred@example.org")
     folder = papers(tmp_path / "papers")
     who = ("--user", "fred@example.org", "--session", "thesis")
@@ -268,7 +268,7 @@ def test_import_takes_what_is_good_names_what_is_not_and_adds_nothing_twice(home
     assert "ackup" in said["note"], "it says that backups are not covered"
 
 
-def test_forget_project_erases_that_project_alone(tmp_path):
+def test_forget_project_erases_only_that_project(tmp_path):
     home = Home(tmp_path / "data")
     home.add("gina@example.org")
     token, who = home.token("gina@example.org"), ("forget", "--user", "gina@example.org")
@@ -317,7 +317,7 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_done_is_said_in_one_sentence(home, tmp_path):
+def test_refusals_are_one_sentence(home, tmp_path):
     home.ok("user", "add", "ivan@example.org", "--tier", "FREE")
     (tmp_path / "something").write_text("here")
 
@@ -339,7 +339,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(home, tmp_path):
     assert (tmp_path / "something").read_text() == "here" and len(list(tmp_path.iterdir())) == 1
 
 
-def test_user_add_needs_a_tier_and_says_what_it_gives(home):
+def test_user_add_requires_tier_and_prints_limits(home):
     said = home.run("user", "add", "kim@example.org").refusal()
     assert (
         "--tier" in said
@@ -350,7 +350,7 @@ def test_user_add_needs_a_tier_and_says_what_it_gives(home):
     assert "(JIVE)" in added and "100 documents of up to 10 MB, 100 MB in all; questions search the" in added
 
 
-def test_a_command_without_a_server_says_its_answer_and_nothing_else(tmp_path):
+def test_command_without_server_prints_no_log(tmp_path):
     """Having no model is a way to live, not news at every command."""
     home = Home(tmp_path / "data")
     assert home.ok("user", "add", "ada@example.org", "--tier", "JIVE").err == ""
@@ -358,14 +358,14 @@ def test_a_command_without_a_server_says_its_answer_and_nothing_else(tmp_path):
     assert re.fullmatch(r"Error: [^\n]+\n", home.run("token", "create", "nobody@example.org").err)
 
 
-def test_a_session_name_that_cannot_be_is_refused_in_words_for_a_person(tmp_path):
+def test_invalid_session_id_is_explained(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     said = home.run("import", __file__, "--user", "ada@example.org", "--session", "my thesis").refusal()
     assert "my thesis" in said and "regex" not in said and "$." not in said
 
 
-def test_a_link_leads_to_a_server_that_runs_and_never_to_one_that_a_crash_has_left(tmp_path):
+def test_link_ignores_address_of_crashed_server(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     local_auth.publish(home.data, local_auth.Door("http://127.0.0.1:29999", 1, "secret"))

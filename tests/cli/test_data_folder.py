@@ -24,20 +24,20 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("words", OTHERS)
-def test_a_data_folder_that_is_not_there_is_named_and_not_made(tmp_path, words):
+def test_missing_data_folder_is_not_created(tmp_path, words):
     home = Home(tmp_path / "nosuch")
     said = home.run(*words.format(tmp_path).split()).refusal()
     assert said.startswith(f"There is no data folder {home.data}.")
     assert not home.data.exists()
 
 
-def test_the_doctor_makes_no_data_folder_either(tmp_path):
+def test_doctor_creates_no_data_folder(tmp_path):
     home = Home(tmp_path / "nosuch")
     done = home.run("doctor")
     assert done.code == 1 and f"{home.data} does not exist" in done.out and not home.data.exists()
 
 
-def test_nothing_is_begun_in_a_folder_of_something_else(tmp_path):
+def test_foreign_folder_is_not_used(tmp_path):
     home = Home(tmp_path / "photos")
     home.data.mkdir()
     (home.data / "photo.jpg").write_bytes(b"")
@@ -45,7 +45,7 @@ def test_nothing_is_begun_in_a_folder_of_something_else(tmp_path):
     assert [one.name for one in home.data.iterdir()] == ["photo.jpg"]
 
 
-def test_records_whose_accounts_are_gone_are_begun_anew_by_no_command(tmp_path):
+def test_missing_accounts_file_is_not_recreated(tmp_path):
     home = Home(tmp_path / "data")
     home.keep("ada@example.org")
     (home.data / "accounts.duckdb").unlink()
@@ -56,7 +56,7 @@ def test_records_whose_accounts_are_gone_are_begun_anew_by_no_command(tmp_path):
     assert not (home.data / "accounts.duckdb").exists()
 
 
-def test_the_advice_for_a_folder_without_a_model_brings_that_folder_one_without_a_network(tmp_path):
+def test_advice_installs_offline_model(tmp_path):
     assert download.find_offline_weights() is not None, "the package belongs to the test environment"
     home = Home(tmp_path / "a folder", {"models": str(tmp_path / "a folder" / "models")})
     with home.serving() as server:
@@ -72,7 +72,7 @@ def test_the_advice_for_a_folder_without_a_model_brings_that_folder_one_without_
     assert "in use" in home.ok("models", "list").out
 
 
-def test_a_folder_that_can_be_listed_and_not_entered_is_named_and_the_others_go_on():
+def test_unsearchable_folder_is_skipped():
     top = Path(mkdtemp(prefix="vademecum-"))  # which everybody may enter
     top.chmod(0o755)
     shut = top / "shut"

@@ -17,7 +17,7 @@ def proxies(home: Home) -> dict[str, Any]:
     return dict(one)
 
 
-def test_doctor_names_a_crowded_address_and_the_setting(tmp_path: Path) -> None:
+def test_doctor_names_crowded_address_and_setting(tmp_path: Path) -> None:
     home = Home(tmp_path / "data", {"rates": json.dumps({**json.loads(RATES_JSON), "read": LIMIT})})
     home.add("ada@example.org")
     with home.serving() as running:

@@ -16,7 +16,7 @@ def home(tmp_path):
     return Home(tmp_path / "data")
 
 
-def test_epoch_begins_for_named_account_only(home):
+def test_epoch_starts_for_named_account_only(home):
     home.keep("ada@example.org")
     bob = home.keep("bob@example.org")
     with (

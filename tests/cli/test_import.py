@@ -31,7 +31,7 @@ def taken(*named: Path):
     return [one.path for one in find_files(named) if not one.skipped]
 
 
-def test_each_file_has_its_line_as_soon_as_it_is_done_also_without_a_terminal(home, tmp_path):
+def test_each_file_is_reported_when_done(home, tmp_path):
     """The last file is a pipe into which nobody writes: the import stands still at it."""
     (tmp_path / "a.txt").write_text("The harbour bell rings at noon.")
     (tmp_path / "empty.txt").write_text("")
@@ -55,7 +55,7 @@ def test_each_file_has_its_line_as_soon_as_it_is_done_also_without_a_terminal(ho
     assert process.returncode == 1
 
 
-def test_who_waits_is_told_for_what_and_each_document_is_named_when_it_is_ready(tmp_path):
+def test_wait_reports_each_embedded_document(tmp_path):
     home = Home(tmp_path / "data", {"models": str(MODELS)})
     home.add("ada@example.org")
     a, b = tmp_path / "a.txt", tmp_path / "b.txt"
@@ -70,12 +70,12 @@ def test_who_waits_is_told_for_what_and_each_document_is_named_when_it_is_ready(
     assert again.err == f"{a}: already imported, 1 passage\n", "what is ready is not waited for"
 
 
-def test_the_help_names_the_wait_and_how_not_to_wait(home):
+def test_help_of_import_explains_waiting(home):
     said = " ".join(home.ok("import", "--help").out.split())
     assert "waits" in said and "minutes" in said and "Use --no-wait to return earlier" in said
 
 
-def test_what_is_left_out_is_named_and_counted(home, tmp_path):
+def test_skipped_files_are_named_and_counted(home, tmp_path):
     papers, outside = tmp_path / "papers", tmp_path / "outside.txt"
     (papers / ".hidden").mkdir(parents=True)
     (papers / ".hidden" / "secret.txt").write_text("nobody asked for this one")
@@ -88,7 +88,7 @@ def test_what_is_left_out_is_named_and_counted(home, tmp_path):
     assert done.out == "1 of 1 files imported. Skipped: 1 hidden, 1 link that leads outside.\n"
 
 
-def test_a_name_that_is_no_text_or_steers_a_terminal_stops_nothing(home, tmp_path):
+def test_odd_file_names_are_imported(home, tmp_path):
     papers = tmp_path / "papers"
     papers.mkdir()
     names = (b"caf\xe9.txt", b"red \x1b[31m.txt", b"two\nlines.txt", b"z.txt")
@@ -109,7 +109,7 @@ def test_a_name_that_is_no_text_or_steers_a_terminal_stops_nothing(home, tmp_pat
     ]
 
 
-def test_a_file_larger_than_memory_is_refused_and_the_others_go_on(home, tmp_path):
+def test_huge_file_is_refused_and_others_are_imported(home, tmp_path):
     papers = tmp_path / "papers"
     papers.mkdir()
     with (papers / "film.txt").open("wb") as film:
@@ -123,7 +123,7 @@ def test_a_file_larger_than_memory_is_refused_and_the_others_go_on(home, tmp_pat
     ]
 
 
-def test_who_waits_is_not_told_that_a_document_is_ready_which_is_not(tmp_path, capsys):
+def test_wait_reports_failed_and_deleted_documents(tmp_path, capsys):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -146,7 +146,7 @@ def test_who_waits_is_not_told_that_a_document_is_ready_which_is_not(tmp_path, c
     ]
 
 
-def test_a_link_is_followed_only_to_what_was_named(tmp_path):
+def test_links_outside_named_folders_are_skipped(tmp_path):
     papers, elsewhere = tmp_path / "papers", tmp_path / "elsewhere"
     (papers / "deep").mkdir(parents=True)
     elsewhere.mkdir()
@@ -165,7 +165,7 @@ def test_a_link_is_followed_only_to_what_was_named(tmp_path):
     assert taken(papers / "2") == [papers / "2"], "this very link was named"
 
 
-def test_what_is_not_there_or_no_file_is_named_and_the_others_go_on(home, tmp_path):
+def test_missing_and_irregular_files_are_reported(home, tmp_path):
     papers = tmp_path / "papers"
     papers.mkdir()
     os.mkfifo(papers / "pipe")
@@ -182,7 +182,7 @@ def test_what_is_not_there_or_no_file_is_named_and_the_others_go_on(home, tmp_pa
     assert ran.out == "1 of 2 files imported. Skipped: 2 neither a file nor a folder.\n"
 
 
-def test_a_hidden_folder_that_is_named_is_imported(tmp_path):
+def test_named_hidden_folder_is_imported(tmp_path):
     (tmp_path / ".notes").mkdir()
     (tmp_path / ".notes" / "a.txt").write_text("a")
     assert taken(tmp_path / ".notes") == [tmp_path / ".notes" / "a.txt"]

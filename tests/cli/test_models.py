@@ -65,14 +65,14 @@ def state(home):
     return {row.split()[0]: row.split(maxsplit=2)[2].strip() for row in rows}, "".join(change)
 
 
-def test_going_back_is_the_same_command(home):
+def test_model_change_is_undone_by_use(home):
     home.ok("models", "use", SLOW)
     home.ok("models", "pause")
     assert home.ok("models", "use", SMALL).out == f"{SMALL} is in use.\n"
     assert state(home) == ({SMALL: "in use", SLOW: "installed"}, "")
 
 
-def test_a_byte_that_has_flipped_is_found_and_its_model_not_used(home):
+def test_verify_finds_flipped_byte(home):
     graph = home.data.with_name("models") / SLOW / "model.onnx"
     data = bytearray(graph.read_bytes())
     data[len(data) // 2] ^= 1
@@ -87,7 +87,7 @@ def test_a_byte_that_has_flipped_is_found_and_its_model_not_used(home):
     assert home.ok("models", "verify").out == f"{SLOW}: complete\n{SMALL}: complete\n"
 
 
-def test_a_model_that_is_not_installed_is_not_used(home):
+def test_use_refuses_missing_model(home):
     folder = home.data.with_name("models") / SLOW
     elsewhere = folder.rename(home.data.with_name(SLOW))
     said = home.run("models", "use", SLOW).refusal()
@@ -96,7 +96,7 @@ def test_a_model_that_is_not_installed_is_not_used(home):
     elsewhere.rename(folder)
 
 
-def test_a_change_is_begun_paused_gone_on_with_and_finished(home):
+def test_model_change_is_paused_and_resumed(home):
     assert state(home) == ({SMALL: "in use", SLOW: "installed"}, "")
     begun = home.ok("models", "use", SLOW).out
     assert re.fullmatch(rf"{SMALL} -> {SLOW}: \d+ of \d+ blocks, 0 of 1 accounts\n", begun), begun

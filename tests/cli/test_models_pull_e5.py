@@ -87,7 +87,7 @@ class Searches:
         self.thread.join(60)
 
 
-def test_e5_is_pulled_and_takes_over_while_searches_go_on(home, published, tmp_path, monkeypatch):
+def test_pulled_e5_replaces_model_during_searches(home, published, tmp_path, monkeypatch):
     home.ok("import", write_notes(tmp_path / "papers"), *WHO)
     done = pull_by_command(home, published, monkeypatch)
     assert (done.exit_code, done.stdout) == (
@@ -127,7 +127,7 @@ def check_against_reference(home, rows):
         assert float(vector @ expected) >= 0.9999
 
 
-def test_a_file_that_is_not_the_published_one_is_refused_in_plain_words(home, published, monkeypatch):
+def test_file_with_wrong_hash_is_refused(home, published, monkeypatch):
     """The command with the hashes that the program has, against a hub whose weights are random."""
     real = msgspec.structs.replace(published[0], weights=pinned_models.E5_SMALL.weights)
     done = pull_by_command(home, (real, published[1]), monkeypatch)

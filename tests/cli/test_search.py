@@ -13,7 +13,7 @@ def scope(documents=14, **more):
     return {"sessionId": "s1", "documentIds": ids, "mode": "hybrid", "complete": True, **more}
 
 
-def test_an_empty_question_is_refused(tmp_path):
+def test_empty_query_is_refused(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     for question in ("", "  "):
@@ -21,7 +21,7 @@ def test_an_empty_question_is_refused(tmp_path):
         assert done.refusal() == "The question is empty."
 
 
-def test_documents_that_are_not_embedded_yet_are_counted():
+def test_search_counts_documents_without_embeddings():
     said = "13 of 14 documents are not embedded yet, so they are found by words only."
     assert list(describe_limits(scope(pending=13))) == [said]
     assert list(describe_limits(scope(pending=1))) == [
@@ -31,7 +31,7 @@ def test_documents_that_are_not_embedded_yet_are_counted():
     assert list(describe_limits(scope(pending=13, mode="words"))) == [], "by words all are found"
 
 
-def test_what_others_wrote_is_shown_and_obeyed_by_no_terminal(tmp_path):
+def test_terminal_control_characters_are_removed(tmp_path):
     """A document may hold what sets a window's title or the clipboard, and a name may pass for another result."""
     evil = "\x1b]52;c;aGk=\x07zebra\x1b[2J \x9b31m \u202e\r\n1. other.pdf"
     home = Home(tmp_path / "data")
@@ -50,11 +50,11 @@ def test_what_others_wrote_is_shown_and_obeyed_by_no_terminal(tmp_path):
         assert not any(line.startswith("1. other") for line in said.splitlines())
 
 
-def test_a_short_passage_is_shown_whole_on_one_line():
+def test_excerpt_of_short_passage_is_complete():
     assert excerpt("Two\n lines.", "two") == "Two lines."
 
 
-def test_a_long_passage_is_shown_where_the_question_is_answered_and_cut_between_words():
+def test_excerpt_contains_query_words_and_ends_between_words():
     text = f"{FILLER}The Harbour bell rings at noon. {FILLER}"
     shown = excerpt(text, "what of the HARBOUR bell")
     assert "The Harbour bell rings at noon." in shown and len(shown) <= 400
@@ -62,18 +62,18 @@ def test_a_long_passage_is_shown_where_the_question_is_answered_and_cut_between_
     assert set(shown.strip("… ").split()) <= set(text.split()), "no half words"
 
 
-def test_the_ends_of_a_passage_have_no_ellipsis():
+def test_excerpt_at_passage_end_has_no_ellipsis():
     first, last = excerpt(f"Harbour {FILLER}", "harbour"), excerpt(f"{FILLER}harbour", "harbour")
     assert first.startswith("Harbour") and first.endswith(" …") and len(first) <= 400
     assert last.startswith("… ") and last.endswith("harbour") and len(last) <= 400
     assert excerpt(FILLER, "nothing of it").startswith("one after")
 
 
-def test_text_without_spaces_is_cut_all_the_same():
+def test_excerpt_of_text_without_spaces_is_bounded():
     assert 390 <= len(excerpt("港" * 1000, "鐘")) <= 402
 
 
-def test_the_command_shows_that_part(tmp_path):
+def test_search_prints_matching_excerpt(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     who = ("--user", "ada@example.org", "--session", "s1")
@@ -83,7 +83,7 @@ def test_the_command_shows_that_part(tmp_path):
     assert "harbour bell rings at noon" in home.ok("search", "harbour bell", *who).out
 
 
-def test_forget_and_link_say_whom_they_concern(tmp_path):
+def test_help_of_forget_and_link_names_the_account(tmp_path):
     home = Home(tmp_path / "data")
     forget, link = (
         " ".join(home.ok(*words, "--help").out.split()) for words in (["forget"], ["user", "link"])

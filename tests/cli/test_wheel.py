@@ -119,7 +119,7 @@ def below(folder, suffix=""):
     }
 
 
-def test_the_wheel_has_all_that_the_program_reads_and_nothing_else(wheel):
+def test_wheel_contains_exactly_the_needed_files(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     expected = {f"vademecum/{name}" for name in below("server/vademecum", ".py")}
@@ -135,7 +135,7 @@ def test_the_wheel_has_all_that_the_program_reads_and_nothing_else(wheel):
     assert names == expected
 
 
-def test_the_wheel_names_no_place_of_the_machine_that_built_it_and_no_registry(wheel):
+def test_wheel_contains_no_build_paths_or_registries(wheel):
     places = {str(ROOT), str(Path.home()), sys.prefix, sysconfig.get_path("purelib")}
     found = []
     with zipfile.ZipFile(wheel) as archive:
@@ -150,7 +150,7 @@ def test_the_wheel_names_no_place_of_the_machine_that_built_it_and_no_registry(w
     assert found == []
 
 
-def test_an_installed_wheel_serves_syncs_and_reads_files(installed):
+def test_installed_wheel_serves_syncs_and_parses_files(installed):
     assert installed.run("vademecum", "--version").endswith("0.1.0")
     where = installed.run("python", "-c", "import vademecum; print(vademecum.__file__)")
     assert Path(where).is_relative_to(installed.bin.parent)
@@ -177,6 +177,6 @@ def test_an_installed_wheel_serves_syncs_and_reads_files(installed):
     assert list(installed.empty.iterdir()) == []
 
 
-def test_an_installed_wheel_knows_the_package_of_the_fallback_model(installed):
+def test_installed_wheel_contains_offline_lock(installed):
     program = "from vademecum.cli.install_model import offline_lock; print(offline_lock().read_text())"
     assert installed.run("python", "-c", program) == (ROOT / "requirements-offline.lock").read_text().strip()

@@ -34,7 +34,7 @@ def session(client, title, **more):
     return client.put("sessions", title=title, mode="analysis", **more)
 
 
-def test_wire_client_pushes_merges_deletes_and_keeps_rejected_rows(home):
+def test_wire_client_syncs_by_documented_protocol(home):
     with home.serving() as server, clients(home, server) as (ada, there):
         rows = [session(ada, f"chat {n}") for n in range(110)]
         ada.sync()

@@ -38,7 +38,7 @@ def record(home: Home) -> str:
     return done.err
 
 
-def test_what_waits_is_said_with_its_time_and_why(home: Home) -> None:
+def test_doctor_reports_waiting_events_with_reason(home: Home) -> None:
     assert found(home) == {"check": "agent events", "ok": True, "detail": "none wait"}
     assert [record(home) for _ in range(3)] == [""] * 3
     today = time.strftime("%Y-%m-%d %H:")
@@ -54,7 +54,7 @@ def test_what_waits_is_said_with_its_time_and_why(home: Home) -> None:
     assert "full" in waits["detail"] and "canary" not in waits["detail"]
 
 
-def test_what_was_set_aside_is_said_too(home: Home) -> None:
+def test_doctor_reports_rejected_events(home: Home) -> None:
     aside = home.data / "spool" / "rejected" / "nobody"
     aside.mkdir(parents=True)
     (aside / "x.json").write_text("{")
@@ -62,7 +62,7 @@ def test_what_was_set_aside_is_said_too(home: Home) -> None:
     assert said["ok"] and said["detail"].startswith("1 in ")
 
 
-def test_a_folder_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_doctor(tmp_path: Path) -> None:
+def test_doctor_reports_unreadable_spool_folder(tmp_path: Path) -> None:
     names = ("a-shut", "a-half-shut", quote(EMAIL, safe=""))
     shut, half_shut, other = (tmp_path / "spool" / name for name in names)
     for folder in (shut, half_shut, other):

@@ -54,7 +54,7 @@ def placed(value, agent):
 
 
 @pytest.mark.parametrize("case", EVENTS)
-def test_an_event_is_kept_as_one_file_without_contents(agent, case):
+def test_event_is_written_without_file_contents(agent, case):
     (name, event), expected = EVENTS[case]
     agent.tell(name, **placed(event, agent))
     (file,) = agent.files()
@@ -67,7 +67,7 @@ def test_an_event_is_kept_as_one_file_without_contents(agent, case):
     assert b"CONTENTS" not in file.read_bytes()
 
 
-def test_an_event_is_of_the_project_in_which_the_agent_was_started_wherever_it_went(agent):
+def test_event_belongs_to_project_where_agent_started(agent):
     other = agent.home / "dev" / "lib"
     other.mkdir()
     event = {"hook_event_name": "PostToolUse", "tool_name": "Read", "cwd": str(other)}
@@ -77,7 +77,7 @@ def test_an_event_is_of_the_project_in_which_the_agent_was_started_wherever_it_w
     assert (agent.project(), kept["path"]) == (PROJECT, "a.py")
 
 
-def test_a_decision_is_kept_whole_up_to_the_bound(agent):
+def test_decision_is_recorded_up_to_limit(agent):
     said = "We use UTC. " * 1000
     agent.run(json.dumps({"kind": "decision", "content": said, "cwd": str(agent.cwd)}).encode())
     kept = agent.kept()
@@ -85,20 +85,20 @@ def test_a_decision_is_kept_whole_up_to_the_bound(agent):
     assert kept["content"] == said[:8000]
 
 
-def test_events_that_are_not_known_are_left_without_a_word(agent):
+def test_unknown_events_are_ignored(agent):
     for name in ("PreToolUse", "Notification", "SubagentStop", "Whatever"):
         agent.tell(name, tool_name="Read", tool_input={})
     assert agent.run(b"{}").stderr == b"" and agent.files() == []
 
 
-def test_an_event_that_says_nothing_is_left(agent):
+def test_empty_event_is_not_recorded(agent):
     empty = {"kind": "decision", "content": " \n", "cwd": str(agent.cwd)}
     assert b"needs `content`" in agent.run(json.dumps(empty).encode()).stderr
     agent.tell("UserPromptSubmit", prompt="")
     assert agent.files() == []
 
 
-def test_only_the_owner_of_the_data_can_read_the_spool(agent):
+def test_spool_is_readable_by_owner_only(agent):
     agent.tell("Stop")
     agent.tell("Stop", "--user", "ada+x/..@example.org")
     folders = sorted(path.name for path in (agent.data / "spool").iterdir())
@@ -107,7 +107,7 @@ def test_only_the_owner_of_the_data_can_read_the_spool(agent):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_many_at_a_time_are_all_kept_and_none_is_torn(agent):
+def test_concurrent_events_are_all_complete(agent):
     numbers = range(0, 200, 1 if SOAK else 10)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: agent.tell("UserPromptSubmit", prompt=f"event {n} " + "word " * n), numbers))
@@ -125,7 +125,7 @@ def in_python(agent, code):
     return done.stdout.split()
 
 
-def test_it_imports_nothing_that_takes_long(agent):
+def test_record_imports_no_slow_modules(agent):
     """A regression guard: the time of a run is that of its imports."""
     event = json.dumps(
         {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}}
@@ -145,7 +145,7 @@ main.main(["record", "--data", {str(agent.data)!r}])
     assert agent.kept()["content"] == "make"
 
 
-def test_a_step_that_speaks_of_no_secret_compiles_few_patterns(agent):
+def test_harmless_event_compiles_few_patterns(agent):
     """A regression guard: compiling all of them takes as long as starting Python."""
     event = {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make test && git status"}}  # fmt: skip
     compiled = in_python(
@@ -161,7 +161,7 @@ print(len(re._cache) - before)
     assert int(compiled[0]) <= 3
 
 
-def test_its_help_teaches_how_an_agent_is_set_up(agent):
+def test_help_of_record_shows_hook_setup(agent):
     done = agent.run(b"", "--help")
     assert done.returncode == 0 and done.stdout.startswith(b"Usage:")
     assert b'"command": "vademecum record"' in done.stdout and b"--user" in done.stdout

@@ -32,7 +32,7 @@ def refused(done):
 
 
 @pytest.mark.parametrize("stdin", HOPELESS.values(), ids=HOPELESS)
-def test_what_cannot_be_kept_is_a_line_and_no_failure(agent, stdin):
+def test_unrecordable_event_prints_one_line(agent, stdin):
     refused(agent.run(stdin))
     assert not (agent.data / "spool").exists()
 
@@ -48,13 +48,13 @@ ODD = [
 
 
 @pytest.mark.parametrize("event", ODD, ids=str)
-def test_an_event_with_odd_values_is_kept_as_far_as_it_can_be(agent, event):
+def test_event_with_odd_values_is_recorded(agent, event):
     done = agent.run(json.dumps(event).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert agent.project() == PROJECT
 
 
-def test_a_data_folder_that_is_not_there_is_named_and_not_made(agent):
+def test_missing_data_folder_is_not_created(agent):
     there = agent.home / "nosuch"
     assert f"There is no data folder {there}." in refused(
         agent.run(b'{"hook_event_name": "Stop"}', data=there)
@@ -62,13 +62,13 @@ def test_a_data_folder_that_is_not_there_is_named_and_not_made(agent):
     assert not there.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_a_line_and_no_failure(agent):
+def test_unwritable_folder_prints_one_line(agent):
     (agent.data / "spool").write_text("a file where a folder should be")
     assert "spool" in refused(agent.run(b'{"hook_event_name": "Stop"}'))
     assert "record" in refused(agent.run(b'{"hook_event_name": "Stop"}', data="/proc/self"))
 
 
-def test_what_waits_is_counted_and_has_a_bound(agent):
+def test_waiting_events_are_counted_and_bounded(agent):
     prompts = ["short", "long words " * 700, "short"]
     for prompt in prompts:
         agent.tell("UserPromptSubmit", prompt=prompt)
@@ -81,7 +81,7 @@ def test_what_waits_is_counted_and_has_a_bound(agent):
     assert len(agent.files()) == 4, "what was kept stays"
 
 
-def test_why_events_are_not_taken_up_is_said_and_the_event_is_kept(agent):
+def test_record_prints_why_events_wait(agent):
     agent.tell("Stop")
     (agent.data / "spool" / "owner" / REASON_FILE).write_text("This account is full.")
     said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
@@ -89,7 +89,7 @@ def test_why_events_are_not_taken_up_is_said_and_the_event_is_kept(agent):
     assert len([file for file in agent.files() if file.suffix == ".json"]) == 2
 
 
-def test_a_full_disk_is_a_line_and_no_failure_and_leaves_nothing(agent):
+def test_full_disk_prints_one_line_and_leaves_no_file(agent):
     """The limit on the size of a file makes the same error in the same place."""
     import resource
 
@@ -107,7 +107,7 @@ def test_a_full_disk_is_a_line_and_no_failure_and_leaves_nothing(agent):
 @pytest.mark.parametrize(
     "words", [["--nonsense"], ["--user"], ["--user", "ada"], ["--user=.."], ["x"]], ids=" ".join
 )
-def test_options_that_do_not_fit_never_fail_the_agent(agent, words):
+def test_invalid_options_exit_with_zero(agent, words):
     done = agent.run(b'{"hook_event_name": "Stop"}', *words)
     if words == ["--user"]:
         assert (done.returncode, done.stderr) == (0, b"")
@@ -116,7 +116,7 @@ def test_options_that_do_not_fit_never_fail_the_agent(agent, words):
         assert not (agent.data / "spool").exists()
 
 
-def test_with_a_config_that_does_not_fit_the_folder_gives_its_name_and_that_is_said(agent):
+def test_invalid_config_falls_back_to_folder_name(agent):
     (agent.cwd / ".vademecum.toml").write_text("project = 7")
     said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
     assert ".vademecum.toml does not name its project" in said and "is “engine”" in said
@@ -138,7 +138,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("case", LARGE)
-def test_of_an_event_that_is_too_large_the_beginning_is_kept_and_that_is_said(agent, case):
+def test_too_large_event_is_truncated_with_warning(agent, case):
     event, kind, content = LARGE[case]
     done = agent.run(json.dumps(event).encode())
     assert "larger than 8 MB; only its beginning is recorded" in refused(done)
@@ -150,7 +150,7 @@ def test_of_an_event_that_is_too_large_the_beginning_is_kept_and_that_is_said(ag
 @pytest.mark.parametrize(
     "piece", ["a", "aA1", "password is ", "eyJaaaaaaaa.", "://a:", "--a", "\n", "-----BEGIN "]
 )
-def test_a_hostile_megabyte_is_kept_in_little_time(agent, piece):
+def test_hostile_megabyte_is_recorded_quickly(agent, piece):
     before = os.times()
     hostile = piece * (2**20 // len(piece))
     agent.tell("UserPromptSubmit", prompt=hostile)

@@ -16,7 +16,7 @@ def made(prefix, count):
     return prefix + "".join(rng.choice(LETTERS) for _ in range(count - 1)) + "7"
 
 
-def test_nothing_secret_in_what_folders_are_called_reaches_the_disk(agent):
+def test_secrets_in_folder_names_are_not_written(agent):
     secret = made("ghp_", 36)
     folder = agent.home / secret / f"app {secret}"
     folder.mkdir(parents=True)
@@ -57,7 +57,7 @@ def step_with(secret, place):
     return "PostToolUse", {"tool_name": place, "tool_input": dict.fromkeys(names, shown) | more}
 
 
-def test_nothing_secret_reaches_the_disk_wherever_it_stands(agent):
+def test_secrets_in_events_are_not_written(agent):
     for place, secret in HIDDEN:
         name, event = step_with(SECRETS[secret], PLACES[place])
         agent.tell(name, **event)
@@ -77,13 +77,13 @@ RANDOM_NAMES = [
 
 
 @pytest.mark.parametrize("name", RANDOM_NAMES)
-def test_a_path_or_a_session_is_no_secret_because_it_looks_random(agent, name):
+def test_random_paths_and_sessions_are_not_redacted(agent, name):
     agent.tell("PostToolUse", tool_name="Read", tool_input={"file_path": name}, session_id=name)
     kept = agent.kept()
     assert (kept["path"], kept["session"], kept["redactions"]) == (f"src/{name}", name, 0)
 
 
-def test_files_with_a_secret_in_their_paths_stay_apart_and_the_secret_is_hidden(agent):
+def test_secrets_in_paths_are_redacted_and_paths_stay_distinct(agent):
     for secret in ("hunter2-swordfish", "hunter3-swordfish"):
         for name in ("a.py", "b.py"):
             path = f"dump/password={secret}/{name}"

@@ -38,7 +38,7 @@ def flooded(url, start, piece, most):
         return sent, b""
 
 
-def test_a_head_without_end_is_refused_and_not_kept(tmp_path):
+def test_endless_head_is_refused(tmp_path):
     home = Home(tmp_path / "data")
     chunked = b"POST /v1/sign-in HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
     with home.serving() as server:
@@ -60,7 +60,7 @@ def test_a_head_without_end_is_refused_and_not_kept(tmp_path):
             assert other.get("/health", headers={"X": "a" * 30_000}).status_code == 200
 
 
-def test_what_is_no_http_is_refused_as_a_problem(tmp_path):
+def test_invalid_http_is_refused_as_problem(tmp_path):
     home = Home(tmp_path / "data")
     with home.serving() as server:
         _, answer = flooded(server.url, b"NONSENSE\r\n\r\n", b"\r\n", 100)
@@ -96,7 +96,7 @@ async def speaking():
     await task
 
 
-def test_a_head_that_does_not_come_is_not_waited_for_for_ever(monkeypatch):
+def test_missing_head_times_out(monkeypatch):
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
     async def scenario():
@@ -111,7 +111,7 @@ def test_a_head_that_does_not_come_is_not_waited_for_for_ever(monkeypatch):
     run(scenario)
 
 
-def test_a_body_that_does_not_go_on_is_not_waited_for_for_ever(monkeypatch):
+def test_stalled_body_times_out(monkeypatch):
     monkeypatch.setattr(bounded_http, "BODY_IDLE_S", 0.1)
 
     async def scenario():
@@ -125,7 +125,7 @@ def test_a_body_that_does_not_go_on_is_not_waited_for_for_ever(monkeypatch):
     run(scenario)
 
 
-def test_a_body_that_the_server_does_not_take_yet_is_not_given_up(monkeypatch):
+def test_paused_body_does_not_time_out(monkeypatch):
     monkeypatch.setattr(bounded_http, "BODY_IDLE_S", LOOK_S)
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
@@ -142,7 +142,7 @@ def test_a_body_that_the_server_does_not_take_yet_is_not_given_up(monkeypatch):
     run(scenario)
 
 
-def test_an_answer_may_be_late(monkeypatch):
+def test_slow_answer_does_not_time_out(monkeypatch):
     monkeypatch.setattr(bounded_http, "BODY_IDLE_S", LOOK_S)
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
@@ -156,7 +156,7 @@ def test_an_answer_may_be_late(monkeypatch):
     run(scenario)
 
 
-def test_a_long_and_slow_body_is_no_head(monkeypatch):
+def test_long_slow_body_is_accepted(monkeypatch):
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
     async def scenario():
@@ -180,7 +180,7 @@ def test_a_long_and_slow_body_is_no_head(monkeypatch):
     run(scenario)
 
 
-def test_a_connection_on_which_nothing_goes_on_is_closed(monkeypatch):
+def test_idle_connection_is_closed(monkeypatch):
     """Not even when what came last was no request: a blank line, or the rest of a body after its answer."""
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
@@ -202,7 +202,7 @@ def test_a_connection_on_which_nothing_goes_on_is_closed(monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["/v1/export", "/health"])
-def test_http_1_0_gets_no_chunks(tmp_path, path):
+def test_http_1_0_response_is_not_chunked(tmp_path, path):
     """As nginx asks by default: HTTP/1.0, and no header that says for whom."""
     home = Home(tmp_path / "data")
     home.add("ada@example.org")

@@ -30,7 +30,7 @@ def home(tmp_path):
 
 
 @pytest.mark.parametrize("made", [False, True])
-def test_a_start_that_gets_no_port_leaves_a_new_folder_as_it_was(home, made):
+def test_failed_start_leaves_new_folder_unchanged(home, made):
     if made:
         home.data.mkdir()
     with socket.socket() as taken:
@@ -40,7 +40,7 @@ def test_a_start_that_gets_no_port_leaves_a_new_folder_as_it_was(home, made):
     assert home.data.exists() == made and not (made and list(home.data.iterdir()))
 
 
-def test_of_a_folder_that_is_served_a_start_says_that_and_not_that_the_port_is_in_use(home):
+def test_second_start_reports_folder_not_port(home):
     with home.serving() as server:
         port = server.url.rpartition(":")[2]
         assert "Another process uses" in home.run("serve", "--port", port).refusal()
@@ -52,7 +52,7 @@ def is_taken(port):
     return False
 
 
-def test_the_port_is_the_servers_before_anything_is_opened(home):
+def test_port_is_bound_before_files_are_opened(home):
     """Whoever comes too early waits."""
     home.data.mkdir()
     os.mkfifo(home.data / "accounts.duckdb")  # the start stops here
@@ -70,7 +70,7 @@ def test_the_port_is_the_servers_before_anything_is_opened(home):
             process.wait(60)
 
 
-def test_a_server_that_cannot_say_where_it_listens_ends_in_order(home):
+def test_unpublishable_address_stops_server_in_order(home):
     (home.data / "server.new").mkdir(parents=True)
     done = home.run("serve", "--port", 0)
     assert done.code == 1 and "Traceback" not in done.err
@@ -80,7 +80,7 @@ def test_a_server_that_cannot_say_where_it_listens_ends_in_order(home):
     assert not list(home.data.rglob("*.wal"))
 
 
-def test_a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to(home):
+def test_closed_terminal_stops_server_in_order(home):
     """The terminal is gone by then, so nothing can be said to it either."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
@@ -106,7 +106,7 @@ def test_a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to(home):
         process.wait(60)
 
 
-def test_a_log_that_its_disk_does_not_take_costs_no_answer(home):
+def test_unwritable_log_does_not_fail_requests(home):
     home.add("ada@example.org")
     command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
     with Path("/dev/full").open("wb") as full:
@@ -127,7 +127,7 @@ def test_a_log_that_its_disk_does_not_take_costs_no_answer(home):
         process.wait(60)
 
 
-def test_a_server_that_is_to_outlive_its_terminal_does(home):
+def test_nohup_server_survives_terminal(home):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
     try:
         with home.serving(in_new_process=True) as server:
@@ -139,7 +139,7 @@ def test_a_server_that_is_to_outlive_its_terminal_does(home):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_connection_is_kept_while_a_client_may_use_it_again_and_holds_up_no_stop(home):
+def test_idle_connection_is_kept_and_does_not_delay_stop(home):
     with home.serving() as server:
         idle = HTTPConnection(server.url.removeprefix("http://"), timeout=30)
         for pause in (
@@ -164,7 +164,7 @@ def refused(home: Home, cert: Path, key: Path) -> str:
     return done.refusal()
 
 
-def test_what_is_wrong_with_a_certificate_or_its_key_is_said(home, tmp_path):
+def test_certificate_errors_are_explained(home, tmp_path):
     (tmp_path / "other").mkdir()
     cert, key = certificate(tmp_path)
     _, other = certificate(tmp_path / "other")
@@ -183,7 +183,7 @@ def encrypted(key: Path) -> Path:
     return new
 
 
-def test_a_certificate_that_has_expired_is_warned_about_and_used(home, tmp_path):
+def test_expired_certificate_causes_warning(home, tmp_path):
     cert, key = certificate(tmp_path)
     with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
         assert "Warning" not in server.said()
@@ -195,7 +195,7 @@ def test_a_certificate_that_has_expired_is_warned_about_and_used(home, tmp_path)
             assert browser.get("/health").status_code == 200
 
 
-def test_an_assistant_without_an_address_is_off_whatever_model_is_named():
+def test_assistant_without_address_is_off():
     assert "Assistant: off," in greeted("http://127.0.0.1:1", "127.0.0.1", assistant_model="m")
     address = "http://127.0.0.1:2"
     assert "Assistant: m" in greeted(
@@ -203,7 +203,7 @@ def test_an_assistant_without_an_address_is_off_whatever_model_is_named():
     )
 
 
-def test_an_administrator_is_made_and_the_last_one_is_not_removed(home):
+def test_last_administrator_cannot_be_removed(home):
     home.add("dora@example.org")
     home.add("emma@example.org")
     assert "now an administrator" in home.ok("user", "admin", "dora@example.org").out
@@ -216,7 +216,7 @@ def test_an_administrator_is_made_and_the_last_one_is_not_removed(home):
 
 
 @pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
-def test_what_was_deleted_leaves_the_disk_when_a_host_asks(home, with_server):
+def test_erase_command_erases_deleted_rows(home, with_server):
     home.settings["erase_delay_s"] = "600"
     gone, kept = "The xylophone of Bartholomew is hidden.", "Forty apple trees stand here."
     for email in ("ada@example.org", "bob@example.org"):
@@ -243,7 +243,7 @@ def test_what_was_deleted_leaves_the_disk_when_a_host_asks(home, with_server):
         assert "Nothing to erase" in home.ok("erase").out
 
 
-def test_an_erasure_that_fails_says_why_and_waits_on(home):
+def test_failed_erasure_reports_reason_and_retries(home):
     home.settings["erase_delay_s"] = "600"
     account = home.add("ada@example.org")
     with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
@@ -261,7 +261,7 @@ def test_an_erasure_that_fails_says_why_and_waits_on(home):
         assert not holds(home.data, "xylophone")
 
 
-def test_a_name_with_an_address_that_the_machine_lacks_is_served_at_the_other(tmp_path, monkeypatch):
+def test_unsupported_address_of_host_name_is_skipped(tmp_path, monkeypatch):
     lacking = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("2001:db8::1", 0, 0, 0))
     here = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
     settings = Settings(data=tmp_path, host="localhost", port=0)

@@ -35,7 +35,7 @@ def sign_in(client, link):
     return client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
 
 
-def test_the_first_start_says_as_whom_its_link_signs_in_and_it_does_so_once(home):
+def test_first_start_prints_link_that_works_once(home):
     with home.serving(in_new_process=True) as server:
         assert (
             "Sign in as owner@localhost (administrator) with this one-time link, within 15 minutes: http"
@@ -69,7 +69,7 @@ def test_the_first_start_says_as_whom_its_link_signs_in_and_it_does_so_once(home
             assert browser.get("/v1/me").status_code == 200
 
 
-def test_one_folder_has_one_server_and_a_killed_one_blocks_nobody(home):
+def test_folder_has_one_server_and_killed_one_frees_it(home):
     with home.serving() as server:
         assert "Another process uses" in home.run("serve", "--port", 0).refusal()
         home.add("ada@example.org")
@@ -84,7 +84,7 @@ def test_one_folder_has_one_server_and_a_killed_one_blocks_nobody(home):
         assert local_auth.read(home.data).url == server.url
 
 
-def test_a_start_waits_for_a_server_that_is_stopping(home):
+def test_start_waits_for_stopping_server(home):
     with try_lock(home.data) as mine:
         assert mine
         process, log = home.spawn()
@@ -95,7 +95,7 @@ def test_a_start_waits_for_a_server_that_is_stopping(home):
     process.wait(60)
 
 
-def test_a_port_in_use_or_out_of_range_ends_the_start_and_is_named(home):
+def test_unusable_port_prevents_start(home):
     assert home.run("serve", "--port", 99_999).refusal() == "--port must be 0 to 65535."
     assert home.run("serve", port="99999").refusal() == "--port must be 0 to 65535."
     with socket.socket() as taken:
@@ -108,7 +108,7 @@ def test_a_port_in_use_or_out_of_range_ends_the_start_and_is_named(home):
     assert not (home.data / "server.json").exists()
 
 
-def test_an_address_of_another_machine_is_refused_in_one_sentence(home):
+def test_foreign_address_is_refused(home):
     assert "192.0.2.1" in home.run("serve", "--host", "192.0.2.1", "--port", 0).refusal()
 
 
@@ -120,7 +120,7 @@ def speaks_ipv6():
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"] if speaks_ipv6() else ["0.0.0.0"])
-def test_a_server_for_other_machines_names_an_address_they_can_use_and_warns_without_tls(home, host):
+def test_public_server_prints_address_and_tls_warning(home, host):
     with home.serving("--host", host) as server:
         said = server.said()
         url = re.search(r"^Vademecum listens on (\S+) \(and all addresses of this machine\)$", said, re.M)
@@ -136,7 +136,7 @@ def greeted(url, address, **settings):
     return "\n".join(describe_server(Settings(data=Path("/data"), **settings), url, address, "/in?link=x"))
 
 
-def test_only_what_others_can_read_on_the_way_is_warned_about():
+def test_only_unencrypted_connections_cause_warning():
     assert "not encrypted" in greeted("http://192.0.2.7:1", "192.0.2.7")
     assert "not encrypted" not in greeted("https://192.0.2.7:1", "192.0.2.7")
     behind_proxy = greeted("http://192.0.2.7:1", "0.0.0.0", origin="https://docs.example.org")
@@ -151,25 +151,25 @@ def test_only_what_others_can_read_on_the_way_is_warned_about():
         "--tls-certificate {0}/bad.pem",
     ],
 )
-def test_a_certificate_that_cannot_be_used_is_named_in_one_sentence(home, tmp_path, flags):
+def test_unusable_certificate_is_refused(home, tmp_path, flags):
     (tmp_path / "bad.pem").write_text("not a certificate")
     assert ".pem" in home.run("serve", "--port", 0, *flags.format(tmp_path).split()).refusal()
 
 
-def test_a_data_folder_that_cannot_be_is_refused_in_one_sentence(home, tmp_path):
+def test_file_as_data_folder_is_refused(home, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     for command in (["serve", "--port", 0], ["user", "list"], ["doctor"]):
         assert "file" in home.run(*command, data=tmp_path / "file").refusal()
     assert (tmp_path / "file").read_text() == "not a folder"
 
 
-def test_what_stands_where_commands_look_for_the_server_is_named_in_one_sentence(home):
+def test_unwritable_server_file_is_reported(home):
     home.data.mkdir()
     (home.data / "server.json").mkdir()
     assert "server.json cannot be written" in home.run("serve", "--port", 0).refusal()
 
 
-def test_a_start_that_a_damaged_file_stops_ends_with_a_sentence_about_it(home):
+def test_damaged_file_prevents_start_with_a_sentence(home):
     home.data.mkdir()
     (home.data / "reembed.json").write_text("{")
     done = home.run("serve", "--port", 0)
@@ -181,7 +181,7 @@ def test_a_start_that_a_damaged_file_stops_ends_with_a_sentence_about_it(home):
 
 
 @pytest.mark.parametrize("command", ["serve --port 0", "user list"])
-def test_a_data_folder_that_cannot_be_made_is_refused_in_one_sentence(home, tmp_path, command):
+def test_uncreatable_data_folder_is_refused(home, tmp_path, command):
     (tmp_path / "file").write_text("not a folder")
     assert "file" in home.run(*command.split(), data=tmp_path / "file" / "below").refusal()
 
@@ -197,7 +197,7 @@ def certificate(folder):
     return cert, key
 
 
-def test_by_certificate_files_the_server_speaks_https_and_its_cookies_are_secure(home, tmp_path):
+def test_https_by_certificate_sets_secure_cookies(home, tmp_path):
     cert, key = certificate(tmp_path)
     with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
         assert server.url.startswith("https://")
@@ -223,7 +223,7 @@ def signed_in_through_a_proxy(server, client_address):
     return metrics, "; secure" in entered.headers["set-cookie"].lower()
 
 
-def test_headers_of_a_proxy_are_believed_only_when_it_is_trusted(tmp_path):
+def test_only_trusted_proxy_headers_are_used(tmp_path):
     trusting, strict = Home(tmp_path / "trusting"), Home(tmp_path / "strict")
     with strict.serving() as server:
         assert signed_in_through_a_proxy(server, "203.0.113.9") == (401, False)
@@ -237,7 +237,7 @@ def test_headers_of_a_proxy_are_believed_only_when_it_is_trusted(tmp_path):
             assert proxy.get("/v1/accounts", headers=forged).status_code == 401
 
 
-def test_a_link_for_a_person_names_the_address_by_which_people_reach_the_server(home):
+def test_sign_in_link_uses_public_address(home):
     home.add("ada@example.org")
     with home.serving("--origin", "https://docs.example.org") as server:
         assert home.ok("user", "link", "ada@example.org").out.startswith(
@@ -250,7 +250,7 @@ def test_a_link_for_a_person_names_the_address_by_which_people_reach_the_server(
         assert home.ok("user", "link", "ada@example.org").out.startswith(server.url)
 
 
-def test_a_stop_ends_streams_finishes_uploads_and_keeps_what_was_acknowledged(home):
+def test_stop_ends_streams_and_finishes_uploads(home):
     acknowledged = []
     ended = threading.Event()
 
@@ -298,7 +298,7 @@ def test_a_stop_ends_streams_finishes_uploads_and_keeps_what_was_acknowledged(ho
         assert code == 0, "asked to stop and stopped: that is no failure"
 
 
-def test_the_log_is_json_after_the_greeting_and_has_no_content_and_no_secrets(home):
+def test_log_is_json_without_content_or_secrets(home):
     canary = "Zanzibarquokka"
     with home.serving() as server:
         (link,) = LINK.findall(server.said())
@@ -332,7 +332,7 @@ def errors_of(server):
     return [line for line in server.said().splitlines() if '"level": "error"' in line]
 
 
-def test_the_log_of_a_defect_has_no_content_either(home):
+def test_log_of_defect_has_no_content(home):
     """The folder where jobs are marked is a file: no mark can be made, and that is logged with what led to it. (A folder
     of an index would be begun anew, in silence.)"""
     canary = "Zanzibarquokka"
@@ -366,7 +366,7 @@ def foreign_sockets(pid):
     return found
 
 
-def test_a_server_with_a_model_asks_no_host_and_leaves_nothing_in_the_home_folder(tmp_path, monkeypatch):
+def test_server_with_model_contacts_no_host(tmp_path, monkeypatch):
     """onnxruntime reports to its maker unless it is told not to before it is loaded."""
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

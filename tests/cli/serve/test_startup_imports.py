@@ -56,7 +56,7 @@ def loaded(code, *words):
     return done.stdout.splitlines()[-1].split()
 
 
-def test_the_first_answer_of_sync_waits_for_no_library_that_it_does_not_need(tmp_path):
+def test_first_sync_imports_no_unneeded_library(tmp_path):
     status, *modules = loaded(FIRST_ANSWER, str(tmp_path / "data"))
     assert status == "200" and "litestar" in modules
     assert not LATER & set(modules)
@@ -79,7 +79,7 @@ def test_the_first_answer_of_sync_waits_for_no_library_that_it_does_not_need(tmp
         "user",
     ],
 )
-def test_a_command_loads_nothing_of_the_server_before_it_needs_one(file):
+def test_commands_import_server_lazily(file):
     modules = loaded(f"import sys; import vademecum.cli.commands, vademecum.cli.{file}; print(*sys.modules)")
     assert "click" in modules
     assert not (OF_THE_SERVER | LATER - {"httpx"}) & set(modules)

@@ -238,7 +238,9 @@ ODT_BODY = (
     "<table:table><table:table-row><table:table-cell><text:p>January</text:p><text:p>late</text:p></table:table-cell>"
     "<table:table-cell><text:p>500</text:p></table:table-cell></table:table-row></table:table>"
 )
-RTF = next(mark for mark in test_all_formats.test_rtf_escapes_are_letters.pytestmark if mark.args).args[1]
+RTF = next(mark for mark in test_all_formats.test_rtf_escapes_become_characters.pytestmark if mark.args).args[
+    1
+]
 
 
 def japanese_pdf() -> bytes:

@@ -35,28 +35,28 @@ def picture(kind):
 
 
 @pytest.mark.parametrize("ending", ["pdf", "docx", "pptx", "xlsx", "odt", "epub", "rtf", "html"])
-def test_a_wrong_name_changes_nothing(ending):
+def test_wrong_suffix_is_ignored(ending):
     data = plain_files()[ending]
     assert read(data, "lease.txt").mime_type == KINDS[ending]
 
 
-def test_a_docx_called_pdf_and_a_pdf_called_docx_are_what_they_are():
+def test_type_is_detected_by_content():
     assert read(word("in Word"), "lease.pdf").parts[0].text == "in Word"
     assert read(pdf("in a PDF"), "lease.docx").mime_type == "application/pdf"
 
 
-def test_text_called_pdf_is_text():
+def test_text_named_pdf_is_text():
     assert read(WORDS, "lease.pdf").mime_type == "text/plain"
 
 
 @pytest.mark.parametrize("name", ["notes.md", "sniff.py", "notes.txt"])
-def test_a_text_that_speaks_of_pdf_is_a_text(name):
+def test_text_about_pdf_is_text(name):
     parsed = read(b'# How to tell\nA PDF begins with "%PDF-1.7" and a line of bytes.\n', name)
     assert "begins with" in parsed.parts[0].text
 
 
 @pytest.mark.parametrize("before", [b"\n \n", b"\xef\xbb\xbf", b"HTTP/1.1 200 OK\r\n\r\n", b"\0" * 128])
-def test_a_pdf_with_something_before_it_is_a_pdf(before):
+def test_pdf_after_other_bytes_is_pdf(before):
     assert read(before + pdf("in a PDF"), "notes.txt").mime_type == "application/pdf"
 
 
@@ -82,7 +82,7 @@ NOT_TEXT = {
 
 
 @pytest.mark.parametrize("kind", NOT_TEXT)
-def test_what_is_no_document_is_refused_whatever_its_name(kind):
+def test_unsupported_content_is_refused(kind):
     assert refused(NOT_TEXT[kind], "notes.txt") == "UNSUPPORTED_TYPE"
     assert refused(NOT_TEXT[kind], "notes.md") == "UNSUPPORTED_TYPE"
 
@@ -99,12 +99,12 @@ def test_what_is_no_document_is_refused_whatever_its_name(kind):
     ],
     ids=["nothing", "blanks", "only a mark", "a mark and blanks", "utf-16 blanks", "page breaks"],
 )
-def test_a_file_without_text_is_called_empty(data):
+def test_file_without_text_is_empty(data):
     assert refused(data, "notes.pdf") == "EMPTY"
 
 
 @pytest.mark.parametrize("ending", ["docx", "pptx", "xlsx", "odt", "epub", "rtf", "html", "md"])
-def test_a_document_without_words_is_called_empty(ending):
+def test_document_without_words_is_empty(ending):
     blank = {
         "docx": lambda: word("", " "),
         "pptx": lambda: slides(("", "")),

@@ -40,21 +40,21 @@ async def started(count=1):
 
 # a little under a second more is allowed by the clock than by the processor: either may end it, both mean the same
 @pytest.mark.parametrize("seconds", [0.99, 1, 1.99] if SOAK else [1])
-def test_a_file_that_takes_too_long_is_stopped_and_said_to(seconds):
+def test_slow_file_times_out(seconds):
     data = hostile_files.slow()
     before = time.monotonic()
     assert refused(data, by=anew, seconds=seconds) == "PARSE_TIMEOUT"
     assert time.monotonic() - before < seconds + 15
 
 
-def test_a_reader_out_of_processor_time_dies_of_that_and_not_as_if_of_memory(tmp_path):
+def test_cpu_limit_is_reported_as_timeout(tmp_path):
     # SIGKILL is what the want of memory looks like; on a quiet machine this comes before the clock
     ended, said = run_alone(hostile_files.slow(), tmp_path, seconds=0.5)
     assert said is None
     assert ended == -signal.SIGXCPU
 
 
-def test_a_reader_that_waits_for_ever_is_stopped():
+def test_hanging_worker_is_killed():
     async def go():
         reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx", Limits(seconds=1)))
         (child,) = await started()
@@ -69,7 +69,7 @@ def test_a_reader_that_waits_for_ever_is_stopped():
 @pytest.mark.parametrize(
     "text", [b"word " * 3_000_000, b"[" + b"1,[]," * 1_000_000 + b"1]"], ids=["text", "json"]
 )
-def test_a_file_that_needs_too_much_memory_is_said_to(text):
+def test_memory_limit_is_reported(text):
     assert refused(text, "a.json", anew, memory_bytes=60 * MB) == "PARSE_MEMORY"
 
 
@@ -92,19 +92,19 @@ def outcomes(data, sizes):
     ],
     ids=["text", "html"],
 )
-def test_a_sound_file_is_never_called_damaged_for_want_of_memory(data, sizes):
+def test_lack_of_memory_is_not_reported_as_damage(data, sizes):
     said = outcomes(data, sizes)
     assert set(said.values()) <= {"read", "PARSE_MEMORY"}, said
 
 
 @pytest.mark.parametrize("ending", ["docx", "xlsx", "pdf"])
-def test_a_sound_document_is_never_called_damaged_for_want_of_memory(ending):
+def test_lack_of_memory_in_document_is_not_reported_as_damage(ending):
     said = outcomes(SOUND[ending], (25, 30, 33, 36, 40, 45, 50, 60, 80) if SOAK else (30, 38, 45))
     assert set(said.values()) <= {"read", "PARSE_MEMORY"}, said
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, "PARSE_MEMORY"), (signal.SIGSEGV, "DAMAGED")])
-def test_the_death_of_a_reader_is_one_refusal(sent, code):
+def test_crashed_worker_fails_one_request(sent, code):
     async def go():
         reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
         (child,) = await started()
@@ -116,7 +116,7 @@ def test_the_death_of_a_reader_is_one_refusal(sent, code):
     assert asyncio.run(go()) == code
 
 
-def test_the_death_of_a_reader_costs_the_others_nothing():
+def test_crashed_worker_does_not_affect_others():
     files = [pdf("The lease ends."), word("The lease ends."), b"The lease ends."] * 2
 
     async def go():
@@ -132,7 +132,7 @@ def test_the_death_of_a_reader_costs_the_others_nothing():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has oom_score_adj")
-def test_reader_dies_before_the_server_when_memory_runs_out():
+def test_oom_killer_prefers_worker():
     async def go():
         reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx", Limits(seconds=20)))
         [reader] = await started()
@@ -146,7 +146,7 @@ def test_reader_dies_before_the_server_when_memory_runs_out():
     asyncio.run(go())
 
 
-def test_cancelling_kills_the_reader():
+def test_cancellation_kills_worker():
     async def go():
         reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
         await started()
@@ -158,7 +158,7 @@ def test_cancelling_kills_the_reader():
     assert asyncio.run(go()) == set()
 
 
-def test_cancelling_at_any_moment_leaves_no_process():
+def test_cancellation_leaves_no_process():
     async def go():
         before = children()
         for wait in (0, 0.001, 0.003, 0.01, 0.03, 0.1):
@@ -173,7 +173,7 @@ def test_cancelling_at_any_moment_leaves_no_process():
     asyncio.run(go())
 
 
-def test_no_more_readers_than_slots_and_one_that_waits_can_be_cancelled():
+def test_workers_are_limited_and_waiting_is_cancellable():
     async def go():
         busy = [asyncio.create_task(parse(hostile_files.slow(), "a.docx")) for _ in range(SLOTS)]
         await started(SLOTS)
@@ -192,7 +192,7 @@ def test_no_more_readers_than_slots_and_one_that_waits_can_be_cancelled():
     assert asyncio.run(go()) == ["waits", "waits"]
 
 
-def test_one_event_loop_after_another_can_read_many_files_at_once():
+def test_several_event_loops_can_parse_files():
     async def go():
         return await asyncio.gather(*(parse(b"word", "a.txt") for _ in range(SLOTS + 2)))
 
@@ -200,7 +200,7 @@ def test_one_event_loop_after_another_can_read_many_files_at_once():
         assert len(asyncio.run(go())) == SLOTS + 2
 
 
-def test_a_reader_is_told_nothing_of_the_server(monkeypatch, tmp_path):
+def test_worker_gets_no_server_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("VADEMECUM_TEST_SECRET", "never-tell")
 
     async def go():
@@ -219,7 +219,7 @@ def test_a_reader_is_told_nothing_of_the_server(monkeypatch, tmp_path):
     assert not [name for name in held if str(tmp_path) in name]
 
 
-def test_a_reader_cannot_write_a_file():
+def test_worker_cannot_write_files():
     async def limits():
         reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
         (child,) = await started()
@@ -236,7 +236,7 @@ def test_a_reader_cannot_write_a_file():
     assert asyncio.run(limits()) == ["0", "0"]
 
 
-def test_the_name_of_a_file_is_never_a_place(tmp_path):
+def test_file_name_is_not_used_as_path(tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("never-tell")
     for name in (
@@ -249,7 +249,7 @@ def test_the_name_of_a_file_is_never_a_place(tmp_path):
         assert anew(b"only this", name).parts[0].text == "only this"
 
 
-def test_a_reader_is_not_a_copy_of_the_server():
+def test_worker_is_not_a_fork_of_the_server():
     # what a library does in a forked copy (LanceDB starts threads and warns) may hang it, and is never done
     program = """
 import os, sys
@@ -268,7 +268,7 @@ print(uvloop.run(parse(b"The lease ends.", "a.txt")).parts[0].text)
     "name, needed",
     [("txt", set()), ("xlsx", {"openpyxl"}), ("pptx", set()), ("docx", set()), ("pdf", {"pypdfium2"})],
 )
-def test_a_reader_loads_the_library_of_its_format_and_nothing_of_the_server(name, needed):
+def test_worker_imports_only_its_library(name, needed):
     program = """
 import sys
 sys.path[:0] = sys.argv[2:]

@@ -44,7 +44,7 @@ def prices(separator=",", end="\n"):
         (workbook(Prices=PRICES), "prices.xlsx", "Article\tPrice, euros\tSince"),
     ],
 )
-def test_every_passage_of_a_long_table_begins_with_the_names_of_its_columns(data, name, names):
+def test_parts_of_long_table_repeat_header(data, name, names):
     parsed = read(data, name)
     pieces = chunk(parsed.parts)
     assert len(pieces) == len(parsed.parts) > 5
@@ -56,7 +56,7 @@ def test_every_passage_of_a_long_table_begins_with_the_names_of_its_columns(data
     assert first == f"rows 1-{size}" and second.startswith(f"rows {size + 1}-")
 
 
-def test_a_last_column_of_a_workbook_may_be_nearly_empty():
+def test_last_column_may_be_mostly_empty():
     rows = [[*row, "sold" if n % 40 == 0 else None] for n, row in enumerate(PRICES[1:])]
     parts = read(workbook(Prices=[[*PRICES[0], "Remarks"], *rows]), "prices.xlsx").parts
     assert len(parts) > 5
@@ -64,13 +64,13 @@ def test_a_last_column_of_a_workbook_may_be_nearly_empty():
 
 
 @pytest.mark.parametrize("amount", AMOUNTS)
-def test_an_amount_is_a_number_in_any_currency(amount):
+def test_amount_in_any_currency_is_number(amount):
     parts = read(paid(amount), "prices.tsv").parts
     assert len(parts) > 5
     assert all(part.text.startswith("Article\tPrice\n") for part in parts)
 
 
-def test_the_names_of_columns_are_found_below_a_title_and_a_row_may_go_over_lines():
+def test_header_is_found_below_title_and_over_lines():
     noted = prices().replace(b'boards"', b'boards\nand a ""drawer"""')
     parts = read(b"Prices of the joiner\n\n" + noted, "prices.csv").parts
     assert parts[0].text.startswith('Prices of the joiner\n"Article"') and parts[0].section.startswith(
@@ -82,7 +82,7 @@ def test_the_names_of_columns_are_found_below_a_title_and_a_row_may_go_over_line
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n" * 3000, "x" * 777 + ",5\n"])
-def test_empty_lines_are_no_rows_of_a_table(end):
+def test_empty_lines_are_not_table_rows(end):
     data = "Article,Price\n" + "".join(f"table {n},{n}\n" for n in range(100)) + end
     parts = read(data.encode(), "prices.csv").parts
     last = 102 if end.startswith("x") else 101
@@ -90,7 +90,7 @@ def test_empty_lines_are_no_rows_of_a_table(end):
     assert all(part.text.strip() != "Article,Price" for part in parts)
 
 
-def test_one_column_need_not_have_a_name():
+def test_one_column_may_lack_a_name():
     """As above what the rows are called."""
     for names in (",Price,Stock", "Article,Price,Stock,"):
         rows = "\n".join([names, *(f"table of oak {n},{n},7" for n in range(100))])
@@ -109,18 +109,18 @@ def test_one_column_need_not_have_a_name():
         ["Name"] + ["12345"] * 500,
     ],
 )
-def test_a_table_whose_columns_have_no_names_stays_as_it_is(rows):
+def test_table_without_header_is_unchanged(rows):
     (part,) = read("\n".join(rows).encode(), "table.csv").parts
     assert part.text == "\n".join(rows) and part.section is None
 
 
-def test_a_short_table_stays_as_it_is():
+def test_short_table_is_unchanged():
     data = b"Article,Price\ntable,20\nchair,7\n"
     assert [(part.text, part.section) for part in read(data, "prices.csv").parts] == [(data.decode(), None)]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_csv_keeps_every_cell_whatever_parts_them(delimiter):
+def test_csv_keeps_cells_with_any_separator(delimiter):
     rows = [["month", "euro"], ["January", "500"], ["March, late", '"510"']]
     data = "\r\n".join(delimiter.join(row) for row in rows).encode()
     parsed = read(data, "rent.csv")
@@ -128,7 +128,7 @@ def test_csv_keeps_every_cell_whatever_parts_them(delimiter):
     assert in_order(parsed.parts[0].text, *(cell for row in rows for cell in row))
 
 
-def test_xlsx_a_sheet_is_a_section_and_a_row_a_line():
+def test_xlsx_sheet_is_section_and_row_is_line():
     day = datetime.date(2026, 5, 1)
     parsed = read(
         workbook(
@@ -142,7 +142,7 @@ def test_xlsx_a_sheet_is_a_section_and_a_row_a_line():
     assert in_order(text, "ends\t2026-05-01", "\tTrue")
 
 
-def test_xlsx_a_sheet_that_claims_a_million_rows_gives_those_it_has():
+def test_xlsx_false_row_count_is_ignored():
     sheet = (
         '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
         '<dimension ref="A1:XFD1048576"/><sheetData><row r="1"><c r="A1" t="inlineStr"><is><t>alone</t></is></c>'

@@ -122,7 +122,7 @@ def homes(tmp_path_factory):
 
 
 @pytest.mark.parametrize("folder", PLACES)
-def test_a_folder_has_the_same_identity_under_every_home(homes, folder):
+def test_identity_is_equal_in_every_home(homes, folder):
     for home in homes:
         assert identify(str(home / folder), str(home)) == FolderIdentity(*PLACES[folder])
 
@@ -138,7 +138,7 @@ def forgeries(home):
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_folder_is_no_worktree_of_a_repository_that_does_not_know_of_it(tmp_path, number):
+def test_unlisted_worktree_is_its_own_project(tmp_path, number):
     home = tree(tmp_path / "ada")
     own, files = list(forgeries(home))[number]
     for file, said in files.items():
@@ -173,7 +173,7 @@ FILES = {
 
 
 @pytest.mark.parametrize(("folder", "path"), FILES)
-def test_a_path_is_stored_the_same_under_every_home(homes, folder, path):
+def test_stored_path_is_equal_in_every_home(homes, folder, path):
     for home in homes:
         cwd = str(home / folder)
         said = path.replace("~", str(home), 1)
@@ -192,7 +192,7 @@ def test_a_path_is_stored_the_same_under_every_home(homes, folder, path):
     ("/etc/hosts", "/srv/app", "/", "/etc/hosts"),
     ("../x", "/srv/app", "/h/ada", "../x"),
 ])  # fmt: skip
-def test_paths_are_relative_to_the_root_or_have_the_home_folder_as_a_tilde(path, root, home, stored):
+def test_paths_are_relative_or_abbreviated(path, root, home, stored):
     assert relative_path(path, root, home) == stored
 
 
@@ -216,7 +216,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
-def test_a_config_that_does_not_fit_is_an_error_with_its_cure_and_no_other_identity(tmp_path, content):
+def test_invalid_config_is_an_error_with_advice(tmp_path, content):
     config(tmp_path / "a", "above")
     below = repository(tmp_path / "a" / "b")
     (below / ".vademecum.toml").write_bytes(content)
@@ -226,7 +226,7 @@ def test_a_config_that_does_not_fit_is_an_error_with_its_cure_and_no_other_ident
     assert 'project = "name"' in refused.value.message
 
 
-def test_a_config_that_is_no_file_is_an_error_and_is_not_waited_for(tmp_path):
+def test_irregular_config_is_an_error(tmp_path):
     for number, make in enumerate((Path.mkdir, os.mkfifo)):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -235,19 +235,19 @@ def test_a_config_that_is_no_file_is_an_error_and_is_not_waited_for(tmp_path):
             identify(str(folder), str(tmp_path))
 
 
-def test_a_config_may_begin_with_a_byte_order_mark(tmp_path):
+def test_config_may_begin_with_bom(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / ".vademecum.toml").write_bytes(b'\xef\xbb\xbfproject = "x"\r\n')
     assert identify(str(tmp_path / "a"), str(tmp_path)).name == "x"
 
 
-def test_the_root_of_the_machine_is_refused(tmp_path):
+def test_root_folder_is_refused(tmp_path):
     for folder in ("/", "//", "/tmp/.."):
         with pytest.raises(BadRequest, match="The folder / cannot be a project"):
             identify(folder, str(tmp_path))
 
 
-def test_a_home_that_is_a_repository_is_home_wherever_one_is_in_it(tmp_path):
+def test_home_repository_is_home_project(tmp_path):
     home = repository(tmp_path / "ada")
     config(home, "ada's")
     (home / "notes").mkdir()
@@ -259,7 +259,7 @@ def test_a_home_that_is_a_repository_is_home_wherever_one_is_in_it(tmp_path):
     assert identify(str(tmp_path / "grace"), str(tmp_path / "grace")) == ("home", "~", "home")
 
 
-def test_a_config_above_the_repository_or_in_the_home_folder_is_not_asked(tmp_path):
+def test_config_above_repository_or_in_home_is_ignored(tmp_path):
     home = tmp_path / "ada"
     config(home, "mine")
     config(home / "dev", "all of them")
@@ -269,12 +269,12 @@ def test_a_config_above_the_repository_or_in_the_home_folder_is_not_asked(tmp_pa
     assert identify(str(home / "notes"), str(home)) == ("notes", "~/notes", "folder")
 
 
-def test_outside_the_home_folder_a_root_is_written_as_it_is(tmp_path):
+def test_root_outside_home_is_absolute(tmp_path):
     (tmp_path / "srv").mkdir()
     assert identify(str(tmp_path / "srv"), str(tmp_path / "ada")) == ("srv", str(tmp_path / "srv"), "folder")
 
 
-def test_a_renamed_root_is_called_by_its_new_name(tmp_path):
+def test_renamed_root_has_new_name(tmp_path):
     before = repository(tmp_path / "old")
     before.rename(tmp_path / "new")
     assert identify(str(tmp_path / "new"), str(tmp_path)) == ("new", "~/new", "git")
@@ -313,7 +313,7 @@ def by_git(folder):
 
 
 @pytest.mark.parametrize("make", [by_hand, by_git] if GIT else [by_hand])
-def test_what_git_makes_is_understood(tmp_path, make):
+def test_real_git_repositories_are_detected(tmp_path, make):
     make(tmp_path)
     found = {folder: tuple(identify(str(tmp_path / folder), str(tmp_path)))
              for folder in ("app/.git/refs", "app-fix", "app/vendor/lib", "engine.git/refs", "engine-fix", "apart")}  # fmt: skip
@@ -327,12 +327,12 @@ def test_what_git_makes_is_understood(tmp_path, make):
     }
 
 
-def test_no_git_program_is_needed(homes, monkeypatch):
+def test_git_program_is_not_needed(homes, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert identify(str(homes[0] / "trees" / "app-fix"), str(homes[0])).name == "app"
 
 
-def test_a_folder_with_an_odd_name_has_a_name_that_can_be_shown():
+def test_odd_folder_name_becomes_valid_project_name():
     assert project_name("/x/a\nb\udcff") == "a_b_"
     assert project_name("/x/" + "y" * 200) == "y" * 100
     assert all(is_name(project_name(path)) for path in ("/x/ ", "/x/\t", "/x/ä"))

@@ -24,11 +24,11 @@ JAPANESE = "契約は五月に終わります。家賃は毎月末に支払う�
         ("Договор заканчивается в мае.", "windows-1251"),
     ],
 )
-def test_text_is_read_in_its_encoding(text, encoding):
+def test_text_is_decoded_in_its_encoding(text, encoding):
     assert text_of(text.encode(encoding)) == text
 
 
-def test_utf_16_of_the_other_end():
+def test_big_endian_utf16_is_decoded():
     assert text_of(b"\xfe\xff" + GERMAN.encode("utf-16-be")) == GERMAN
 
 
@@ -41,7 +41,7 @@ def test_utf_16_of_the_other_end():
         "Göteborg och Malmö ligger i Sverige.",
     ],
 )
-def test_one_sentence_of_latin_1_is_enough(sentence):
+def test_one_latin1_sentence_is_detected(sentence):
     assert text_of(sentence.encode("latin-1")) == sentence
 
 
@@ -56,22 +56,22 @@ def test_one_sentence_of_latin_1_is_enough(sentence):
         ("int rent = 500; // 家賃は毎月", "shift-jis"),
     ],
 )
-def test_one_sentence_of_another_alphabet_is_not_taken_for_latin_1(sentence, encoding):
+def test_other_alphabets_are_not_taken_for_latin1(sentence, encoding):
     assert text_of(sentence.encode(encoding)) == sentence
 
 
-def test_a_foreign_name_does_not_change_a_long_text():
+def test_foreign_name_does_not_change_detection():
     whole = "A reunião não começou às três horas. O coração da população está em São Paulo. " * 20 + "Malmö"
     assert text_of(whole.encode("cp1252")) == whole
 
 
-def test_one_broken_byte_costs_one_letter_and_not_all_of_them():
+def test_invalid_byte_loses_one_character():
     whole = GERMAN * 20
     assert GERMAN * 19 in text_of(whole.encode() + b"\xc3")  # cut in the middle of a letter
 
 
 @pytest.mark.parametrize("charset", ["shift_jis", "windows-1251", "iso-8859-15", "euc-jp", "windows-1252"])
-def test_html_is_read_in_the_encoding_it_names(charset):
+def test_html_uses_declared_encoding(charset):
     words = {"windows-1251": "Договор", "iso-8859-15": "Läuft, 500 €.", "windows-1252": "Café – “naïve”"}
     said = words.get(charset, "契約は五月に終わります。")
     page = f'<!doctype html><html><head><meta charset="{charset}"></head><body><p>{said}</p></body></html>'
@@ -87,7 +87,7 @@ def test_html_is_read_in_the_encoding_it_names(charset):
         ("iso-2022-jp", "iso-2022-jp", "契約は五月に終わります。"),
     ],
 )
-def test_html_is_read_in_an_encoding_that_only_the_web_calls_so(charset, encoding, said):
+def test_html_uses_web_encoding_labels(charset, encoding, said):
     assert text_of(named_page(charset, encoding, said), "page.html") == said
 
 
@@ -96,12 +96,12 @@ def named_page(charset, encoding, said):
     return page.encode(encoding)
 
 
-def test_a_log_with_escapes_is_no_japanese():
+def test_log_with_escapes_is_not_japanese():
     log = b"\x1b[1mdone\x1b[0m in 3 s, \x1b$Bx and \xc3\xbc"
     assert text_of(log) == log.decode()
 
 
-def test_utf_32_is_read_right_or_refused():
+def test_utf32_is_decoded_or_refused():
     try:
         text = "".join(part.text for part in read(GERMAN.encode("utf-32")).parts)
     except Exception as error:
@@ -128,7 +128,7 @@ WIDE = {
 
 @pytest.mark.parametrize("end", ["utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("language", WIDE)
-def test_utf_16_that_does_not_say_so(language, end):
+def test_utf16_without_bom_is_decoded(language, end):
     assert text_of(WIDE[language].encode(end)) == WIDE[language]
     assert text_of((WIDE[language] * 99).encode(end)) == WIDE[language] * 99
 
@@ -143,7 +143,7 @@ WRONG = ("utf-16", "UTF-16LE", "utf-16be", "unicode", "x-user-defined")
 
 @pytest.mark.parametrize("more", ["", "."], ids=["even", "odd"])
 @pytest.mark.parametrize("name", WRONG)
-def test_a_text_is_not_in_an_encoding_in_which_it_could_not_say_so(name, more):
+def test_declaration_must_be_readable_in_its_encoding(name, more):
     said = wrongly_named(name, more)
     assert text_of(said.encode("cp1252")) == said
 
@@ -171,7 +171,7 @@ def test_a_text_is_not_in_an_encoding_in_which_it_could_not_say_so(name, more):
         "numbers",
     ],
 )
-def test_bytes_of_zero_are_no_text(data):
+def test_null_bytes_are_not_text(data):
     assert refused(data) in ("UNSUPPORTED_TYPE", "EMPTY")
 
 
@@ -186,16 +186,16 @@ MARKED = {
 
 
 @pytest.mark.parametrize(("data", "said"), MARKED.values(), ids=MARKED)
-def test_a_text_with_a_stray_control_mark_is_a_text(data, said):
+def test_text_with_few_control_characters_is_text(data, said):
     assert text_of(data) == said
 
 
-def test_a_mark_without_the_encoding_it_promises_is_damage():
+def test_invalid_text_after_bom_is_damaged():
     assert refused(b"\xef\xbb\xbf" + b"\xff\xfa\xfb" * 9) == "DAMAGED"
     assert refused(b"\xff\xfe" + b"\x00\xd8" * 9) == "DAMAGED"
 
 
-def test_a_line_of_fifty_thousand_letters_stays_whole():
+def test_long_line_is_complete():
     line = "word " * 10_000
     assert text_of(line.encode()) == line
     assert text_of(b"# Rent\n" + line.encode(), "a.md").endswith(line)

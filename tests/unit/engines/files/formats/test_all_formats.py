@@ -24,13 +24,13 @@ from unit.engines.files.sample_files import (
 
 
 @pytest.mark.parametrize("ending", KINDS)
-def test_every_format_gives_its_words_and_its_type(ending):
+def test_every_format_yields_text_and_type(ending):
     parsed = read(plain_files()[ending], f"lease.{ending}")
     assert parsed.mime_type == KINDS[ending]
     assert "The lease ends in May." in "\n".join(part.text for part in parsed.parts)
 
 
-def test_pdf_pages_are_numbered_from_one_and_blank_ones_are_counted():
+def test_pdf_pages_are_numbered_including_blank_ones():
     parsed = read(pdf("First line\nsecond line", "", "On the third page"))
     assert [(part.page, part.text) for part in parsed.parts] == [
         (1, "First line\nsecond line"),
@@ -39,7 +39,7 @@ def test_pdf_pages_are_numbered_from_one_and_blank_ones_are_counted():
     assert parsed.page_count == 3
 
 
-def test_pdf_a_word_divided_at_a_line_end_is_one_word():
+def test_pdf_word_split_at_line_end_is_joined():
     assert text_of(pdf("The rent is paid month-\nly.")) == "The rent is paid monthly."
 
 
@@ -51,7 +51,7 @@ HYPHENATED = {
 
 
 @pytest.mark.parametrize("how", HYPHENATED)
-def test_pdf_a_hyphen_that_belongs_to_a_word_stays(how):
+def test_pdf_hyphen_of_compound_word_stays(how):
     written, read = HYPHENATED[how]
     assert read in " ".join(text_of(pdf(written)).split())
 
@@ -75,7 +75,7 @@ def celled(turned=0):
 
 
 @pytest.mark.parametrize("turned", [0, 90])
-def test_pdf_cells_of_a_table_stand_apart(turned):
+def test_pdf_table_cells_are_separated(turned):
     said = text_of(celled(turned)).split()
     assert said == ["Item", "Count", "Price", "Wooden", "chair", "4", "120.00", "Bench", "2", "75.00"]
 
@@ -94,11 +94,11 @@ def form():
     return out.getvalue()
 
 
-def test_pdf_what_was_filled_into_a_form_stands_below_what_is_printed():
+def test_pdf_form_values_follow_printed_text():
     assert text_of(form()) == "Name and town:\nAda Lovelace\nKöln"
 
 
-def test_pptx_a_slide_is_a_page_and_its_title_the_section():
+def test_pptx_slide_is_page_and_title_is_section():
     parsed = read(slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May.")))
     assert [(part.page, part.section) for part in parsed.parts] == [(1, "Rent"), (2, "Deposit")]
     assert parsed.page_count == 2
@@ -139,7 +139,7 @@ def changed_deck():
     return saved(deck)
 
 
-def test_pptx_is_read_as_who_opens_it_sees_it():
+def test_pptx_text_is_as_displayed():
     texts = [(part.page, part.text) for part in read(changed_deck()).parts]
     assert texts == [(1, "With a formula.\n\nSeen."), (2, "Kept for questions.")]
 
@@ -160,25 +160,25 @@ def test_odt_headings_lists_blanks_and_tables():
     ]
 
 
-def test_odt_two_paragraphs_of_a_cell_stay_two_words():
+def test_odt_paragraphs_of_a_cell_are_separated():
     cell = "<table:table-cell><text:p>January</text:p><text:p>February</text:p></table:table-cell>"
     text = text_of(odt(f"<table:table><table:table-row>{cell}</table:table-row></table:table>"))
     assert text.split() == ["January", "February"]
 
 
-def test_odt_a_text_box_is_said_once():
+def test_odt_text_box_is_read_once():
     frame = "<draw:frame><draw:text-box><text:p>in the box</text:p></draw:text-box></draw:frame>"
     assert text_of(odt(f"<text:p>around {frame}</text:p>")).count("in the box") == 1
 
 
-def test_odt_words_that_were_struck_out_and_remarks_are_not_read():
+def test_odt_deletions_and_comments_are_not_read():
     gone = "<text:tracked-changes><text:changed-region><text:deletion><text:p>STRUCK</text:p></text:deletion>"
     gone += "</text:changed-region></text:tracked-changes>"
     remark = "<office:annotation><text:p>REMARK</text:p></office:annotation>"
     assert text_of(odt(f"{gone}<text:p>The lease{remark} ends.</text:p>")) == "The lease ends."
 
 
-def test_epub_is_read_in_the_order_of_its_spine():
+def test_epub_chapters_follow_the_spine():
     parsed = read(
         epub(
             {
@@ -192,7 +192,7 @@ def test_epub_is_read_in_the_order_of_its_spine():
     assert sections(parsed) == [("One", "One\n\nfirst"), ("Two", "Two\n\nsecond")]
 
 
-def test_epub_a_chapter_is_found_once_by_the_name_that_is_meant():
+def test_epub_chapter_is_found_by_inexact_name():
     listed = ["one.XHTML", "a.xhtml", "A.xhtml", "a.xhtml", "a%2520b.xhtml", "two%20a.xhtml", "100%.xhtml"]
     chapters = {
         "One.xhtml": "first",
@@ -209,12 +209,12 @@ def test_epub_a_chapter_is_found_once_by_the_name_that_is_meant():
     assert text_of(epub(pages, **{"OEBPS/book.opf": package})).split("\n") == [*chapters.values()]
 
 
-def test_epub_a_chapter_outside_the_spine_is_not_read():
+def test_epub_chapter_outside_spine_is_not_read():
     chapters = {"a.xhtml": xhtml("<p>read me</p>"), "ad.xhtml": xhtml("<p>buy me</p>")}
     assert text_of(epub(chapters, order=["a.xhtml"])) == "read me"
 
 
-def test_epub_with_self_closed_head_tags_keeps_its_words():
+def test_epub_with_self_closed_head_tags_keeps_text():
     page = xhtml("<p>first</p>").replace("<title>A book</title>", '<title/><script src="a.js"/>')
     assert text_of(epub({"a.xhtml": page})) == "first"
 
@@ -253,11 +253,11 @@ BOX = (
         (rb"before{\pict\bin6 }}{}}{}{\object\objdata\bin4 }}}}} after \\bin9", r"before after \bin9"),
     ],
 )
-def test_rtf_escapes_are_letters(written, meant):
+def test_rtf_escapes_become_characters(written, meant):
     assert text_of(rb"{\rtf1\ansi\ansicpg1252 " + written + b"}").strip() == meant
 
 
-def test_rtf_in_another_code_page():
+def test_rtf_uses_its_code_page():
     words = "".join(f"\\'{byte:02x}" for byte in "Договор".encode("cp1251")).encode()
     assert text_of(rb"{\rtf1\ansi\ansicpg1251 " + words + b"}").strip() == "Договор"
 
@@ -269,7 +269,7 @@ HTML = b"""<!DOCTYPE html><html><head><title>Lease</title><style>p{color:red}</s
 <ul><li>one<li>two</ul><p hidden>unseen</p><p style="display: none">unseen</p><h2>Deposit</h2><p>Two months.</p></body></html>"""
 
 
-def test_html_words_in_order_with_headings_as_sections():
+def test_html_headings_become_sections():
     parsed = read(HTML)
     assert [part.section for part in parsed.parts] == ["Lease", "Rent and more", "Deposit"]
     assert parsed.parts[0].text == "Before all."
@@ -292,7 +292,7 @@ APART = (
 )
 
 
-def test_html_what_stands_apart_is_not_one_word():
+def test_html_blocks_separate_words():
     assert text_of(APART).split() == ["Town", "K\xf6ln", "Bonn", "Rent", "500"]
 
 
@@ -300,7 +300,7 @@ MAIN = b"""<!DOCTYPE html><title>Lease</title><h2>Keys of this page</h2><nav>Hom
 <h1>Rent<a href=#rent>&para;</a></h1><p>Monthly.</p></main><footer>Printed in 2020.</footer>"""
 
 
-def test_html_the_main_part_begins_and_ends_a_section():
+def test_html_main_element_delimits_sections():
     """A menu, and the help of a page, come before it with headings of their own."""
     parts = [(part.section, part.text) for part in read(MAIN).parts]
     assert parts == [
@@ -312,20 +312,20 @@ def test_html_the_main_part_begins_and_ends_a_section():
 
 
 @pytest.mark.parametrize("unseen", ["secret", "color", "steal", "enable", "later<", "unseen", "<", "&amp;"])
-def test_html_what_a_reader_does_not_see_is_left_out(unseen):
+def test_html_invisible_text_is_skipped(unseen):
     assert unseen not in text_of(HTML)
 
 
 @pytest.mark.parametrize(
     "start", ["<p>", "<h1>", "<title>Lease</title><p>", "<meta charset=utf-8><p>", "<div><p>"]
 )
-def test_html_without_html_and_body_is_html_by_its_name(start):
+def test_html_fragment_is_detected_by_name(start):
     parsed = read(f"{start}Paid monthly.<script>steal()</script>".encode(), "saved.html")
     assert parsed.mime_type == "text/html"
     assert [part.text for part in parsed.parts] == ["Paid monthly."]
 
 
-def test_markdown_headings_are_sections_but_not_inside_code():
+def test_markdown_headings_become_sections_outside_code():
     parsed = read(
         b"Before all.\n\n# Rent #\nPaid.\n\n```sh\n# a comment\n```\n\n## Deposit\nTwo months.\n#hashtag\n",
         "notes.md",
@@ -335,7 +335,7 @@ def test_markdown_headings_are_sections_but_not_inside_code():
     assert in_order(parsed.parts[2].text, "Two months.", "#hashtag")
 
 
-def test_markdown_a_fence_ends_with_its_own_kind():
+def test_markdown_fence_ends_with_same_marker():
     parsed = read(b"# Rent\n~~~\n```\n# a comment\n~~~\n# Deposit\nTwo months.\n", "notes.md")
     assert [part.section for part in parsed.parts] == ["Rent", "Deposit"]
 
@@ -350,27 +350,27 @@ def test_markdown_a_fence_ends_with_its_own_kind():
         ("# ##", None),
     ],
 )
-def test_markdown_marks_at_the_end_of_a_heading_are_no_part_of_it(line, section):
+def test_markdown_closing_marks_of_heading_are_removed(line, section):
     assert read(f"{line}\nPaid.\n".encode(), "notes.md").parts[-1].section == section
 
 
-def test_markdown_a_fence_ends_with_one_at_least_as_long():
+def test_markdown_fence_ends_with_marker_of_same_length():
     parsed = read(b"````\n```\n# a comment\n````` \n# Deposit\nTwo months.\n", "notes.md")
     assert [part.section for part in parsed.parts] == [None, "Deposit"]
 
 
-def test_json_and_code_stay_as_they_were_written():
+def test_json_and_code_are_unchanged():
     data = json.dumps({"rent": [500, 510], "town": "Köln"}, indent=2, ensure_ascii=False)
     assert text_of(data.encode(), "a.json") == data
     code = "def rent(month):\n\tif month:  # paid\n\t\treturn 500\n"
     assert text_of(code.encode(), "rent.py") == code
 
 
-def test_a_form_feed_in_plain_text_is_a_page_break():
+def test_form_feed_is_page_break():
     parsed = read(b"one\n\f\n\ftwo\fthree\n\f")
     assert [(part.page, part.text.strip()) for part in parsed.parts] == [(1, "one"), (3, "two"), (4, "three")]
 
 
-def test_a_line_break_in_the_source_of_html_is_a_blank_but_in_pre():
+def test_html_line_breaks_are_kept_only_in_pre():
     source = "<p>One\n  <a href=x>link</a>\nin a sentence.</p><pre>first\nsecond</pre><p>The\nend</p>"
     assert text_of(f"<html><body>{source}".encode()) == "One link in a sentence.\n\nfirst\nsecond\n\nThe end"

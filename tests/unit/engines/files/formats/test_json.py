@@ -22,11 +22,11 @@ from unit.engines.files.file_reader import text_of
         (r"a\nb\tc", r"a\nb\tc"),
     ],
 )
-def test_json_letters_that_are_written_as_numbers_are_letters(written, read_as):
+def test_json_escapes_become_characters(written, read_as):
     assert text_of(f'{{"town": "{written}"}}'.encode(), "a.json") == f'{{"town": "{read_as}"}}'
 
 
-def test_json_lines_are_json():
+def test_json_lines_are_detected_as_json():
     assert (
         text_of(b'{"town": "K\\u00f6ln"}\n{"town": "Bonn"}', "a.jsonl")
         == '{"town": "Köln"}\n{"town": "Bonn"}'
@@ -36,7 +36,7 @@ def test_json_lines_are_json():
 BASE64 = base64.b64encode(random.Random(0).randbytes(3000)).decode()
 
 
-def test_the_bytes_of_pictures_are_no_text():
+def test_base64_data_is_removed():
     notebook = {
         "cells": [{"source": ["plot(rents)"], "data": {"image/png": BASE64, "text": "A rising line"}}]
     }
@@ -45,6 +45,6 @@ def test_the_bytes_of_pictures_are_no_text():
     assert text_of(page.encode(), "a.md") == page.strip("\n").replace(BASE64, "…")
 
 
-def test_a_long_word_that_is_no_base64_stays():
+def test_long_word_is_not_taken_for_base64():
     genes = {"gene": "ACGT" * 300, "digits": "0123456789" * 60, "path": "a/b" * 300}
     assert text_of(json.dumps(genes).encode(), "a.json") == json.dumps(genes)

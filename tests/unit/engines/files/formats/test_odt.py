@@ -53,7 +53,7 @@ def shown(how):
 
 
 @pytest.mark.parametrize("how", SHOWN)
-def test_odt_is_read_as_it_is_shown(how):
+def test_odt_text_is_as_displayed(how):
     assert text_of(shown(how)).strip() == SHOWN[how][1]
 
 
@@ -76,6 +76,6 @@ def headed():
     return odt(body, styles=own, **{"styles.xml": styles})
 
 
-def test_odt_what_stands_around_the_pages_is_read_once():
+def test_odt_headers_and_footers_are_read_once():
     body = ("Rent", "Rent\n\nPaid monthly.")
     assert sections(read(headed())) == [(None, "Lease of the flat"), body, (None, "Ada Lovelace")]

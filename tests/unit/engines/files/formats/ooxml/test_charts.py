@@ -112,7 +112,7 @@ def _drawing(graphic, about):
     )
 
 
-def test_pptx_what_a_chart_draws_is_a_table():
+def test_pptx_chart_becomes_table():
     assert text_of(charted()) == "\n".join(CHART)
 
 
@@ -120,12 +120,12 @@ as_it_is = pytest.mark.parametrize("as_it_is", [lambda data: data, strict], ids=
 
 
 @as_it_is
-def test_pptx_what_a_diagram_says_is_read(as_it_is):
+def test_pptx_diagram_text_is_read(as_it_is):
     assert text_of(as_it_is(diagrammed())) == "\n".join(["Steps\n", *DIAGRAM])
 
 
 @as_it_is
-def test_docx_what_charts_and_diagrams_say_stands_where_they_stand(as_it_is):
+def test_docx_chart_and_diagram_texts_keep_position(as_it_is):
     chart, diagram = "\n".join(CHART), "\n".join(DIAGRAM)
     assert text_of(as_it_is(word_drawn())) == (
         f"Figure 0:\n{chart}\n\n\nFigure 1:\n{diagram}\n\n\nFigure 2:\n{chart}\n\n\nFigure 3:\n\nAfter."
@@ -133,12 +133,12 @@ def test_docx_what_charts_and_diagrams_say_stands_where_they_stand(as_it_is):
 
 
 @pytest.mark.parametrize("hidden", ["1", "true"])
-def test_docx_what_is_hidden_is_not_drawn(hidden):
+def test_docx_hidden_drawings_are_not_read(hidden):
     said = "Figure 0:\n\nFigure 1:\n\nFigure 2:\n\nFigure 3:\n\nAfter."
     assert text_of(word_drawn(f'hidden="{hidden}"')) == said
 
 
-def test_a_chart_is_read_once_however_often_it_is_shown(monkeypatch):
+def test_repeated_chart_is_parsed_once(monkeypatch):
     read = []
     usual = zip_container.parse_xml
     monkeypatch.setattr(zip_container, "parse_xml", lambda content: (read.append(content), usual(content))[1])

@@ -26,7 +26,7 @@ CASES = Path(__file__).parent / "cases"
         ("x20-backslash.xlsx", ""),
     ],
 )
-def test_file_with_an_odd_part_is_read(name, words):
+def test_file_with_damaged_optional_part_is_read(name, words):
     text = " ".join(part.text for part in read((CASES / name).read_bytes(), name).parts)
     assert text.strip() and all(word in text for word in words.split())
 
@@ -51,7 +51,7 @@ CHUNKS = {
 
 
 @pytest.mark.parametrize("name", CHUNKS)
-def test_imported_file_is_read_in_its_place(name):
+def test_embedded_file_is_read_in_its_place(name):
     data, texts = CHUNKS[name]
     assert [part.text for part in read(with_chunk(name, data), "a.docx").parts] == texts
 

@@ -18,7 +18,7 @@ from unit.engines.files.sample_files import (
 )
 
 
-def test_docx_headings_are_sections_and_tables_stand_where_they_stood():
+def test_docx_headings_become_sections_around_tables():
     parsed = read(
         word(
             ("Title", "Lease"),
@@ -64,7 +64,7 @@ DOCX_SHOWN = {
 
 
 @pytest.mark.parametrize("place", DOCX_SHOWN)
-def test_docx_words_that_word_shows_are_read(place):
+def test_docx_displayed_text_is_read(place):
     assert in_order(text_of(docx_with(DOCX_SHOWN[place])), "Before.", "WORDS", "After.")
 
 
@@ -95,7 +95,7 @@ def docx_noted(kind):
 
 
 @pytest.mark.parametrize("kind", ["footnote", "endnote"])
-def test_docx_a_note_stands_below_the_paragraph_that_refers_to_it(kind):
+def test_docx_note_follows_referring_paragraph(kind):
     said = "Before.\n\nRent is due.\nIn advance.\nBy cheque.\n\nAfter."
     assert text_of(docx_noted(kind)) == said
 
@@ -111,7 +111,7 @@ def docx_numbered():
     return zipped(renamed)
 
 
-def test_docx_whose_main_member_has_a_number_is_one():
+def test_docx_with_numbered_main_member_is_read():
     assert text_of(docx_numbered()) == text_of(docx_noted("footnote"))
 
 
@@ -126,16 +126,16 @@ def docx_lost(target):
 
 
 @pytest.mark.parametrize("target", ["NULL", "../NULL", "media/gone.png", "/word/media/gone.png", "#rent", ""])
-def test_docx_a_picture_that_is_not_there_does_not_cost_the_words(target):
+def test_docx_with_missing_picture_is_read(target):
     assert text_of(docx_lost(target)) == "The lease ends in May."
 
 
-def test_docx_words_that_were_struck_out_are_not_read():
+def test_docx_deletions_are_not_read():
     gone = '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>WORDS</w:delText></w:r></w:del></w:p>'
     assert "WORDS" not in text_of(docx_with(gone))
 
 
-def test_docx_signs_are_read_and_stops_of_the_tabulator_are_not():
+def test_docx_tabs_are_read_but_not_tab_stops():
     line = (
         '<w:p><w:pPr><w:tabs><w:tab w:val="left" w:pos="9"/></w:tabs></w:pPr><w:r><w:t>one</w:t><w:tab/>'
         "<w:t>two</w:t><w:br/><w:t>three</w:t></w:r></w:p>"
@@ -143,7 +143,7 @@ def test_docx_signs_are_read_and_stops_of_the_tabulator_are_not():
     assert text_of(docx_with(line)) == "Before.\n\none\ttwo\nthree\n\nAfter."
 
 
-def test_docx_a_merged_cell_is_said_once():
+def test_docx_merged_cell_is_read_once():
     document = docx.Document()
     table = document.add_table(1, 3)
     fill(table, [["wide", "", "narrow"]])
@@ -193,14 +193,14 @@ def docx_styled(xml):
 
 
 @pytest.mark.parametrize("how", DOCX_UNSEEN)
-def test_docx_words_that_word_does_not_show_are_not_read(how):
+def test_docx_hidden_text_is_not_read(how):
     text = text_of(docx_styled(DOCX_UNSEEN[how]))
     assert "WORDS" not in text
     assert in_order(text, "Before.", "After.")
 
 
 @pytest.mark.parametrize("how", DOCX_SEEN)
-def test_docx_words_that_only_seem_hidden_are_read(how):
+def test_docx_text_with_toggled_hiding_is_read(how):
     assert in_order(text_of(docx_styled(DOCX_SEEN[how])), "Before.", "WORDS", "After.")
 
 
@@ -215,7 +215,7 @@ def docx_boxed():
     )
 
 
-def test_docx_a_text_box_is_read_once_on_lines_of_its_own():
+def test_docx_text_box_is_read_once_on_own_lines():
     assert text_of(docx_boxed()) == "Before.\n\nPaid\nIn a\nbox.\nmonthly.\n\nAfter."
 
 
@@ -235,7 +235,7 @@ def docx_headed(first=False, even=False):
     return saved(document)
 
 
-def test_docx_what_stands_around_the_pages_is_read_once():
+def test_docx_headers_and_footers_are_read_once():
     body = ("Rent", "Rent\n\n\n\nPaid monthly.")
     assert sections(read(docx_headed())) == [(None, "Lease of the flat"), body, (None, "Ada Lovelace")]
     above, again, below = sections(read(docx_headed(first=True, even=True)))

@@ -31,7 +31,7 @@ from unit.engines.files.sample_files import with_members, with_text
 
 
 @pytest.mark.parametrize("as_it_is", [lambda data: data, strict], ids=["usual", "strict"])
-def test_a_contract_is_read_with_the_numbers_of_its_clauses_which_name_its_sections(as_it_is):
+def test_clause_numbers_are_read_with_sections(as_it_is):
     listed = "1.1 Due\n\n\n\n\n\n\n(a) Boxed\n\n\n(a) Tenant\t(b) Owner\n\n• A point\n\n\n\n1.2"
     assert sections(read(as_it_is(contract()))) == [
         ("Article I Rent", "Article I Rent"),
@@ -42,12 +42,12 @@ def test_a_contract_is_read_with_the_numbers_of_its_clauses_which_name_its_secti
     ]
 
 
-def test_a_level_begins_anew_behind_a_higher_one():
+def test_level_restarts_after_higher_level():
     levels = (0, 1, 1, 2, 0, 1, 2)
     assert shown(*DECIMAL, at=levels) == ["1.", "1.1", "1.2", "1.2.1", "2.", "2.1", "2.1.1"]
 
 
-def test_a_level_goes_on_counting_where_it_says_so():
+def test_level_without_restart_continues():
     def second(restart):
         return level(1, "%2", more=f'<w:lvlRestart w:val="{restart}"/>')
 
@@ -65,7 +65,7 @@ def test_a_level_goes_on_counting_where_it_says_so():
     ]
 
 
-def test_a_level_that_is_left_out_counts():
+def test_omitted_level_counts():
     assert shown(level(0, "%1.", start=4), "%1.%2", at=(1, 1, 0, 1)) == ["4.1", "4.2", "5.", "5.1"]
     assert shown(*DECIMAL, at=(0, 2, 1)) == ["1.", "1.1.1", "1.2"]
 
@@ -86,11 +86,11 @@ SPELLINGS = {
     ("spelling", "number", "said"),
     [(spelling, number, said) for spelling, told in SPELLINGS.items() for number, said in told.items()],
 )
-def test_numbers_are_spelled_as_the_level_says(spelling, number, said):
+def test_numbers_use_spelling_of_level(spelling, number, said):
     assert shown(level(0, "(%1)", spelling, start=number)) == [f"({said})"]
 
 
-def test_a_legal_level_shows_plain_numbers_only():
+def test_legal_level_uses_decimal_numbers():
     legal = level(1, "%1.%2", "lowerLetter", more="<w:isLgl/>")
     assert shown(level(0, "%1.", "upperRoman"), legal, at=(0, 1)) == ["I.", "1.1"]
     padded = level(1, "Section %1.%2", "decimalZero", more="<w:isLgl/>")
@@ -100,7 +100,7 @@ def test_a_legal_level_shows_plain_numbers_only():
     )
 
 
-def test_a_level_shows_no_number_where_it_has_none():
+def test_level_without_template_has_no_number():
     said = lines(
         abstract(0, level(0, "%1", "none"), level(1, "Note %2", "none"), level(2, " ", "none")) + num(1, 0),
         *clauses(0, 1, 2),
@@ -111,11 +111,11 @@ def test_a_level_shows_no_number_where_it_has_none():
 
 
 @pytest.mark.parametrize("written", ["\uf0b7", "o", "-"])
-def test_a_bullet_of_any_kind_is_one(written):
+def test_any_bullet_becomes_dot(written):
     assert lines(abstract(0, level(0, written, "bullet")) + num(1, 0), *clauses(0)) == ["• x"]
 
 
-def test_a_picture_is_a_bullet_and_nothing_is_none():
+def test_picture_bullet_becomes_dot():
     picture = level(0, "", "bullet", more='<w:lvlPicBulletId w:val="0"/>')
     assert lines(abstract(0, picture, level(1, "", "bullet")) + num(1, 0), *clauses(0, 1)) == ["• x", "x"]
 
@@ -123,17 +123,17 @@ def test_a_picture_is_a_bullet_and_nothing_is_none():
 @pytest.mark.parametrize(
     ("suffix", "said"), [("tab", "1. x"), ("space", "1. x"), ("nothing", "1.x"), ("other", "1. x")]
 )
-def test_a_blank_stands_between_number_and_words_where_the_level_has_one(suffix, said):
+def test_separator_follows_number(suffix, said):
     levels = level(0, "%1.", more=f'<w:suff w:val="{suffix}"/>')
     assert lines(abstract(0, levels) + num(1, 0), *clauses(0)) == [said]
 
 
-def test_a_blank_that_the_number_has_itself_is_the_only_one():
+def test_number_with_space_gets_no_separator():
     levels = (level(0, "§ %1  "), level(1, "§ %2 ", more='<w:suff w:val="nothing"/>'))
     assert lines(abstract(0, *levels) + num(1, 0), *clauses(0, 1)) == ["§ 1 x", "§ 1 x"]
 
 
-def test_lists_of_one_kind_go_on_counting_unless_one_begins_anew_which_it_does_once():
+def test_start_override_applies_once():
     kind = abstract(0, "%1.", "%1.%2") + abstract(1, "%1)")
     anew = num(3, 0, override(0, '<w:startOverride w:val="5"/>'))
     said = [paragraph("x", which, 0) for which in (1, 2, 9, 3, 3, 1, 3)]
@@ -142,19 +142,19 @@ def test_lists_of_one_kind_go_on_counting_unless_one_begins_anew_which_it_does_o
     ]
 
 
-def test_a_list_may_have_levels_of_its_own():
+def test_list_overrides_levels():
     own = num(2, 0, override(0, level(0, "§ %1")))
     said = [paragraph("x", which, 0) for which in (1, 2, 1)]
     assert lines(abstract(0, "%1.") + num(1, 0) + own, *said) == ["1. x", "§ 2 x", "3. x"]
 
 
-def test_a_list_may_be_numbered_as_a_style_of_lists_says():
+def test_list_uses_numbering_style():
     link, linked = (f'<w:{name} w:val="Clauses"/>' for name in ("numStyleLink", "styleLink"))
     kinds = abstract(0, more=link) + abstract(1, "§ %1", more=linked) + num(1, 0)
     assert lines(kinds, *clauses(0, 0)) == ["§ 1 x", "§ 2 x"]
 
 
-def test_a_style_gives_its_number_to_those_that_are_based_on_it():
+def test_numbering_is_inherited_from_style():
     kinds = abstract(0, "%1.", level(1, "%1.%2", more='<w:pStyle w:val="Linked"/>')) + num(1, 0)
     styles = (
         style("Base", 1)
@@ -168,7 +168,7 @@ def test_a_style_gives_its_number_to_those_that_are_based_on_it():
     assert lines(kinds, paragraph("x", at=0, style="Based"), styles=styles) == ["1. x"]
 
 
-def test_what_was_struck_out_or_hidden_as_a_whole_is_not_counted():
+def test_deleted_or_hidden_paragraph_is_not_counted():
     gone = [
         paragraph("GONE", 1, 0, mark=STRUCK),
         paragraph("GONE", 1, 0, mark="<w:vanish/>", look="<w:vanish/>"),
@@ -179,7 +179,7 @@ def test_what_was_struck_out_or_hidden_as_a_whole_is_not_counted():
     assert lines(abstract(0, "%1.") + num(1, 0), *gone, *kept, styles=unseen) == ["1. x", "2. x"]
 
 
-def test_an_empty_paragraph_has_a_number_but_no_bullet():
+def test_empty_paragraph_has_number_but_no_bullet():
     kind = abstract(0, "%1.", level(1, "-", "bullet")) + num(1, 0)
     assert lines(kind, paragraph("", 1, 0), paragraph(" ", 1, 1), paragraph("x", 1, 0)) == ["1.", "2. x"]
 
@@ -217,7 +217,7 @@ def surrounded():
     return with_text(data, RELATIONS, "</Relationships>", f"{related}</Relationships>")
 
 
-def test_what_stands_around_the_pages_in_notes_and_in_boxes_counts_for_itself():
+def test_headers_notes_and_boxes_count_separately():
     said = ["1. Above", "1. x", "1. In a box", "1. Below", "2. y", "2. Under"]
     assert lines_of(surrounded()) == said
 
@@ -236,7 +236,7 @@ def broken(how):
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_numbers_that_are_broken_do_not_cost_the_words(how):
+def test_invalid_numbering_keeps_text(how):
     assert text_of(broken(how)) == "x"
 
 
@@ -246,7 +246,7 @@ def unlisted():
     return with_text(data, RELATIONS, "numbering.xml", "lost.xml")
 
 
-def test_numbers_that_are_lost_do_not_cost_the_words():
+def test_missing_numbering_keeps_text():
     assert text_of(unlisted()) == "x"
 
 
@@ -269,7 +269,7 @@ def odd():
     return numbered(kinds, *said, paragraph("x", style="Round"), paragraph("x", style="Self"), styles=styles)
 
 
-def test_numbers_that_cannot_be_are_none():
+def test_impossible_numbers_are_ignored():
     begun, fifth = 2**31, ("MMMCMXCIX" * 50)[:100]
     assert lines_of(odd()) == [
         f"{begun}. x",
@@ -294,7 +294,7 @@ def crowd():
     return numbered(kinds, *said, styles=styles)
 
 
-def test_very_many_lists_take_no_time():
+def test_many_lists_are_fast():
     data = crowd()
     start = time.monotonic()
     assert text_of(data).startswith("1. x\n\n1.")
@@ -309,13 +309,13 @@ def linked_crowd():
     return numbered(one + many, *(paragraph("x", n + 1, 0) for n in range(3000)))
 
 
-def test_very_many_lists_that_are_one_take_no_time():
+def test_many_lists_of_one_definition_are_fast():
     start = time.monotonic()
     assert text_of(linked_crowd()).startswith("2999.1. x\n\n2999.1. x")
     assert time.monotonic() - start < 20
 
 
-def test_a_number_that_is_long_beyond_all_reason_is_cut():
+def test_very_long_number_is_truncated():
     said = numbered(
         abstract(0, level(0, "%1" * 50, "upperLetter", start=780)) + num(1, 0), paragraph("x", 1, 0)
     )

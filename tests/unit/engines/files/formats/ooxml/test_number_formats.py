@@ -252,14 +252,14 @@ def paid_in(code):
 
 
 @pytest.mark.parametrize("kind", SEEN)
-def test_a_number_is_what_its_format_shows(kind):
+def test_number_is_formatted_as_displayed(kind):
     cells = [(code, stored) for code, stored, _ in SEEN[kind]]
     shown = text_of(formatted(*cells)).split("\n")
     said = [(*cell, seen) for cell, seen in zip(cells, shown, strict=True)]
     assert said == SEEN[kind]
 
 
-def test_a_workbook_says_what_its_reader_sees():
+def test_workbook_cells_are_formatted_as_displayed():
     assert text_of(of_openpyxl()).split("\t") == [
         "12.5%",
         "01234",
@@ -272,18 +272,18 @@ def test_a_workbook_says_what_its_reader_sees():
     ]
 
 
-def test_days_are_counted_from_1904_where_the_workbook_says_so():
+def test_dates_follow_the_1904_setting():
     data = formatted(("yyyy-mm-dd", "0"), ("yyyy-mm-dd h:mm", "1.5"), ("h:mm", "0.5"), since_1904=True)
     assert text_of(data) == "1904-01-01\n1904-01-02 12:00\n12:00"
 
 
 @pytest.mark.parametrize("code", MONEY)
-def test_a_column_of_money_is_one_of_numbers(code):
+def test_money_column_counts_as_numbers(code):
     parts = read(paid_in(code)).parts
     assert len(parts) > 5 and all(part.text.startswith("Article\tPrice\n") for part in parts)
 
 
-def test_hostile_formats_keep_no_reader_and_cost_no_number():
+def test_hostile_number_formats_keep_numbers():
     many = formatted(*((f"{n}" + '"' * 200 + "0%", "0.5") for n in range(20_000)))
     assert len(text_of(many, seconds=60).split("\n")) == 20_000
     assert len(text_of(hostile(), seconds=60).split("\n")) == len(HOSTILE) * 6

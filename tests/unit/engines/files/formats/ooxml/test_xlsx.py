@@ -91,7 +91,7 @@ def with_strings(members, *strings):
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_xlsx_one_cell_costs_no_other(kind):
+def test_xlsx_invalid_cell_does_not_affect_others(kind):
     written, meant = CELLS[kind]
     assert text_of(with_cell(written)) == f"Ada\n\t{meant}\t7"
 
@@ -131,12 +131,12 @@ LOST = {
 
 
 @pytest.mark.parametrize("how", ODDLY_NAMED)
-def test_xlsx_a_member_is_found_by_the_name_that_is_meant(how):
+def test_xlsx_member_is_found_by_inexact_name(how):
     assert text_of(ODDLY_NAMED[how]) == "Ada\n\tx\t7"
 
 
 @pytest.mark.parametrize("what", LOST)
-def test_xlsx_one_whose_words_are_lost_is_refused(what):
+def test_xlsx_without_shared_strings_is_refused(what):
     assert refused(LOST[what]) == "DAMAGED"
 
 
@@ -151,7 +151,7 @@ def with_odd_looks():
     return with_members(data, {"xl/styles.xml": odd, "docProps/core.xml": core.replace("20", "the year ")})
 
 
-def test_xlsx_odd_looks_cost_no_words():
+def test_xlsx_odd_styles_keep_text():
     assert text_of(with_odd_looks()) == "The lease ends\t2026-05-01 00:00:00"
 
 
@@ -167,6 +167,6 @@ def with_hidden(state):
 
 
 @pytest.mark.parametrize("state", ["hidden", "veryHidden"])
-def test_xlsx_a_sheet_that_is_hidden_is_not_read_and_a_row_is(state):
+def test_xlsx_hidden_rows_but_not_sheets_are_read(state):
     assert sections(read(with_hidden(state))) == [("Sheet", "Rent\t500\nHeating\t60")]
     assert sections(read(with_hidden("visible")))[1] == ("Other", "UNSEEN")
