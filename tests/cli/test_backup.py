@@ -231,9 +231,7 @@ def test_unwritable_backup_reports_reason(home, ada, tmp_path, with_server):
         records.mkdir()
         assert (tmp_path / "file").read_text() == "mine" and not list(tmp_path.glob("*copy*"))
         done = home.run("backup", tmp_path / "copy")
-        assert done.code == 1 and done.out.startswith("Backed up and verified the records of 0 accounts"), (
-            done
-        )
+        assert done.code == 1 and ", 0 with records: " in done.out, done
         assert f"Not backed up: ada@example.org. {records} cannot be read (Is a directory)." in done.err
         assert server is None or "defect" not in server.said()
 
@@ -396,7 +394,7 @@ def test_accounts_file_of_backup_repairs_damage(home, ada, tmp_path):
 def test_backup_and_restore_count_accounts_alike(home, ada, tmp_path):
     home.add("bob@example.org")
     made = home.ok("backup", tmp_path / "copy").out
-    assert made.startswith("Backed up and verified the records of 1 account and all 2 sign-ins: ")
+    assert made.startswith("Backed up and verified 2 accounts, 1 with records: ")
     assert home.ok("restore", tmp_path / "copy", "--yes").out.startswith(
         "Restored the records of 1 account as of "
     )

@@ -30,7 +30,8 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
         settings_for(data), lambda client: client.call("POST", "/v1/local/backup", json=body)
     )
     records = sum(name.endswith("/records.duckdb") for name in result["files"])
-    text = f"Backed up and verified {_records_of(records)} and all {len(result['users'])} sign-ins: {target}"
+    count = _count_accounts(len(result["users"]))
+    text = f"Backed up and verified {count}, {records} with records: {target}"
     click.echo(msgspec.json.encode(result).decode() if as_json else text)
     for account in result["damaged"]:
         click.echo(f"Not backed up: {account['email']}. {account['problem']}", err=True)
@@ -67,7 +68,7 @@ def restore(source: Path, yes: bool, user: str | None, data: Path, as_json: bool
         click.echo(msgspec.json.encode(result).decode())
         return
     click.echo(
-        f"Restored {_records_of(result['users'])} as of {result['backupAt']}. {result['erasedAgain']} rows erased since then "
+        f"Restored the records of {_count_accounts(result['users'])} as of {result['backupAt']}. {result['erasedAgain']} rows erased since then "
         "stay erased. Devices upload the rows that the backup lacks when they sync."
     )
     for email in result["skipped"]:
@@ -91,5 +92,5 @@ def _describe_removed(accounts: list[dict[str, str | None]]) -> list[str]:
     return messages
 
 
-def _records_of(count: int) -> str:
-    return f"the records of {count} account{'' if count == 1 else 's'}"
+def _count_accounts(count: int) -> str:
+    return f"{count} account{'' if count == 1 else 's'}"
