@@ -65,16 +65,14 @@ class DuckDBAccountStore(AccountStore):
         self._path = path
         self._migrations = migrations
         self._on_notice = on_notice
-        self._is_suspect = False  # an fsync may have failed: the file is rewritten before anything else is
-        self._is_unsure = (
-            False  # a change may have failed: the file is corrected by the memory with the next one
-        )
+        self._is_suspect = False  # an fsync may have failed: rewrite the file before any other use
+        self._is_unsure = False  # a change may have failed: correct the file with the next change
         self._alias = self._attach()  # empty while the file is not attached
-        self._unfolded = False  # the disk did not take what is in the log; it is tried again
+        self._has_failed_checkpoint = False  # committed changes are in the log only; retry
         instance.on_rebuilt.append(self._forget_file)
-        self._lock = threading.Lock()  # one statement at a time: the file may be rewritten between two
+        self._lock = threading.Lock()  # one statement at a time, since the file may be rewritten between two
         self._pinging: asyncio.Future[None] | None = None
-        self._turn = asyncio.Lock()  # one change at a time, with the memory of it
+        self._turn = asyncio.Lock()  # one change at a time, of file and memory
         self._ids: dict[str, str] = {}  # by email_key
         self.accounts: dict[str, Account] = {}
         self.tokens: dict[str, Token] = {}  # by hash
@@ -89,10 +87,12 @@ class DuckDBAccountStore(AccountStore):
         record_migrations: Path,
         on_notice: Callable[[str], None],
     ) -> DuckDBAccountStore:
-        """Attach (or create) the file; refuse to start if a migration that was ever applied here has changed.
-        `on_notice` is told in a sentence when a damaged log had to be cut."""
+        """Attach or create the file. Raises Broken if a migration that was applied here has changed.
+
+        `on_notice` receives a sentence if a damaged log had to be cut.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
-        for stale in (".new", ".new.wal"):  # a crash left it half-made
+        for stale in (".new", ".new.wal"):  # partial files of a crash
             path.with_name(path.name + stale).unlink(missing_ok=True)
         known = migrate.load(migrations), migrate.load(record_migrations)
         try:
@@ -109,7 +109,7 @@ class DuckDBAccountStore(AccountStore):
 
     def _load(self, cursor: Cursor, record_migrations: tuple[migrate.Migration, ...]) -> None:
         self._check_record_migrations(cursor, record_migrations)
-        self._fold(cursor)
+        self._checkpoint(cursor)
         for account in _stored(cursor, self._attached(), "accounts", Account):
             self._remember(account)
         for token in _stored(cursor, self._attached(), "tokens", Token):
@@ -163,7 +163,7 @@ class DuckDBAccountStore(AccountStore):
         if account is None:
             return
         key = email_key(account.email)
-        if self._ids.get(key) == account_id:  # else somebody else has this address by now
+        if self._ids.get(key) == account_id:  # another account may have this address by now
             del self._ids[key]
 
     def _remember_token(self, token: Token) -> None:
@@ -227,7 +227,6 @@ class DuckDBAccountStore(AccountStore):
     async def save_token(
         self, token: Token, most: int | None = None, check: AccountCheck | None = None
     ) -> None:
-        """`check` may raise. Raises NotFound when its account is gone, Conflict when that has `most` of this kind already."""
         async with self._turn:
             account = self._known(token.account_id)
             if check is not None:
@@ -248,7 +247,7 @@ class DuckDBAccountStore(AccountStore):
                 return False
             statement = "UPDATE {}.main.tokens SET expires_at = ? WHERE id = ?"
             await self._execute([(statement, [expires_at, token.id])])
-            if self.tokens.get(token.hash) is not token:  # revoked meanwhile; its turn at the file comes next
+            if self.tokens.get(token.hash) is not token:  # revoked meanwhile; the revocation is written next
                 return False
             self._remember_token(msgspec.structs.replace(token, expires_at=expires_at))
             return True
@@ -305,7 +304,7 @@ class DuckDBAccountStore(AccountStore):
                     cursor.execute("ROLLBACK")
                     raise
                 self._is_unsure = False
-                self._fold(cursor)
+                self._checkpoint(cursor)
 
         await self._instance.run(work, ACCOUNTS)
 
@@ -314,17 +313,17 @@ class DuckDBAccountStore(AccountStore):
         yield from _differences("accounts", _stored(cursor, alias, "accounts", Account), self.accounts)
         yield from _differences("tokens", _stored(cursor, alias, "tokens", Token), self.tokens)
 
-    def _fold(self, cursor: Cursor) -> None:
+    def _checkpoint(self, cursor: Cursor) -> None:
         """Checkpoint the log into the file.
 
         If that fails, the change is still committed, in the log. The file must then be attached again before use."""
         alias = self._attached()
         try:
             cursor.execute(f"CHECKPOINT {alias}")
-            self._unfolded = False
+            self._has_failed_checkpoint = False
         except duckdb.Error as error:
-            _log.error("the accounts' log is not folded into their file", exc_info=error)
-            self._unfolded, self._alias = True, ""
+            _log.error("the accounts' log could not be checkpointed", exc_info=error)
+            self._has_failed_checkpoint, self._alias = True, ""
             self._instance.detach_safely(alias)
 
     async def rewrite(self) -> None:
@@ -394,7 +393,7 @@ class DuckDBAccountStore(AccountStore):
                     staged.with_name(staged.name + end).unlink(missing_ok=True)
 
     async def ping(self) -> None:
-        """Check the file as `_ping` does. Concurrent callers share one check, so that none of them takes a thread more."""
+        """Check the file as `_ping` does. Concurrent callers share one check and one thread."""
         if self._pinging is None or self._pinging.done():
             self._pinging = asyncio.ensure_future(self._instance.run(self._ping, ACCOUNTS))
         await asyncio.shield(self._pinging)
@@ -402,10 +401,10 @@ class DuckDBAccountStore(AccountStore):
     def _ping(self, cursor: Cursor) -> None:
         """Read from the file, for /ready, and retry a failed checkpoint. Raises Busy if that fails again."""
         with self._lock:
-            if self._unfolded:
-                self._fold(cursor)
+            if self._has_failed_checkpoint:
+                self._checkpoint(cursor)
             cursor.execute(f"SELECT count(*) FROM {self._attached()}.main.accounts").fetchall()
-            if self._unfolded:
+            if self._has_failed_checkpoint:
                 raise not_now()
 
 

@@ -26,14 +26,16 @@ from vademecum.model.sync.transaction import Change, RowIndex
 
 ROLLBACK = ".put-back"  # ends the name of a file beside the ledger
 SEQ_MAX = 2**52  # a line above is damaged
-SPARE = 1000  # lines that may pile up while attached, beyond twice those that count
+SPARE = 1000  # outdated lines that may accumulate while attached, beyond twice the current ones
 _log = structlog.get_logger("vademecum.ledger")
 
 
 class LedgerLine(msgspec.Struct, omit_defaults=True):
-    """A line: a key that was buried at `seq`, of its age alone if `aged`, or came alive again, if `revived`; or, with
-    `forgotten_at` and no key, that all up to `seq` was buried. A revival is `aged`, too: its line stays as long as that
-    of the death."""
+    """The deletion of a row at `seq`.
+
+    `aged`: the row expired. `revived`: the row was revived at `seq`; the line is also `aged`, so that it is compacted
+    like the line of an expired row. A line with `forgotten_at` and without a key: all rows up to `seq` were forgotten.
+    """
 
     seq: int
     key: str = ""
@@ -51,11 +53,9 @@ class ErasureLedger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
-        self._unwritten: list[
-            LedgerLine
-        ] = []  # while the disk is full; a crash loses them, and `catch_up` finds them
-        self._counting = 0  # lines that counted when the file was last read
-        self._appended = 0  # lines since then
+        self._unwritten: list[LedgerLine] = []  # while the disk is full; after a crash `catch_up` adds them
+        self._counting = 0  # current lines when the file was last read
+        self._appended = 0  # lines appended since then
 
     def append(self, changes: Iterable[Change], forgotten_at: str = "") -> None:
         """Append the deletions and revivals among `changes`, a forgetting, and what could not be written before."""
@@ -76,9 +76,9 @@ class ErasureLedger:
             sync_folder(self.path.parent)
 
     def catch_up(self, lines: list[LedgerLine], row_index: RowIndex, forgotten_at: str) -> None:
-        """Append the tombstones, the revivals, and the forgetting, that a crash or a full disk kept out of its `lines`.
+        """Append the deletions, the revivals and the forgetting that a crash or a full disk kept out of `lines`.
 
-        Each tombstone is looked for by itself: that a later one is here says nothing of those before it.
+        Each tombstone is checked: the presence of a later line proves nothing about earlier ones.
         """
         known = newest(lines)
         missing = [
@@ -96,8 +96,8 @@ class ErasureLedger:
         ]
         missing.sort(key=lambda line: line.seq)
         if forgotten_at and ("" not in known or forgotten_at > known[""].forgotten_at):
-            # At which seq is not known any more, and a guess too high would kill what was written since. All that
-            # died of it have a line of their own by now; the time alone is news, to rows that waited.
+            # Its seq is unknown, and a guess that is too high would delete newer rows. The rows that it deleted have
+            # lines of their own by now. Only rows that waited need the time.
             missing.append(LedgerLine(0, forgotten_at=forgotten_at))
         with self._lock:
             self._append(missing)
@@ -170,7 +170,7 @@ class ErasureLedger:
             self._new.write_bytes(_encoded(counting.values()) + b"".join(line + b"\n" for line in damaged))
             publish_file(self._new, self.path)
         except OSError as error:
-            _log.error("the ledger was not shortened", exc_info=error)
+            _log.error("the erasure ledger could not be compacted", exc_info=error)
 
 
 def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
@@ -188,7 +188,7 @@ def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
 def _both(one: LedgerLine, other: LedgerLine) -> LedgerLine:
     forgotten_at = max(one.forgotten_at, other.forgotten_at)
     last = other if other.seq >= one.seq else one
-    # What a person once deleted stays so, though it came again and died of its age.
+    # A row that the user deleted once keeps its line, even if it came back and expired.
     return LedgerLine(last.seq, one.key, forgotten_at, aged=one.aged and other.aged, revived=last.revived)
 
 

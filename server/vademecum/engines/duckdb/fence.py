@@ -1,7 +1,7 @@
 """Fences: accounts whose records file must not be opened, each with its reason.
 
 A fence is a file, `<data>/ledger/fenced/<user id>`, so it outlasts the process and survives a copy of the user's folder.
-While it stands, every request of that account is refused, and nobody else's is.
+While it exists, all requests of that account are refused; other accounts are not affected.
 """
 
 from __future__ import annotations

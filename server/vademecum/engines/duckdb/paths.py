@@ -34,7 +34,7 @@ def missing_accounts_message(data: Path) -> str:
     return (
         f"{data / 'accounts.duckdb'} is gone, and there are records of people in {data / 'users'}. Nothing was changed: "
         "a new one would lock them all out. Put it back, or move that folder away and restore a backup with "
-        "`vademecum restore`; without it, `vademecum serve` begins anew."
+        "`vademecum restore`; without that folder, `vademecum serve` starts with no accounts."
     )
 
 

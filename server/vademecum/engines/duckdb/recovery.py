@@ -31,7 +31,7 @@ _log = structlog.get_logger("vademecum.recovery")
 
 
 class Recovery:
-    """`detached` yields the folder of a user whose file nobody has open."""
+    """`detached` yields the folder of a user whose file is not open."""
 
     def __init__(self, fences: Fences, detached: Callable[[str], AbstractAsyncContextManager[Path]]) -> None:
         self._fences = fences

@@ -75,7 +75,7 @@ class ThreadPool:
         self._watchdog.start()
 
     def submit(self, work: Callable[[Cursor], T], owner: str = "") -> asyncio.Future[T]:
-        """Run `work` in a thread, behind what else runs for its owner. Without an owner it waits for nobody."""
+        """Run `work` in a thread, after earlier calls of its owner. A call without an owner waits only for a thread."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         owner = owner or f"{UNOWNED}{next(self._numbers)}"

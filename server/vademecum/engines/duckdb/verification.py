@@ -36,7 +36,7 @@ class Verifier:
         await self._end()
 
     async def problem(self, path: Path) -> str | None:
-        """Return what is wrong with a file that nobody has open, or None. Every segment is read; the file stays as it is."""
+        """Return what is wrong with a file that is not open, or None. Reads every segment and changes nothing."""
         log = path.with_name(f"{path.name}.wal")
         limit_s = self._deadlines.by_size(sum(one.stat().st_size for one in (path, log) if one.exists()))
         answer = b""
