@@ -20,6 +20,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # The models of this machine are found by no test that does not name them.
 os.environ["XDG_CACHE_HOME"] = os.devnull
 
+# No test fetches a model with Maven unless it names a command.
+os.environ["VADEMECUM_MVN"] = ""
+
 # The certificates that a client believes are read from their file for each: as much as a small server costs.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 

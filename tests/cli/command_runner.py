@@ -94,7 +94,7 @@ class Home:
 
     def environment(self) -> dict[str, str]:
         ours = {k: v for k, v in os.environ.items() if not k.startswith(("VADEMECUM_", "PYTEST_"))}
-        models = {"MODELS": str(self.data.with_name("no-models")), "RATES": RATES_JSON}
+        models = {"MODELS": str(self.data.with_name("no-models")), "MVN": "", "RATES": RATES_JSON}
         theirs = {f"VADEMECUM_{k.upper()}": v for k, v in (models | self.settings).items()}
         more = {"PYTHONPATH": str(ROOT / "server"), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
         return {**ours, **theirs, **more}

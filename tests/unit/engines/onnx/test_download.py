@@ -123,7 +123,7 @@ def test_make_install_prepares_an_older_model_anew_and_says_so(
     made_older(download.prepare_from_folder(*tiny, tmp_path), tiny[1])
     first, second = (CliRunner().invoke(install_model.main, ["--models", str(tmp_path)]) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
-    assert "tiny-e5 was prepared anew, half as large" in first.output
+    assert "tiny-e5 was converted to half its size" in first.output
     assert second.output == ""
     assert manifests.verify(tmp_path / "tiny-e5").precision == "float16"
 

