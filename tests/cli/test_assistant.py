@@ -95,7 +95,7 @@ def test_doctor_checks_the_assistant(tmp_path):
         home.settings["assistant_url"] = url
         assert not finding(home)["ok"] and "VADEMECUM_ASSISTANT_KEY" in finding(home)["detail"]
     home.settings = {}
-    assert finding(home)["ok"] and "none set up" in finding(home)["detail"]
+    assert finding(home)["ok"] and "not set up" in finding(home)["detail"]
 
 
 @pytest.mark.parametrize(
