@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.model.memory.deduplication import may_repeat, same_form
+from vademecum.model.memory.deduplication import exact_form, may_be_duplicate
 
 THRESHOLDS = (0.80, 0.85, 0.88, 0.90, 0.91, 0.92, 0.93, 0.94, 0.96)
 Scored = tuple[float, str, str, float]  # cosine, both texts, what people gave
@@ -32,7 +32,7 @@ async def vectors(folder: Path, texts: list[str]) -> dict[str, np.ndarray]:
 
 
 def guarded(pairs: list[Scored], threshold: float) -> list[Scored]:
-    return [pair for pair in pairs if pair[0] >= threshold and may_repeat(pair[2], pair[1])]
+    return [pair for pair in pairs if pair[0] >= threshold and may_be_duplicate(pair[2], pair[1])]
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
 
     scopes = [list(dict.fromkeys(text for _, text, _ in facts)) for facts in sets.locomo_facts().values()]
     scored = {
-        split: [p for p in sets.stsb(split) if same_form(p[0]) != same_form(p[1])]
+        split: [p for p in sets.stsb(split) if exact_form(p[0]) != exact_form(p[1])]
         for split in ("dev", "train")
     }
     texts = {text for scope in scopes for text in scope} | {

@@ -10,7 +10,7 @@ from server.in_process_server import house
 from server.memory.extracting_server import FOUND, REPLY, finished, made, put_off, reply, scenario_of, talk
 from server.scripted_llm import Rule
 from vademecum.errors import BadRequest
-from vademecum.model.memory.extraction import ENTITIES_MAX, Believed, Entity, Relationship
+from vademecum.model.memory.extraction import ENTITIES_MAX, Entity, Relationship, ValidatedExtraction
 from vademecum.model.memory.scope import InProject, Pool
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.memory.extract import _Entity, _Keep
@@ -183,7 +183,7 @@ def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobo
         async with h.services.users.open(ada.id) as store:
             (job,) = (await store.list_jobs(1))[0]
             found = msgspec.json.encode(
-                Believed(
+                ValidatedExtraction(
                     [Entity("Ada Brook", "person", "the miller")], [], ["Ada Brook runs the Old Mill."], []
                 )
             )
@@ -209,7 +209,9 @@ def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing
         await finished(ada)
         await ada.push("projects", project("p2"))
         await ada.push("entities", entity("n-old", "p2", name="Secret Mill", type="place"))
-        found = Believed([Entity("Ada Brook", "person")], [Relationship("Ada Brook", "Secret Mill", "owns")])
+        found = ValidatedExtraction(
+            [Entity("Ada Brook", "person")], [Relationship("Ada Brook", "Secret Mill", "owns")]
+        )
         async with h.services.users.open(ada.id) as store:
             (job,) = (await store.list_jobs(1))[0]
             limits = h.services.limits(h.services.accounts.accounts[ada.id])

@@ -66,7 +66,7 @@ def test_the_newest_thirty_thousand_characters_are_told_without_the_markup_of_ch
         await talk(ada, *turns, episode("e9", "s1", createdAt=day(9), aiResponse=marked))
         await ada.call("POST", SESSION)
         told = model.asked[0].question
-        assert len(told) <= summary_input.CHARACTERS and len(told) > summary_input.CHARACTERS - 100
+        assert len(told) <= summary_input.MAX_INPUT_CHARS and len(told) > summary_input.MAX_INPUT_CHARS - 100
         assert "turn 8." in told and "turn 1." not in told
         assert told.endswith("Answer: Title\n\nprint(1)\n\nlink bold")
 

@@ -78,7 +78,7 @@ def test_a_new_memory_is_held_against_the_others_in_a_thread(
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await furnished(h)
-            compared = noted(monkeypatch, remember, "same_form")
+            compared = noted(monkeypatch, remember, "exact_form")
             answer = await ada.call("POST", "/v1/memories", json={"text": "WORD7 is said.", **IN_A_SCOPE})
             assert answer.json()["deduplicated"] and set(compared) <= {"WORD7 is said."}
 
@@ -157,7 +157,10 @@ def test_what_a_summary_is_made_of_and_the_reply_are_looked_through_in_a_thread(
         async with extracting(tmp_path, long, extraction_daily=0) as (h, _):
             ada = await h.person()
             await talk(ada, episode("e1", "s1", userMessage="word " * 1000))
-            looked = [noted(monkeypatch, secrets, "redact"), noted(monkeypatch, summary_input, "plain")]
+            looked = [
+                noted(monkeypatch, secrets, "redact"),
+                noted(monkeypatch, summary_input, "strip_markup"),
+            ]
             answer = await ada.call("POST", "/v1/sessions/s1/summarize")
             assert len(answer.json()["content"]) == summary_input.CONTENT_MAX
             assert looked == [[], []]

@@ -1,9 +1,9 @@
-"""When a new memory says again what an old one says, and so takes its place.
+"""Decide whether a new memory repeats an old one and replaces it.
 
-The exact form decides first. Else the nearest old one, if it is as near as the threshold that was fitted for the
-model, and nothing speaks against it: another subject, name, number, unit, date, quotation or negation, a word
-put in another's place, or words that each of the two has for itself. All of these abstain in doubt: a memory too many is found next to the other one, a lost
-fact is not found at all. A script without capital letters has no names to compare, so there only the exact form counts.
+Equal exact forms decide first. Otherwise the nearest old memory is replaced if its similarity reaches the threshold
+fitted for the model and nothing differs: subject, names, numbers, units, dates, quotations, negations, a replaced word, or
+words that only the old one or only the new one has. In doubt both are kept: a duplicate is found beside the other one, a
+lost fact is not found at all. A script without capital letters has no names to compare, so only the exact form counts.
 """
 
 from __future__ import annotations
@@ -18,48 +18,46 @@ import msgspec
 from vademecum.model.text.normalization import normalize
 from vademecum.model.text.tokenize import fold, stem
 
-WORDS_MAX = 200  # of a longer text only the exact form is looked for
+WORDS_MAX = 200  # of a longer text only the exact form is compared
+MIN_LENGTH_RATIO = 0.75  # of the old memory's words: a shorter text may omit something
 
 
-SAYS_LESS = 0.75  # of the old one's words: what is shorter than that may leave something out
-
-
-class Near(msgspec.Struct, frozen=True):
-    """An old memory of the same scope, and its cosine to the new one."""
+class SimilarMemory(msgspec.Struct, frozen=True):
+    """An old memory of the same scope and its cosine similarity to the new one."""
 
     id: str
     text: str
     cosine: float
 
 
-def same_form(text: str) -> str:
-    """Equal for texts that differ in nothing but case, blanks and the mark at their end."""
+def exact_form(text: str) -> str:
+    """Return a form that is equal for texts that differ only in case, whitespace and final punctuation."""
     return " ".join(normalize(text).casefold().split()).rstrip(" .。!！")
 
 
-def superseded(text: str, near: Sequence[Near], threshold: float | None) -> str | None:
-    """The id of the memory that `text` takes the place of: the nearest that it repeats. Without a threshold, none."""
+def find_superseded(text: str, near: Sequence[SimilarMemory], threshold: float | None) -> str | None:
+    """Return the id of the nearest memory that `text` repeats, or None. Without a threshold the result is None."""
     if threshold is None:
         return None
     best = sorted((one for one in near if one.cosine >= threshold), key=lambda one: (-one.cosine, one.id))
-    return next((one.id for one in best if may_repeat(text, one.text)), None)
+    return next((one.id for one in best if may_be_duplicate(text, one.text)), None)
 
 
-def may_repeat(new: str, old: str) -> bool:
-    """Whether nothing in the two texts speaks against their saying the same."""
-    ours, theirs = _read(new), _read(old)
-    if ours is None or theirs is None or ours.firm != theirs.firm:
+def may_be_duplicate(new: str, old: str) -> bool:
+    """Return whether two texts may say the same: nothing in them differs in meaning."""
+    new_text, old_text = _analyze(new), _analyze(old)
+    if new_text is None or old_text is None or new_text.invariants != old_text.invariants:
         return False
-    if len(ours.words) < SAYS_LESS * len(theirs.words):
+    if len(new_text.words) < MIN_LENGTH_RATIO * len(old_text.words):
         return False
-    return not _replaced(ours.words, theirs.words) and _goes_through(ours.words, theirs.words)
+    return not _has_replacement(new_text.words, old_text.words) and _is_subsequence(
+        new_text.words, old_text.words
+    )
 
-
-# -- what must be the same --------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(r"[#$€£¥+-]?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?[%°]?|[^\W\d_]+(?:['’][^\W\d_]+)*|[^\w\s]")
 _QUOTED = re.compile(r"[\"“”„«»]([^\"“”„«»]{1,500})[\"“”„«»]")
-_NOT = re.compile(r"n['’]t$")
+_CONTRACTED_NOT = re.compile(r"n['’]t$")
 _CONTRACTED = re.compile(r"['’](?:s|m|re|ve|d|ll)$")
 
 
@@ -76,10 +74,10 @@ POSSESSIVES = _set(
     "minha seu nosso nossa mijn jouw zijn haar onze hun min mitt din ditt hans hennes vår mój moja moje twój twoja jego "
     "jej nasz мой моя мое твой твоя его ее их наш наша"
 )
-# Words that say how others hang together and may stand in one of two texts only, as they are after `stem`.
-LINKS = POSSESSIVES | _set("of with von mit de di da do van av z с")
-# What turns a statement into its opposite: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish,
-# Polish, Russian. (English) words that end something do so too.
+# Function words that may occur in only one of the two texts, after `stem`.
+FUNCTION_WORDS = POSSESSIVES | _set("of with von mit de di da do van av z с")
+# Words that negate a statement: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish,
+# Polish, Russian. English words for ending something are included.
 NEGATIONS = _set(
     "not no never none nobody nothing neither nor without cannot hardly stopped stops quit former formerly except unless "
     "anymore refuses refused lacks failed nicht kein keine keinen keinem keiner keines nie niemals niemand nichts ohne weder "
@@ -116,8 +114,8 @@ TIMES = _set(
 )
 
 
-class _Firm(msgspec.Struct, frozen=True):
-    """What two texts that say the same have in common to the letter."""
+class _Invariants(msgspec.Struct, frozen=True):
+    """The features that two texts with the same meaning share exactly."""
 
     subject: tuple[str, ...]
     names: tuple[str, ...]
@@ -128,78 +126,83 @@ class _Firm(msgspec.Struct, frozen=True):
     asks: bool
 
 
-class _Reading(msgspec.Struct, frozen=True):
-    firm: _Firm
+class _Analysis(msgspec.Struct, frozen=True):
+    invariants: _Invariants
     words: list[str]
 
 
-def _read(text: str) -> _Reading | None:
-    """A text taken apart; None where its subject cannot be told, or it is long."""
+def _analyze(text: str) -> _Analysis | None:
+    """Analyze a text. Return None if it is long or its subject cannot be determined."""
     text = normalize(text)
     tokens = _TOKEN.findall(text[: WORDS_MAX * 40])
-    words = [_plain(token) for token in tokens if token[0].isalpha()]
+    words = [_fold_word(token) for token in tokens if token[0].isalpha()]
     subject = _subject(tokens)
     if not words or len(tokens) > WORDS_MAX or len(text) > WORDS_MAX * 40 or subject is None:
         return None
     times = tuple(sorted(word for word in words if word in TIMES))
     quotes = tuple(sorted(fold(found) for found in _QUOTED.findall(text)))
-    firm = _Firm(subject, _names(tokens), _numbers(tokens), times, _negated(words), quotes, "?" in tokens)
-    return _Reading(firm, [stem(_CONTRACTED.sub("", word)) for word in words if word not in ARTICLES])
+    invariants = _Invariants(
+        subject, _names(tokens), _numbers(tokens), times, _negated(words), quotes, "?" in tokens
+    )
+    return _Analysis(invariants, [stem(_CONTRACTED.sub("", word)) for word in words if word not in ARTICLES])
 
 
-def _plain(token: str) -> str:
+def _fold_word(token: str) -> str:
     return fold(token).replace("’", "'")
 
 
 def _subject(tokens: Sequence[str]) -> tuple[str, ...] | None:
-    """The first words, to the first that is neither article nor possessive. None in a script without capitals."""
-    words = [token for token in tokens if token[0].isalpha() and _plain(token) not in ARTICLES]
+    """Return the words up to the first that is neither article nor possessive, or None in a script without capitals."""
+    words = [token for token in tokens if token[0].isalpha() and _fold_word(token) not in ARTICLES]
     if not words or any(word[0].lower() == word[0].upper() for word in words):
         return None
     owners = list(takewhile(_is_possessive, words))
-    return tuple(_plain(word) for word in words[: len(owners) + 1])
+    return tuple(_fold_word(word) for word in words[: len(owners) + 1])
 
 
 def _is_possessive(word: str) -> bool:
-    return _plain(word) in POSSESSIVES or _plain(word).endswith("'s")
+    return _fold_word(word) in POSSESSIVES or _fold_word(word).endswith("'s")
 
 
 def _names(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Words with a capital letter that do not begin a sentence, in order: who does what to whom."""
+    """Return the capitalized words that do not begin a sentence. Their order says who does what to whom."""
     followed = zip([".", *tokens], tokens, strict=False)
     named = (token for before, token in followed if token[0].isupper() and before not in (".", "!", "?", ":"))
-    plain = (_CONTRACTED.sub("", _plain(name)) for name in named)
+    plain = (_CONTRACTED.sub("", _fold_word(name)) for name in named)
     return tuple(name for name in plain if name != "i")
 
 
 def _numbers(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Every number, each one of digits with the word behind it, which may be its unit."""
+    """Return all numbers. Digits come with the following word, which may be the unit."""
     followed = zip(tokens, [*tokens[1:], ""], strict=True)
-    digits = [f"{fold(token)} {_plain(unit)}" for token, unit in followed if any(c.isdigit() for c in token)]
-    said = [word for word in map(_plain, tokens) if word in NUMBERS]
+    digits = [
+        f"{fold(token)} {_fold_word(unit)}" for token, unit in followed if any(c.isdigit() for c in token)
+    ]
+    said = [word for word in map(_fold_word, tokens) if word in NUMBERS]
     return tuple(sorted([*digits, *said]))
 
 
 def _negated(words: Sequence[str]) -> tuple[str, ...]:
-    """The word behind each negation: it is not the same who is not meant, or what."""
+    """Return the word after each negation, since it matters what is negated."""
     followed = zip(words, [*words[1:], ""], strict=True)
-    return tuple(sorted(stem(after) for word, after in followed if word in NEGATIONS or _NOT.search(word)))
+    return tuple(
+        sorted(stem(after) for word, after in followed if word in NEGATIONS or _CONTRACTED_NOT.search(word))
+    )
 
 
-# -- what must not have happened --------------------------------------------------------------------------------
-
-
-def _replaced(ours: list[str], theirs: list[str]) -> bool:
-    """Whether a word stands in the place of another: "likes tea", "dislikes tea". No list of opposites is long enough."""
-    changes = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
+def _has_replacement(new_text: list[str], old_text: list[str]) -> bool:
+    """Return whether a word replaces another: "likes tea", "dislikes tea". No list of opposites is complete."""
+    changes = SequenceMatcher(None, new_text, old_text, autojunk=False).get_opcodes()
     return any(kind == "replace" for kind, *_ in changes)
 
 
-def _goes_through(ours: list[str], theirs: list[str]) -> bool:
-    """Whether one of them has all that the other says, in the same order: else each says something that the other does
-    not, or the same words say who bit whom."""
+def _is_subsequence(new_text: list[str], old_text: list[str]) -> bool:
+    """Return whether one text has all words of the other in the same order.
+
+    Otherwise each says something that the other does not, or their order changes who does what to whom.
+    """
     shorter, longer = sorted(
-        ([word for word in words if word not in LINKS] for words in (ours, theirs)), key=len
+        ([word for word in words if word not in FUNCTION_WORDS] for words in (new_text, old_text)), key=len
     )
     left = iter(longer)
     return all(word in left for word in shorter)

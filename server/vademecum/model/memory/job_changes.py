@@ -12,7 +12,7 @@ class JobChanges:
 
     Results, which the engine stores with the rows:
     - `changed`: new states of jobs by id; None deletes a job. `missing_ids`: ids that `find` did not find.
-    - `extracted_up_to_seq`: as in `StoredJobs`, see `job_triggers.take_up`.
+    - `extracted_up_to_seq`: as in `StoredJobs`, see `job_triggers.create_turn_jobs`.
     - `llm_request_count`: requests to the language model that start here, minus those that were not delivered.
     """
 

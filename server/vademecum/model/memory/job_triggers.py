@@ -2,7 +2,7 @@
 
 A finished turn starts one extraction for each version of its text. The commit of a turn does not write the job, to keep
 commits short. A turn with a higher `seq` than `JobChanges.extracted_up_to_seq` counts as a pending job from its own
-commit on, also after a crash, and `take_up` writes the job later. A commit does write these changes of jobs:
+commit on, also after a crash, and `create_turn_jobs` writes the job later. A commit does write these changes of jobs:
 - A deleted row, or a turn with a new text, loses its job.
 - An imported turn gets a completed job, because the import contains what was extracted from it.
 - If a user deletes extracted rows, answers of the model that are not stored yet are discarded: they may repeat them.
@@ -75,7 +75,7 @@ def mark_imported_done(tx: Transaction, imported: Iterable[str]) -> None:
         tx.jobs.put(jobs.create_done(key, head.seq, turn.text))
 
 
-def take_up(tx: Transaction, turns: Sequence[tuple[int, str]]) -> None:
+def create_turn_jobs(tx: Transaction, turns: Sequence[tuple[int, str]]) -> None:
     """Write the jobs of the next unprocessed turns, given as (seq, key) in ascending order."""
     if tx.jobs.extracted_up_to_seq is None or not turns:
         return

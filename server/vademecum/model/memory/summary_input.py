@@ -1,18 +1,16 @@
-"""What a language model is told when it is to summarise a session or a project: the newest of what was said, as plain
-text.
-"""
+"""The model input for a summary of a session or project: its newest messages as plain text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from vademecum.model.memory.extraction import own_words
+from vademecum.model.memory.extraction import strip_quoted_context
 from vademecum.model.text.sanitize import sanitize
 
-CHARACTERS = 30_000
+MAX_INPUT_CHARS = 30_000
 CONTENT_MAX = 20_000
-_THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_REASONING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|<\|[^<>|\n]{1,50}\|>")
 _LEAD = re.compile(r"^[ \t]*(?:#{1,6}|>+)[ \t]+", re.MULTILINE)
@@ -30,17 +28,17 @@ PROJECT = (
 )
 
 
-def plain(text: str) -> str:
-    """A message without the markup of chats: thinking, fences, tags, headings, emphasis, the addresses of links."""
-    text = _TAG.sub("", _FENCE.sub("", _THINKING.sub("", own_words(text))))
+def strip_markup(text: str) -> str:
+    """Return a message without reasoning, fences, tags, headings, emphasis and link addresses."""
+    text = _TAG.sub("", _FENCE.sub("", _REASONING.sub("", strip_quoted_context(text))))
     return sanitize(_EMPHASIS.sub(r"\2", _LINK.sub(r"\1", _LEAD.sub("", text)))).strip()
 
 
-def turn(user_message: str, ai_response: str) -> str:
-    said = [("User: ", plain(user_message)), ("Answer: ", plain(ai_response))]
-    return "\n".join(label + text for label, text in said if text)
+def turn_input(user_message: str, ai_response: str) -> str:
+    messages = [("User: ", strip_markup(user_message)), ("Answer: ", strip_markup(ai_response))]
+    return "\n".join(label + text for label, text in messages if text)
 
 
-def newest(parts: Iterable[str]) -> str:
-    """What fits of parts in the order of time; what does not is the oldest."""
-    return "\n\n".join(part for part in parts if part)[-CHARACTERS:].strip()
+def keep_newest(parts: Iterable[str]) -> str:
+    """Join the parts, which are in order of time, and keep the newest text that fits."""
+    return "\n\n".join(part for part in parts if part)[-MAX_INPUT_CHARS:].strip()

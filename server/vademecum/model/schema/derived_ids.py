@@ -42,7 +42,7 @@ def relationship_id(from_id: str, to_id: str, label: str) -> str:
 
 
 def memory_id(key: str, project_id: str, form: str) -> str:
-    """Return the id of a memory. `project_id`: empty for the pool. `form`: see `deduplication.same_form`."""
+    """Return the id of a memory. `project_id`: empty for the pool. `form`: see `deduplication.exact_form`."""
     return _keyed(key, f"memory\n{project_id}\n{form}")
 
 

@@ -20,7 +20,7 @@ from vademecum.errors import ReplyNotJson
 from vademecum.model import secrets
 from vademecum.model.chat.answers import enters_prompts
 from vademecum.model.memory import extraction, jobs
-from vademecum.model.memory.extraction import Believed
+from vademecum.model.memory.extraction import ValidatedExtraction
 from vademecum.model.memory.jobs import Job
 from vademecum.model.memory.scope import InProject, MemoryPartition
 from vademecum.model.records.store_interface import UserStore, UserStores
@@ -69,7 +69,7 @@ _log = structlog.get_logger("vademecum.work")
 _turn = msgspec.json.Decoder(_NewTurn)
 _entity = msgspec.json.Decoder(_Entity)
 _key = msgspec.json.Decoder(_Key)
-_found = msgspec.json.Decoder(Believed)
+_found = msgspec.json.Decoder(ValidatedExtraction)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Extraction:
             await self._keep_answer(user_id, job, found)
             raise
 
-    async def _ask(self, user_id: str, job: Job) -> Believed | None:
+    async def _ask(self, user_id: str, job: Job) -> ValidatedExtraction | None:
         """What the model has found; None if the turn is another by now. The file is not held open meanwhile."""
         async with self.users.open(user_id) as store:
             turn = await _read(store, job)
@@ -101,10 +101,10 @@ class Extraction:
                 await _drop(store, job)
                 return None
             known = await _known(store, find_session_home(store.row_index.rows.get, turn.session_id))
-        text = await asyncio.to_thread(extraction.turn, turn.user_message, turn.ai_response)
-        return await self._found(text, [entity.name for entity in known]) if text else Believed()
+        text = await asyncio.to_thread(extraction.turn_input, turn.user_message, turn.ai_response)
+        return await self._found(text, [entity.name for entity in known]) if text else ValidatedExtraction()
 
-    async def _keep_answer(self, user_id: str, job: Job, found: Believed) -> None:
+    async def _keep_answer(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
         """With the job, if that is still under way. A failure here must not take the place of what led to it."""
         heard = jobs.with_answer(job, msgspec.json.encode(found).decode())
         try:
@@ -113,7 +113,7 @@ class Extraction:
         except Exception as error:
             _log.error("the model will be asked again", kind=job.kind, exc_info=error)
 
-    async def _found(self, text: str, known: list[str]) -> Believed:
+    async def _found(self, text: str, known: list[str]) -> ValidatedExtraction:
         reply = await self.endpoint.answer(
             extraction.system_prompt([secrets.redact(name) for name in known]),
             secrets.redact(text),
@@ -121,18 +121,18 @@ class Extraction:
             temperature=TEMPERATURE,
             within_s=self.longest_s,
         )
-        found = await asyncio.to_thread(extraction.parse, reply)
+        found = await asyncio.to_thread(extraction.parse_reply, reply)
         if found is None:
             raise ReplyNotJson(UNREADABLE)
         return _clean(found)
 
-    async def _store(self, user_id: str, job: Job, found: Believed) -> None:
+    async def _store(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
         said = await asyncio.to_thread(lambda: [normalize_and_redact(text) for text in found.memories])
         texts = [text for spoken, text in said if text and text == spoken]
         while not await self._stored(user_id, job, found, texts):
             pass  # the session went to another project meanwhile, or a backup took the file's place
 
-    async def _stored(self, user_id: str, job: Job, found: Believed, texts: list[str]) -> bool:
+    async def _stored(self, user_id: str, job: Job, found: ValidatedExtraction, texts: list[str]) -> bool:
         """False, and nothing was stored, if what was looked up is not of where the session is now."""
         async with self.users.open(user_id) as store:
             turn = await _read(store, job)
@@ -161,7 +161,7 @@ class _Keep:
     facts: Mapping[str, list[str]]
     memories: list[MemoryLookup]
 
-    def all(self, tx: Transaction, job: Job, found: Believed) -> bool:
+    def all(self, tx: Transaction, job: Job, found: ValidatedExtraction) -> bool:
         """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
         nothing of it is stored."""
         if tx.meta.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.home:
@@ -177,7 +177,7 @@ class _Keep:
             self._propose(tx, fact)
         return True
 
-    def _entities(self, tx: Transaction, home: InProject, found: Believed) -> None:
+    def _entities(self, tx: Transaction, home: InProject, found: ValidatedExtraction) -> None:
         ids = {fold(entity.name): entity.id for entity in self.entities}
         for entity in found.entities:
             row_id = derived_ids.entity_id(home.project_id, entity.type, entity.name)
@@ -216,13 +216,13 @@ class _Keep:
             write_row.change(tx, collection, row_id, {fills: fields[fills]}, self.limits)
 
 
-def _clean(found: Believed) -> Believed:
+def _clean(found: ValidatedExtraction) -> ValidatedExtraction:
     """What holds one is left out; of notes, the secret alone."""
 
     def clean(*texts: str) -> bool:
         return not secrets.find(": ".join(texts))
 
-    return Believed(
+    return ValidatedExtraction(
         [
             msgspec.structs.replace(entity, notes=secrets.redact(entity.notes))
             for entity in found.entities

@@ -14,7 +14,7 @@ import msgspec
 
 from vademecum.errors import BadRequest
 from vademecum.model import secrets
-from vademecum.model.memory.deduplication import Near, same_form, superseded
+from vademecum.model.memory.deduplication import SimilarMemory, exact_form, find_superseded
 from vademecum.model.memory.extraction import SESSION_MEMORIES_MAX
 from vademecum.model.memory.recency import score_candidates
 from vademecum.model.memory.scope import Everything, InProject, MemoryPartition, MemoryScope
@@ -129,7 +129,7 @@ class Memories:
         if not texts:
             return []
         exact: list[list[str]] = [[] for _ in texts]
-        forms = [same_form(text) for text in texts]
+        forms = [exact_form(text) for text in texts]
         extracted = 0
         async with self._users.open(user_id) as store:
             seq = store.seq
@@ -154,8 +154,8 @@ class Memories:
         async with self._users.open(user_id) as store:
             keys = [key_of(one) for one in cosines if is_within(home, store.row_index.rows.get(key_of(one)))]
             found = [one async for some in read_memories(store, keys) for one, _ in some if is_current(one)]
-        near = [Near(one.id, one.text, cosines[one.id]) for one in found]
-        return await asyncio.to_thread(superseded, text, near, embedder.same_memory)
+        near = [SimilarMemory(one.id, one.text, cosines[one.id]) for one in found]
+        return await asyncio.to_thread(find_superseded, text, near, embedder.same_memory)
 
     async def search(self, user_id: str, scope: MemoryScope, query: str, limit: int) -> list[MemoryHit]:
         """The current memories that fit best, best first; without a question, the freshest."""
@@ -201,7 +201,7 @@ def _is_extracted(memory: Memory, session_id: str | None) -> bool:
 
 def _of_forms(some: list[tuple[Memory, bytes]], forms: list[str]) -> list[list[str]]:
     """For each of the forms, the ids of the current memories that have it."""
-    current = [(same_form(one.text), one.id) for one, _ in some if is_current(one)]
+    current = [(exact_form(one.text), one.id) for one, _ in some if is_current(one)]
     return [[memory_id for has, memory_id in current if has == form] for form in forms]
 
 
@@ -231,16 +231,16 @@ def store_extracted_memory(tx: Transaction, said: Statement, known: MemoryLookup
 
 def _derived_id(tx: Transaction, known: MemoryLookup) -> str:
     project_id = known.home.project_id if isinstance(known.home, InProject) else ""
-    return derived_ids.memory_id(tx.meta.id_key, project_id, same_form(known.text))
+    return derived_ids.memory_id(tx.meta.id_key, project_id, exact_form(known.text))
 
 
 def _refreshed(tx: Transaction, said: Statement, known: MemoryLookup, limits: Limits) -> Json | None:
     """The memory that says the same to the letter, as said again now; None if there is none."""
-    form = same_form(known.text)
+    form = exact_form(known.text)
     came = [key for key in tx.keys("memories") if not _is_as_seen(tx, key, known.seq)]
     for memory_id in [*known.exact, *(key.partition("/")[2] for key in came)]:
         row = _current(tx, known.home, memory_id)
-        if row is not None and same_form(row["text"]) == form:
+        if row is not None and exact_form(row["text"]) == form:
             fresh = {
                 "sessionIds": list(dict.fromkeys([*row["sessionIds"], *_sessions(said)])),
                 "pinned": row["pinned"] or said.pinned,

@@ -140,7 +140,7 @@ class Summaries:
         noun = "project" if subject.startswith("projects/") else "session"
         if not store.is_live(subject):
             raise NotFound(f"There is no such {noun}.")
-        text = summary_input.newest(await _parts(store, subject))
+        text = summary_input.keep_newest(await _parts(store, subject))
         if not text:
             raise NothingToSummarise(
                 f"Nothing has been said in this {noun} yet, so there is nothing to summarise."
@@ -155,7 +155,7 @@ class Summaries:
 
 def _shown(reply: str) -> str:
     """Return the summary text of a reply. A reply may be long, so call this in a thread."""
-    return secrets.redact(summary_input.plain(reply))[: summary_input.CONTENT_MAX]
+    return secrets.redact(summary_input.strip_markup(reply))[: summary_input.CONTENT_MAX]
 
 
 def _asked(tx: Transaction, subject: str) -> Job:
@@ -176,7 +176,7 @@ async def _parts(store: UserStore, subject: str) -> list[str]:
     sessions = _named_by(store, [subject], "sessions/")
     latest = await _latest(store, _named_by(store, sessions, "summaries/"), _summary)
     if latest:
-        return await asyncio.to_thread(lambda: [summary_input.plain(row.content) for row in latest])
+        return await asyncio.to_thread(lambda: [summary_input.strip_markup(row.content) for row in latest])
     return await _turns(store, _named_by(store, sessions, "episodes/"))
 
 
@@ -184,7 +184,7 @@ async def _turns(store: UserStore, keys: list[str]) -> list[str]:
     latest = await _latest(store, keys, _turn)
     return await asyncio.to_thread(
         lambda: [
-            summary_input.turn(row.user_message, row.ai_response)
+            summary_input.turn_input(row.user_message, row.ai_response)
             for row in latest
             if enters_prompts(row.model, row.ai_response)
         ]
@@ -207,7 +207,7 @@ async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decod
     async for portion in read_batches(store, sorted(keys, key=lambda key: heads[key].seq, reverse=True)):
         found += [decoder.decode(body) for _, body in portion]
         size += sum(len(body) for _, body in portion)
-        if size > 10 * summary_input.CHARACTERS:
+        if size > 10 * summary_input.MAX_INPUT_CHARS:
             break
     return sorted(found, key=attrgetter("created_at"))
 

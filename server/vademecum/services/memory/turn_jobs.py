@@ -37,7 +37,7 @@ async def set_extraction(store: UserStore, *, extracts: bool) -> None:
 async def create_jobs_for_new_turns(store: UserStore) -> None:
     """Create the jobs of all turns that arrived since the last call."""
     while turns := list_new_turns(store):
-        await store.write(partial(job_triggers.take_up, turns=turns))
+        await store.write(partial(job_triggers.create_turn_jobs, turns=turns))
 
 
 def list_new_turns(store: UserStore) -> list[Entry]:

@@ -91,7 +91,7 @@ class Worker:
     def _begin(self, tx: Transaction, turns: Sequence[tuple[int, str]], begun: list[Job]) -> float | None:
         """Begins the job that is due, if one is: then it is in `begun`. Else in how many seconds there is something to do."""
         begun.clear()  # a version conflict runs this again
-        job_triggers.take_up(tx, turns)
+        job_triggers.create_turn_jobs(tx, turns)
         job, wait = self._next(tx)
         if job is None:
             return wait

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vademecum.model.memory.deduplication import Near, may_repeat, same_form, superseded
+from vademecum.model.memory.deduplication import SimilarMemory, exact_form, find_superseded, may_be_duplicate
 
 SAME = [  # old, new
     ("Audrey's dogs are mutts with two Jack Russell mixes", "Audrey's dogs are mutts, two of them being Jack Russell mixes"),
@@ -65,28 +65,28 @@ NEGATED = [
 
 @pytest.mark.parametrize(("old", "new"), SAME)
 def test_what_is_said_in_other_words_may_repeat(old: str, new: str) -> None:
-    assert may_repeat(new, old)
+    assert may_be_duplicate(new, old)
 
 
 @pytest.mark.parametrize(("what", "old", "new"), DIFFERENT)
 def test_what_differs_in_something_firm_does_not_repeat(what: str, old: str, new: str) -> None:
-    assert not may_repeat(new, old), what
+    assert not may_be_duplicate(new, old), what
 
 
 @pytest.mark.parametrize(("old", "new"), NEGATED)
 def test_a_negation_keeps_two_memories_apart_in_ten_languages(old: str, new: str) -> None:
-    assert not may_repeat(new, old) and not may_repeat(old, new)
+    assert not may_be_duplicate(new, old) and not may_be_duplicate(old, new)
 
 
 @pytest.mark.parametrize(
     "text", ["彼女は来週京都に引っ越す", "她下个星期要搬到北京去住了", "انتقلت إلى القاهرة", "", "42", "!"]
 )
 def test_where_no_subject_can_be_told_only_the_exact_form_counts(text: str) -> None:
-    assert not may_repeat(text, text + " x") and not may_repeat(text, text)
+    assert not may_be_duplicate(text, text + " x") and not may_be_duplicate(text, text)
 
 
 def test_a_long_text_is_not_compared_word_by_word() -> None:
-    assert not may_repeat("Ada " + "word " * 300, "Ada " + "word " * 300)
+    assert not may_be_duplicate("Ada " + "word " * 300, "Ada " + "word " * 300)
 
 
 @pytest.mark.parametrize(
@@ -103,20 +103,24 @@ def test_a_long_text_is_not_compared_word_by_word() -> None:
     ],
 )
 def test_the_exact_form_forgets_case_blanks_and_the_last_mark_only(one: str, other: str, same: bool) -> None:
-    assert (same_form(one) == same_form(other)) is same
+    assert (exact_form(one) == exact_form(other)) is same
 
 
 OLD, NEW = SAME[2]
 
 
 def test_the_nearest_that_is_repeated_is_superseded_and_not_the_first() -> None:
-    near = [Near("a", OLD, 0.93), Near("b", OLD, 0.96), Near("c", OLD.replace("Evan", "Ann"), 0.99)]
-    assert superseded(NEW, near, 0.92) == "b"
-    assert superseded(NEW, near, 0.97) is None
+    near = [
+        SimilarMemory("a", OLD, 0.93),
+        SimilarMemory("b", OLD, 0.96),
+        SimilarMemory("c", OLD.replace("Evan", "Ann"), 0.99),
+    ]
+    assert find_superseded(NEW, near, 0.92) == "b"
+    assert find_superseded(NEW, near, 0.97) is None
 
 
 def test_without_a_threshold_of_the_model_nothing_is_superseded_by_nearness() -> None:
-    assert superseded(NEW, [Near("a", OLD, 1.0)], None) is None
+    assert find_superseded(NEW, [SimilarMemory("a", OLD, 1.0)], None) is None
 
 
 WORDS = st.lists(
@@ -129,7 +133,9 @@ WORDS = st.lists(
 @given(WORDS, st.integers(0, 10**6), st.integers(0, 10**6), WORDS)
 def test_no_pair_with_a_differing_number_is_merged(a: list[str], n: int, m: int, b: list[str]) -> None:
     if n != m:
-        assert not may_repeat(f"Ada {' '.join(a)} {n} {' '.join(b)}", f"Ada {' '.join(b)} {m} {' '.join(a)}")
+        assert not may_be_duplicate(
+            f"Ada {' '.join(a)} {n} {' '.join(b)}", f"Ada {' '.join(b)} {m} {' '.join(a)}"
+        )
 
 
 @given(
@@ -144,4 +150,4 @@ def test_no_pair_with_a_differing_negation_is_merged(
     a: list[str], b: list[str], no: str, data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(a)))
-    assert not may_repeat(f"Ada {' '.join([*a[:at], no, *a[at:]])}", f"Ada {' '.join(b)}")
+    assert not may_be_duplicate(f"Ada {' '.join([*a[:at], no, *a[at:]])}", f"Ada {' '.join(b)}")

@@ -50,7 +50,7 @@ class File:
         turns = sorted(
             (head.seq, key) for key, head in self.row_index.rows.items() if key.startswith("episodes/")
         )
-        self.commit(lambda tx: job_triggers.take_up(tx, turns))
+        self.commit(lambda tx: job_triggers.create_turn_jobs(tx, turns))
 
     def say(self, *rows, **more):
         for row in rows:
@@ -103,9 +103,9 @@ def test_two_that_look_at_once_make_one_job_of_a_turn():
     file = File()
     file.put("episodes", episode("e1", "s1"))
     file.put("episodes", episode("e2", "s1"))
-    file.commit(lambda tx: job_triggers.take_up(tx, [(1, KEY), (2, "episodes/e2")]))
+    file.commit(lambda tx: job_triggers.create_turn_jobs(tx, [(1, KEY), (2, "episodes/e2")]))
     made = dict(file.jobs)
-    file.commit(lambda tx: job_triggers.take_up(tx, [(1, KEY)]))
+    file.commit(lambda tx: job_triggers.create_turn_jobs(tx, [(1, KEY)]))
     assert (file.jobs, file.stored.extracted_up_to_seq) == (made, 2) and len(made) == 2
 
 
@@ -127,7 +127,7 @@ def test_a_turn_that_has_died_since_causes_none():
     turn = episode("e1", "s1")
     file.put("episodes", turn)
     file.commit(lambda tx: tx.put_tombstone(KEY, turn))
-    file.commit(lambda tx: job_triggers.take_up(tx, [(1, KEY)]))
+    file.commit(lambda tx: job_triggers.create_turn_jobs(tx, [(1, KEY)]))
     assert file.jobs == {}
 
 
