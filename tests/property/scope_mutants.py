@@ -16,8 +16,8 @@ from typing import Any
 
 from vademecum import services
 
-ASKING = {"sees", "is_within", "is_row_in_scope", "_is_within", "list_keys_in_scope", "list_scoped_keys", "check_within", "_check_within", "_row_within", "_ids"}  # fmt: skip
-MAKING = {"InProject", "home"}
+ASKING = {"sees", "is_within", "is_row_in_scope", "_is_within", "list_keys_in_scope", "list_scoped_keys", "check_within", "_check_within", "_row_within", "_list_keys_in_scope"}  # fmt: skip
+MAKING = {"InProject", "partition_of"}
 MAKERS = ("scope", "agent_scope")  # the modules in which scopes are made
 ALL = ast.parse(
     "__import__('vademecum.model.memory.scope').model.memory.scope.Everything()", mode="eval"
@@ -97,7 +97,7 @@ def _scope_in(call: ast.Call) -> int | None:
     for at, argument in enumerate(call.args):
         name = argument.attr if isinstance(argument, ast.Attribute) else getattr(argument, "id", "")
         narrow = isinstance(argument, ast.Call) and _called(argument) in MAKING
-        if name in ("scope", "home", "asked") or narrow:
+        if name in ("scope", "memory_scope", "partition", "home", "asked") or narrow:
             return at
     return None
 

@@ -146,13 +146,13 @@ def test_full_session_takes_no_more_extracted_memories(tmp_path, monkeypatch):
 def test_full_session_compares_no_memories(tmp_path, monkeypatch):
     monkeypatch.setattr(remember, "SESSION_MEMORIES_MAX", 5)
     compared = []
-    repeated = Memories._repeated
+    repeated = Memories._find_repeated
 
     def noted(memories, user_id, home, text):
         compared.append(text)
         return repeated(memories, user_id, home, text)
 
-    monkeypatch.setattr(Memories, "_repeated", noted)
+    monkeypatch.setattr(Memories, "_find_repeated", noted)
 
     async def scenario(h, model, ada):
         await talk(ada, episode("e1", "s1", userMessage="first"))

@@ -13,7 +13,7 @@ from vademecum.errors import BadRequest
 from vademecum.model.memory.extraction import ENTITIES_MAX, Entity, Relationship, ValidatedExtraction
 from vademecum.model.memory.scope import InProject, Pool
 from vademecum.model.sync.quotas import Limits
-from vademecum.services.memory.extract import _Entity, _Keep
+from vademecum.services.memory.extract import _Entity, _ExtractionWriter
 
 ADA = {"name": "Ada Brook", "type": "person"}
 TRUE = {"entities": [ADA], "memories": ["Ada Brook has a boat."]}
@@ -100,7 +100,7 @@ def test_a_reply_that_no_one_can_read_leaves_the_turn_and_is_asked_again(tmp_pat
 async def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        keep = _Keep(Limits(), "s1", "", Pool(), [], {}, [])
+        keep = _ExtractionWriter(Limits(), "s1", "", Pool(), [], {}, [])
         said = {
             "key": "user.city",
             "value": "Bern",
@@ -217,8 +217,8 @@ def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing
             limits = h.services.limits(h.services.accounts.accounts[ada.id])
             for epoch, project_id in ((store.epoch, "p2"), ("of before a restore", "p1")):
                 known = [_Entity("n-old", "Secret Mill")]
-                keep = _Keep(limits, "s1", epoch, InProject(project_id), known, {}, [])
-                assert not await store.write(lambda tx, keep=keep: keep.all(tx, job, found))
+                keep = _ExtractionWriter(limits, "s1", epoch, InProject(project_id), known, {}, [])
+                assert not await store.write(lambda tx, keep=keep: keep.write(tx, job, found))
         rows = await made(ada)
         assert set(rows["entities"]) == {"n-old"} and rows["relationships"] == {}
 

@@ -109,7 +109,7 @@ def test_the_facts_that_a_proposal_is_held_against_are_looked_for_in_a_thread(
             assert await ada.push("facts", *(fact(f"f{n}", key=f"user.k{n}") for n in range(ROWS))) == []
             async with h.services.users.open(ada.id) as store:
                 looked = noted(monkeypatch, DuckDBUserStore, "is_live")
-                assert await extract._facts(store, {"user.k7"}) == {"user.k7": ["facts/f7"]}
+                assert await extract._find_facts(store, {"user.k7"}) == {"user.k7": ["facts/f7"]}
                 assert len(looked) < ROWS / 2
 
     run(scenario)

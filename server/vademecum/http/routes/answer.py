@@ -31,12 +31,12 @@ from vademecum.http.responses import EVENTS, HEARTBEAT, event_stream, response_s
 from vademecum.model.records.accounts import Token
 from vademecum.model.schema.collections import Id
 from vademecum.services.accounts.tokens import is_valid
-from vademecum.services.chat.answer import AnswerStream, Delta, Done, Event, Restart, Told
+from vademecum.services.chat.answer import AnswerStream, Delta, Done, Event, PromptSummary, Restart
 from vademecum.services.chat.prompt_context import Question
 from vademecum.services.runtime.container import Services
 from vademecum.services.sync.stream import encode_event
 
-NAMES: dict[type[Event], str] = {Told: "context", Delta: "delta", Restart: "restart", Done: "done"}
+NAMES: dict[type[Event], str] = {PromptSummary: "context", Delta: "delta", Restart: "restart", Done: "done"}
 
 
 class AnswerQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -76,7 +76,7 @@ async def assistant_route(state: State) -> Assistant:
     operation_id="answer",
     tags=["assistant"],
     summary="Answer a question",
-    responses=response_spec(Told | Delta | Restart | Done | Failure, media_type=EVENTS)
+    responses=response_spec(PromptSummary | Delta | Restart | Done | Failure, media_type=EVENTS)
     | problem_specs(
         NotFound,
         TooLarge,

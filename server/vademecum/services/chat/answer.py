@@ -40,9 +40,9 @@ from vademecum.settings import Settings
 if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
-RETRY_S = 5
+RETRY_AFTER_S = 5
 HEAD_START_S = 1.0  # so that an early refusal of the endpoint arrives before our response starts
-EVENTS = 64  # queued at most for a slow reader
+MAX_QUEUED_EVENTS = 64  # for a slow reader
 _log = structlog.get_logger("vademecum.answer")
 
 
@@ -57,7 +57,7 @@ class CitedPassage(msgspec.Struct, frozen=True, rename="camel"):
     page: int | UnsetType = UNSET
 
 
-class Told(msgspec.Struct, frozen=True):
+class PromptSummary(msgspec.Struct, frozen=True):
     """A summary of the prompt, and the model that received it: null if none did."""
 
     citations: list[CitedPassage]
@@ -84,23 +84,23 @@ class Restart(msgspec.Struct, frozen=True):
     discards_text: Literal[True] = msgspec.field(name="discardsText")
 
 
-Event = Told | Delta | Restart | Done
+Event = PromptSummary | Delta | Restart | Done
 Emit = Callable[[Event], Awaitable[None]]
 
 
 class AnswerStream:
     """An answer in progress."""
 
-    def __init__(self, write: Callable[[Emit], Awaitable[None]], longest_s: float) -> None:
+    def __init__(self, write: Callable[[Emit], Awaitable[None]], timeout_s: float) -> None:
         self._events: asyncio.Queue[Event | VademecumError] = asyncio.Queue()
-        self._room = asyncio.Semaphore(EVENTS)
-        self.task = asyncio.create_task(_failure(partial(write, self._tell), longest_s))
-        self.task.add_done_callback(self._ended)
+        self._free_slots = asyncio.Semaphore(MAX_QUEUED_EVENTS)
+        self.task = asyncio.create_task(_run_answer(partial(write, self._emit), timeout_s))
+        self.task.add_done_callback(self._queue_failure)
 
     async def next(self) -> Event:
         """Return the next event; `Done` is the last. Raises the error of a failed answer, which ends the stream."""
         event = await self._events.get()
-        self._room.release()
+        self._free_slots.release()
         if isinstance(event, VademecumError):
             raise event
         return event
@@ -109,21 +109,21 @@ class AnswerStream:
         """Cancel the answer. A remaining reader gets the error `Stopping`."""
         self.task.cancel()
 
-    async def _tell(self, event: Event) -> None:
-        await self._room.acquire()
+    async def _emit(self, event: Event) -> None:
+        await self._free_slots.acquire()
         self._events.put_nowait(event)
 
-    def _ended(self, task: asyncio.Task[VademecumError | None]) -> None:
+    def _queue_failure(self, task: asyncio.Task[VademecumError | None]) -> None:
         """Queue a failure without waiting for room, so a stalled reader cannot delay the release of the slot."""
-        failure = _stopping() if task.cancelled() else task.result()
+        failure = _stopping_error() if task.cancelled() else task.result()
         if failure is not None:
             self._events.put_nowait(failure)
 
 
-async def _failure(write: Callable[[], Awaitable[None]], longest_s: float) -> VademecumError | None:
+async def _run_answer(write: Callable[[], Awaitable[None]], timeout_s: float) -> VademecumError | None:
     """Write an answer and return its error, or None. The log gets error codes only, never content."""
     try:
-        async with asyncio.timeout(longest_s):
+        async with asyncio.timeout(timeout_s):
             await write()
         return None
     except (AssistantError, AssistantBusy) as error:
@@ -133,7 +133,7 @@ async def _failure(write: Callable[[], Awaitable[None]], longest_s: float) -> Va
         return error
     except TimeoutError:
         _log.warning("no answer", code=AnswerTooSlow.code)
-        return AnswerTooSlow(f"The answer took longer than {longest_s:g} s. Ask for something shorter.")
+        return AnswerTooSlow(f"The answer took longer than {timeout_s:g} s. Ask for something shorter.")
     except Exception as error:
         _log.error("defect", exc_info=error)
         return Broken("The server failed. Try again.")
@@ -145,16 +145,16 @@ class Answers:
         endpoint: Endpoint | None,
         contexts: ContextBuilder,
         users: UserStores,
-        places: QuestionPlaces,
-        longest_s: float,
+        slots: QuestionPlaces,
+        timeout_s: float,
     ) -> None:
         self.endpoint = endpoint
         self._contexts = contexts
         self._users = users
-        self._places = places
-        self._longest_s = longest_s
+        self._places = slots
+        self._longest_s = timeout_s
         self._running: set[AnswerStream] = set()
-        self._stopped = False
+        self._is_stopped = False
 
     def begin(self, asker: Requester, question: Question) -> AnswerStream:
         """Start an answer. Raises NoAssistant, RateLimited, Busy, Stopping."""
@@ -164,13 +164,13 @@ class Answers:
                 "No assistant is set up on this server. Your documents can be searched all the same. Whoever runs the "
                 "server can name one: VADEMECUM_ASSISTANT_URL."
             )
-        if self._stopped:
-            raise _stopping()
-        leave = self._places.take(asker.user_id)
+        if self._is_stopped:
+            raise _stopping_error()
+        release = self._places.take(asker.user_id)
         answering = AnswerStream(partial(self._write, endpoint, asker, question), self._longest_s)
         self._running.add(answering)
         answering.task.add_done_callback(lambda _: self._running.discard(answering))
-        answering.task.add_done_callback(lambda _: leave())
+        answering.task.add_done_callback(lambda _: release())
         return answering
 
     def count(self) -> int:
@@ -178,7 +178,7 @@ class Answers:
 
     def stop(self) -> None:
         """Cancel all answers and refuse new ones."""
-        self._stopped = True
+        self._is_stopped = True
         for answering in self._running:
             answering.end()
 
@@ -188,14 +188,14 @@ class Answers:
         if self.endpoint is not None:
             await self.endpoint.close()
 
-    async def _write(self, endpoint: Endpoint, asker: Requester, question: Question, tell: Emit) -> None:
+    async def _write(self, endpoint: Endpoint, asker: Requester, question: Question, emit: Emit) -> None:
         context, passages = await self._contexts.with_passages(asker, question)
         if context.scope.mode == "authoritative" and not passages:
-            await tell(_told(context, passages, None))
-            await tell(Delta(nothing_found(await self._searched(asker.user_id, context.scope))))
-            await tell(Done("stop"))
+            await emit(_prompt_summary(context, passages, None))
+            await emit(Delta(nothing_found(await self._searched_filenames(asker.user_id, context.scope))))
+            await emit(Done("stop"))
             return
-        told = _told(context, passages, endpoint.model)
+        summary = _prompt_summary(context, passages, endpoint.model)
         async with AsyncExitStack() as stack:
             asked = endpoint.stream_answer(context.prompt, question.query, context.budget.response)
             opening = asyncio.create_task(stack.enter_async_context(asked))
@@ -204,21 +204,21 @@ class Answers:
             if opening.done():
                 opening.result()
             # Loading a model takes long; the client shows the prompt summary meanwhile.
-            await tell(told)
-            silent = True
+            await emit(summary)
+            is_empty = True
             async for piece in await opening:
                 if piece.restarts:
-                    silent = True
-                    await tell(Restart(True))
+                    is_empty = True
+                    await emit(Restart(True))
                 if piece.text:
-                    silent = False
-                    await tell(Delta(piece.text))
-                if piece.finish and silent:
+                    is_empty = False
+                    await emit(Delta(piece.text))
+                if piece.finish and is_empty:
                     raise empty_answer_error(piece.finish, context.budget.response)
                 if piece.finish:
-                    await tell(Done(piece.finish))
+                    await emit(Done(piece.finish))
 
-    async def _searched(self, user_id: str, scope: ContextScope) -> list[str]:
+    async def _searched_filenames(self, user_id: str, scope: ContextScope) -> list[str]:
         if scope.search is None:
             return []
         async with self._users.open(user_id) as store:
@@ -248,18 +248,18 @@ def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
 
 @asynccontextmanager
 async def open_answers(
-    settings: Settings, contexts: ContextBuilder, users: UserStores, places: QuestionPlaces
+    settings: Settings, contexts: ContextBuilder, users: UserStores, slots: QuestionPlaces
 ) -> AsyncIterator[Answers]:
-    answers = Answers(create_endpoint(settings), contexts, users, places, settings.assistant_whole_s)
+    answers = Answers(create_endpoint(settings), contexts, users, slots, settings.assistant_whole_s)
     try:
         yield answers
     finally:
         await answers.close()
 
 
-def _told(context: Context, passages: list[Result], model: str | None) -> Told:
+def _prompt_summary(context: Context, passages: list[Result], model: str | None) -> PromptSummary:
     citations = [_citation(passage) for passage in passages]
-    return Told(citations, context.tokens, context.budget, context.dropped, context.scope, model)
+    return PromptSummary(citations, context.tokens, context.budget, context.dropped, context.scope, model)
 
 
 def _citation(passage: Result) -> CitedPassage:
@@ -273,5 +273,5 @@ def _citation(passage: Result) -> CitedPassage:
     )
 
 
-def _stopping() -> Stopping:
-    return Stopping("The server is being stopped. Ask again when it is back.", retry_after_s=RETRY_S)
+def _stopping_error() -> Stopping:
+    return Stopping("The server is being stopped. Ask again when it is back.", retry_after_s=RETRY_AFTER_S)

@@ -56,8 +56,8 @@ from vademecum.services.sync.batches import list_live_children, list_live_keys, 
 PASSAGES = 50  # the largest budget holds at most so many short ones
 TURNS = 200
 FACTS = 200  # the largest budget holds about so many of usual length
-FACTS_LENGTHS = 8  # so many times the longest one are counted
-FALLBACK = "This session is in authoritative mode, which belongs to JIGGA accounts: the context was made for analysis."
+FACTS_TOTAL_FACTOR = 8  # the total length of the facts that are counted, in lengths of the longest one
+FALLBACK_NOTICE = "This session is in authoritative mode, which belongs to JIGGA accounts: the context was prompt for analysis."
 
 
 class ContextScope(msgspec.Struct, rename="camel", kw_only=True):
@@ -120,7 +120,7 @@ class _Known(NamedTuple):
     """
 
     session: _Session
-    home: MemoryPartition | None
+    partition: MemoryPartition | None
     facts: Sequence[Fact]
     end: TurnPosition | None
     turns: Sequence[Turn]
@@ -134,11 +134,11 @@ _fact = msgspec.json.Decoder(Fact)
 
 class ContextBuilder:
     def __init__(
-        self, users: UserStores, searcher: DocumentSearch, reminder: PromptMemory, inference: Inference
+        self, users: UserStores, searcher: DocumentSearch, prompt_memory: PromptMemory, inference: Inference
     ) -> None:
         self._users = users
         self._searcher = searcher
-        self._reminder = reminder
+        self._prompt_memory = prompt_memory
         self._inference = inference
 
     async def context(self, asker: Requester, question: Question) -> Context:
@@ -153,54 +153,54 @@ class ContextBuilder:
         """Return the context, and the passages in the prompt in its order. Raises as `context` does."""
         budget = BUDGETS[asker.tier]
         async with self._users.open(asker.user_id) as store:
-            known = await _known(store, question, budget)
-        found, reminded = await self._looked_up(asker, question, budget, known)
+            known = await _read_known(store, question, budget)
+        found, memories = await self._search_all(asker, question, budget, known)
         mode = _mode(known.session, asker.limits, found)
         results = found.results if found else []
-        told = [*known.summaries, *reminded.lines]
+        lines = [*known.summaries, *memories.lines]
         passages = [_passage(result) for result in results]
-        made = await self._made(
-            PromptInput(question.system, mode, known.facts, known.turns, told, passages), budget
+        prompt = await self._assemble(
+            PromptInput(question.system, mode, known.facts, known.turns, lines, passages), budget
         )
-        notices = [FALLBACK if mode != known.session.mode else None, reminded.notice]
+        notices = [FALLBACK_NOTICE if mode != known.session.mode else None, memories.notice]
         scope = ContextScope(
             session_id=question.session_id,
             project_id=known.session.project_id,
             mode=mode,
             search=found.scope if found else None,
-            memory=known.home,
-            recalled=[parse_source(key) for key in made.kept.memories],
+            memory=known.partition,
+            recalled=[parse_source(key) for key in prompt.kept.memories],
             notice=" ".join(notice for notice in notices if notice) or None,
         )
         by_place = {_place(result): result for result in results}
-        context = Context(made.prompt, made.tokens, made.budget, made.dropped, scope)
-        return context, [by_place[place] for place in made.kept.passages]
+        context = Context(prompt.prompt, prompt.tokens, prompt.budget, prompt.dropped, scope)
+        return context, [by_place[key] for key in prompt.kept.passages]
 
-    async def _made(self, given: PromptInput, budget: Budget) -> Prompt:
+    async def _assemble(self, given: PromptInput, budget: Budget) -> Prompt:
         tx = await asyncio.to_thread(render, given, budget)
         try:
             return await assemble(tx, budget, self._inference.count_tokens)
         except SystemPromptTooLarge as error:
             raise TooLarge(
-                f"The system prompt has {error.tokens} tokens or more, and {error.allowed} are the most that leave room "
-                "for what is known and for an answer. Nothing was made: shorten it."
+                f"The system prompt has {error.tokens} tokens or more, and {error.allowed} are the budget_chars that leave room "
+                "for what is known and for an answer. Shorten it."
             ) from error
 
-    async def _looked_up(
+    async def _search_all(
         self, asker: Requester, question: Question, budget: Budget, known: _Known
     ) -> tuple[Found | None, PromptMemoryResult]:
         """Search documents and memory concurrently, so that the waits for their indexes do not add up."""
-        if known.home is None:
-            return await self._found(asker, question, budget), PromptMemoryResult([])
-        asking = MemoryQuery(question.query, question.session_id, known.home, known.end)
-        reminding = asyncio.create_task(self._reminder.recall_for_prompt(asker.user_id, asking))
+        if known.partition is None:
+            return await self._search_documents(asker, question, budget), PromptMemoryResult([])
+        memory_query = MemoryQuery(question.query, question.session_id, known.partition, known.end)
+        memory_task = asyncio.create_task(self._prompt_memory.recall_for_prompt(asker.user_id, memory_query))
         try:
-            found = await self._found(asker, question, budget)
-            return found, await reminding
+            found = await self._search_documents(asker, question, budget)
+            return found, await memory_task
         finally:
-            reminding.cancel()
+            memory_task.cancel()
 
-    async def _found(self, asker: Requester, question: Question, budget: Budget) -> Found | None:
+    async def _search_documents(self, asker: Requester, question: Question, budget: Budget) -> Found | None:
         if not (asker.limits.searches_documents and budget.rag):
             return None
         return await self._searcher.search(
@@ -208,21 +208,21 @@ class ContextBuilder:
         )
 
 
-async def _known(store: UserStore, question: Question, budget: Budget) -> _Known:
+async def _read_known(store: UserStore, question: Question, budget: Budget) -> _Known:
     """Read the parts that need no search. Raises NotFound for a deleted session, BadRequest for an invalid id."""
     session_id = question.session_id
-    session = await _session_of(store, session_id)
-    home = _home(store, session_id)
+    session = await _read_session(store, session_id)
+    partition = _find_partition(store, session_id)
     facts = await _facts(store, question.query, budget)
-    end = await _moment_of(store, session_id, question.episode_id)
+    end = await _find_position(store, session_id, question.episode_id)
     turns = await _turns(store, session_id, budget, end)
     return _Known(
         session,
-        home,
+        partition,
         facts,
         end,
         turns,
-        await read_summaries(store, session_id, home) if home is not None else [],
+        await read_summaries(store, session_id, partition) if partition is not None else [],
     )
 
 
@@ -231,7 +231,7 @@ def _mode(session: _Session, limits: Limits, found: Found | None) -> Mode:
     return session.mode if limits.authoritative and found else "analysis"
 
 
-async def _session_of(store: UserStore, session_id: str) -> _Session:
+async def _read_session(store: UserStore, session_id: str) -> _Session:
     """Return the session, or an empty one if it has not arrived yet. Raises NotFound for a deleted one."""
     check_session_id(session_id)
     key = f"sessions/{session_id}"
@@ -242,7 +242,7 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
     return _session.decode(body) if body is not None else _Session()
 
 
-def _home(store: UserStore, session_id: str) -> MemoryPartition | None:
+def _find_partition(store: UserStore, session_id: str) -> MemoryPartition | None:
     """Return the current project or pool of the session, None if it has not arrived yet."""
     rows = store.row_index.rows
     return find_session_home(rows.get, session_id) if f"sessions/{session_id}" in rows else None
@@ -255,89 +255,91 @@ async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]
     """
     keys = await list_live_keys(store, "facts")
     found: list[tuple[int, Fact]] = []
-    longest = MAX_TOKEN_CHARS * budget.state
-    async for portion in read_batches(store, keys):
-        bodies = [body for _, body in portion]
-        found = await asyncio.to_thread(_more_facts, query, found, bodies, longest)
+    max_length = MAX_TOKEN_CHARS * budget.state
+    async for batch in read_batches(store, keys):
+        bodies = [body for _, body in batch]
+        found = await asyncio.to_thread(_merge_facts, query, found, bodies, max_length)
     return [fact for _, fact in found]
 
 
-def _more_facts(
-    query: str, found: Iterable[tuple[int, Fact]], bodies: Iterable[bytes], longest: int
+def _merge_facts(
+    query: str, found: Iterable[tuple[int, Fact]], bodies: Iterable[bytes], max_length: int
 ) -> list[tuple[int, Fact]]:
     """Return the best of the facts found so far and of the next batch.
 
     A value longer than the whole section is cut to one character more than fits, so it is still left out.
     """
     decoded = (_fact.decode(body) for body in bodies)
-    more = (msgspec.structs.replace(fact, value=fact.value[: longest + 1]) for fact in decoded)
+    more = (msgspec.structs.replace(fact, value=fact.value[: max_length + 1]) for fact in decoded)
     best = sort_by_usefulness([*found, *select_relevant(query, more, tokenize_query)])[:FACTS]
     sizes = accumulate(len(fact.value) for _, fact in best)
-    return [pair for pair, size in zip(best, sizes, strict=True) if size <= FACTS_LENGTHS * longest]
+    return [pair for pair, size in zip(best, sizes, strict=True) if size <= FACTS_TOTAL_FACTOR * max_length]
 
 
 async def _turns(
     store: UserStore, session_id: str, budget: Budget, end: TurnPosition | None
 ) -> Sequence[Turn]:
     """Return the latest answered turns before `end`, oldest first, reading few more than the budget can take."""
-    keys = _newest(store, list_live_children(store, f"sessions/{session_id}", "episodes"))
-    enough = most = MAX_TOKEN_CHARS * budget.volatile
+    keys = _sort_newest_first(store, list_live_children(store, f"sessions/{session_id}", "episodes"))
+    remaining = budget_chars = MAX_TOKEN_CHARS * budget.volatile
     found: list[_Episode] = []
-    while keys and len(found) < TURNS and enough >= 0:
-        some = _first(store, keys, enough)
-        keys = keys[len(some) :]
-        async for portion in read_batches(store, some):
-            turns = await asyncio.to_thread(_answered, [body for _, body in portion], end)
+    while keys and len(found) < TURNS and remaining >= 0:
+        page = _take_until(store, keys, remaining)
+        keys = keys[len(page) :]
+        async for batch in read_batches(store, page):
+            turns = await asyncio.to_thread(_decode_answered, [body for _, body in batch], end)
             # A very long turn gets at most half of the budget; the rest is for earlier turns.
-            enough -= sum(min(len(turn.user_message) + len(turn.ai_response), most // 2) for turn in turns)
+            remaining -= sum(
+                min(len(turn.user_message) + len(turn.ai_response), budget_chars // 2) for turn in turns
+            )
             found += turns
-    return sorted(found, key=_moment)
+    return sorted(found, key=_position)
 
 
-async def _moment_of(store: UserStore, session_id: str, episode_id: str | None) -> TurnPosition | None:
+async def _find_position(store: UserStore, session_id: str, episode_id: str | None) -> TurnPosition | None:
     """Return the position of a turn of the session, None if the turn has not arrived yet."""
     key = f"episodes/{episode_id}"
     body = (await store.read_bodies([key])).get(key)
     if body is None or key not in list_live_children(store, f"sessions/{session_id}", "episodes"):
         return None
-    return _moment(_episode.decode(body))
+    return _position(_episode.decode(body))
 
 
-def _moment(turn: _Episode) -> TurnPosition:
+def _position(turn: _Episode) -> TurnPosition:
     return turn.created_at, turn.id
 
 
-def _answered(bodies: Iterable[bytes], end: TurnPosition | None) -> list[_Episode]:
+def _decode_answered(bodies: Iterable[bytes], end: TurnPosition | None) -> list[_Episode]:
     turns = (_episode.decode(body) for body in bodies)
     return [
-        _told(turn)
+        _without_excluded_answer(turn)
         for turn in turns
-        if turn.status in ("done", "stopped") and (end is None or _moment(turn) < end)
+        if turn.status in ("done", "stopped") and (end is None or _position(turn) < end)
     ]
 
 
-def _told(turn: _Episode) -> _Episode:
+def _without_excluded_answer(turn: _Episode) -> _Episode:
     """Remove an answer that must not enter a prompt. The user's message stays."""
     if enters_prompts(turn.model, turn.ai_response):
         return turn
     return msgspec.structs.replace(turn, ai_response="")
 
 
-def _newest(store: UserStore, keys: Iterable[str]) -> list[str]:
+def _sort_newest_first(store: UserStore, keys: Iterable[str]) -> list[str]:
     """Sort the keys of live rows by `seq`, the last written first."""
     return sorted(keys, key=lambda key: -store.row_index.rows[key].seq)
 
 
-def _first(store: UserStore, keys: Iterable[str], enough: int) -> list[str]:
-    """Return the first keys whose rows exceed `enough` bytes together: at least one, at most TURNS."""
-    some: list[str] = []
+def _take_until(store: UserStore, keys: Iterable[str], remaining: int) -> list[str]:
+    """Return the first keys whose rows exceed `remaining` bytes together: at least one, at most TURNS."""
+    page: list[str] = []
     size = 0
     for key in islice(keys, TURNS):
-        some.append(key)
+        page.append(key)
         size += store.row_index.rows[key].size
-        if size > enough:
+        if size > remaining:
             break
-    return some
+    return page
 
 
 def _passage(result: Result) -> Passage:

@@ -25,9 +25,9 @@ from vademecum.services.memory.scope import find_project_id
 from vademecum.services.sync.batches import list_live_children
 
 KINDS: frozenset[Kind] = frozenset({"episodes", "memories", "entities"})
-MOST = 20  # rows per question; more rows would not match better
-READING_S = 2.0  # seconds for the search itself, after the wait for the index
-NOTICE = "What is remembered could not be looked up in time: the context was made without it."
+MAX_ROWS = 20  # rows per question; more rows would not match better
+SEARCH_TIMEOUT_S = 2.0  # seconds for the search itself, after the wait for the index
+TIMEOUT_NOTICE = "What is remembered could not be looked up in time: the context was made without it."
 _log = structlog.get_logger("vademecum.remind")
 
 TurnPosition = tuple[str, str]  # of a turn: when it was begun, and its id
@@ -48,7 +48,7 @@ class MemoryQuery(NamedTuple):
 
     query: str
     session_id: str
-    home: MemoryPartition
+    partition: MemoryPartition
     end: TurnPosition | None
 
 
@@ -57,21 +57,21 @@ class PromptMemoryResult(NamedTuple):
     notice: str | None = None
 
 
-class _Titled(msgspec.Struct):
+class _Container(msgspec.Struct):
     """A session or a project."""
 
     title: str = ""
     name: str = ""
 
 
-class _ToldSummary(msgspec.Struct, rename="camel"):
+class _Summary(msgspec.Struct, rename="camel"):
     id: str
     updated_at: str
     content: str
 
 
-_named = msgspec.json.Decoder(_Titled)
-_summary = msgspec.json.Decoder(_ToldSummary)
+_container = msgspec.json.Decoder(_Container)
+_summary = msgspec.json.Decoder(_Summary)
 
 
 class PromptMemory:
@@ -80,33 +80,40 @@ class PromptMemory:
     def __init__(self, users: UserStores, recall: Recall, wait_s: float) -> None:
         self._users = users
         self._recall = recall
-        self._longest_s = wait_s + READING_S
+        self._longest_s = wait_s + SEARCH_TIMEOUT_S
 
-    async def recall_for_prompt(self, user_id: str, asking: MemoryQuery) -> PromptMemoryResult:
+    async def recall_for_prompt(self, user_id: str, memory_query: MemoryQuery) -> PromptMemoryResult:
         """Return the lines for the prompt. Raises only CancelledError."""
         try:
             async with asyncio.timeout(self._longest_s):
-                return PromptMemoryResult(await self._recalled(user_id, asking))
+                return PromptMemoryResult(await self._search(user_id, memory_query))
         except (TimeoutError, VademecumError):
             _log.warning("nothing recalled")
         except Exception as error:  # an answer without memory is better than no answer
             _log.error("defect", exc_info=error)
-        return PromptMemoryResult([], NOTICE)
+        return PromptMemoryResult([], TIMEOUT_NOTICE)
 
-    async def _recalled(self, user_id: str, asking: MemoryQuery) -> list[RecalledMemory]:
-        found = await self._recall.search(user_id, asking.home, asking.query, KINDS, MOST, for_prompt=True)
-        found = [one for one in found if not _is_to_come(one, asking)]
+    async def _search(self, user_id: str, memory_query: MemoryQuery) -> list[RecalledMemory]:
+        found = await self._recall.search(
+            user_id, memory_query.partition, memory_query.query, KINDS, MAX_ROWS, for_prompt=True
+        )
+        found = [one for one in found if not _is_after_question(one, memory_query)]
         async with self._users.open(user_id) as store:
-            places = [_place(store, asking.home, one) for one in found]
-            names = await _names(store, places)
+            places = [_container_key(store, memory_query.partition, one) for one in found]
+            names = await _read_labels(store, places)
         called = [names.get(place, "memory") for place in places]
-        return await asyncio.to_thread(lambda: list(map(_line, found, called)))
+        return await asyncio.to_thread(lambda: list(map(_prompt_line, found, called)))
 
 
-async def read_summaries(store: UserStore, session_id: str, home: MemoryPartition) -> list[RecalledMemory]:
+async def read_summaries(
+    store: UserStore, session_id: str, partition: MemoryPartition
+) -> list[RecalledMemory]:
     """Return the newest summary of the session, then the newest overview of its project."""
-    places = [SESSIONS + session_id, *([PROJECTS + home.project_id] if isinstance(home, InProject) else [])]
-    names = await _names(store, places)
+    places = [
+        SESSIONS + session_id,
+        *([PROJECTS + partition.project_id] if isinstance(partition, InProject) else []),
+    ]
+    names = await _read_labels(store, places)
     found: list[RecalledMemory] = []
     for place in places:
         keys = [
@@ -127,14 +134,14 @@ def parse_source(key: str) -> Source:
     return Source(msgspec.convert(kind_of(key), Kind), key.partition("/")[2])
 
 
-def _is_to_come(one: Recollection, asking: MemoryQuery) -> bool:
+def _is_after_question(one: Recollection, memory_query: MemoryQuery) -> bool:
     """Return whether the row is the turn being answered, or a later turn of its session."""
-    if one.session_id != asking.session_id or asking.end is None:
+    if one.session_id != memory_query.session_id or memory_query.end is None:
         return False
-    return (one.created_at, one.id) >= asking.end
+    return (one.created_at, one.id) >= memory_query.end
 
 
-def _place(store: UserStore, home: MemoryPartition, one: Recollection) -> str:
+def _container_key(store: UserStore, partition: MemoryPartition, one: Recollection) -> str:
     """Return the key of the row's session, or of its project.
 
     A memory's session may have moved to another project. This scope must not reveal it, so it is skipped.
@@ -143,25 +150,27 @@ def _place(store: UserStore, home: MemoryPartition, one: Recollection) -> str:
         return SESSIONS + one.session_id
     head = store.row_index.rows.get(f"{one.kind}/{one.id}")
     named = [name for name in head.references if name.startswith(SESSIONS)] if head is not None else []
-    said_in = [name for name in named if _is_within(store, home, name)]
-    return said_in[-1] if said_in else PROJECTS + (one.project_id or "")
+    visible_sessions = [name for name in named if _is_within(store, partition, name)]
+    return visible_sessions[-1] if visible_sessions else PROJECTS + (one.project_id or "")
 
 
-def _is_within(store: UserStore, home: MemoryPartition, session: str) -> bool:
-    return store.is_live(session) and sees(home, find_project_id(store.row_index.rows[session].references))
+def _is_within(store: UserStore, partition: MemoryPartition, session: str) -> bool:
+    return store.is_live(session) and sees(
+        partition, find_project_id(store.row_index.rows[session].references)
+    )
 
 
-async def _names(store: UserStore, places: Iterable[str]) -> Mapping[str, str]:
+async def _read_labels(store: UserStore, places: Iterable[str]) -> Mapping[str, str]:
     """Return the label of each live session or project in a prompt."""
     bodies = await store.read_bodies(list(dict.fromkeys(place for place in places if store.is_live(place))))
-    return {place: _called(place, _named.decode(body)) for place, body in bodies.items()}
+    return {place: _label(place, _container.decode(body)) for place, body in bodies.items()}
 
 
-def _called(place: str, named: _Titled) -> str:
+def _label(place: str, named: _Container) -> str:
     return f'session "{named.title}"' if place.startswith(SESSIONS) else f'project "{named.name}"'
 
 
-def _line(one: Recollection, place: str) -> RecalledMemory:
+def _prompt_line(one: Recollection, place: str) -> RecalledMemory:
     """Return a row as a prompt line, with secrets redacted: a device may have stored some in another session."""
     turn = one.id if one.kind == "episodes" else None
     said, where = secrets.redact(one.text), secrets.redact(place)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 TEMPERATURE = 0.1
 # The original has 200 for a list of entities; this reply also has relationships, memories and facts.
-TOKENS = 1500
+MAX_REPLY_TOKENS = 1500
 UNREADABLE = "The model's reply could not be read: there is no JSON in it. Another model may do better."
 
 
@@ -69,122 +69,128 @@ _log = structlog.get_logger("vademecum.work")
 _turn = msgspec.json.Decoder(_NewTurn)
 _entity = msgspec.json.Decoder(_Entity)
 _key = msgspec.json.Decoder(_Key)
-_found = msgspec.json.Decoder(ValidatedExtraction)
+_decode_extraction = msgspec.json.Decoder(ValidatedExtraction)
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """`limits`: of an account. `longest_s`: of a reply."""
+    """Runs extraction jobs. `limits`: returns the limits of an account. `timeout_s`: the longest time for a reply."""
 
     users: UserStores
     endpoint: Endpoint
     limits: Callable[[str], Limits]
     memories: Memories
-    longest_s: float
+    timeout_s: float
 
     async def work(self, user_id: str, job: Job) -> None:
-        """Raises VademecumError when it is to be tried again."""
-        found = _found.decode(job.found) if job.found else await self._ask(user_id, job)
+        """Run a job. Raises VademecumError if it should be retried."""
+        found = _decode_extraction.decode(job.found) if job.found else await self._ask_model(user_id, job)
         if found is None:
             return
         try:
-            await self._store(user_id, job, found)
+            await self._store_extraction(user_id, job, found)
         except BaseException:  # also a stop
-            await self._keep_answer(user_id, job, found)
+            await self._store_answer(user_id, job, found)
             raise
 
-    async def _ask(self, user_id: str, job: Job) -> ValidatedExtraction | None:
-        """What the model has found; None if the turn is another by now. The file is not held open meanwhile."""
+    async def _ask_model(self, user_id: str, job: Job) -> ValidatedExtraction | None:
+        """Ask the model. Return None if the turn changed. The user's file is not held open meanwhile."""
         async with self.users.open(user_id) as store:
-            turn = await _read(store, job)
+            turn = await _read_turn(store, job)
             if turn is None:
-                await _drop(store, job)
+                await _delete_job(store, job)
                 return None
-            known = await _known(store, find_session_home(store.row_index.rows.get, turn.session_id))
+            known = await _latest_entities(
+                store, find_session_home(store.row_index.rows.get, turn.session_id)
+            )
         text = await asyncio.to_thread(extraction.turn_input, turn.user_message, turn.ai_response)
-        return await self._found(text, [entity.name for entity in known]) if text else ValidatedExtraction()
+        return await self._request(text, [entity.name for entity in known]) if text else ValidatedExtraction()
 
-    async def _keep_answer(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
-        """With the job, if that is still under way. A failure here must not take the place of what led to it."""
-        heard = jobs.with_answer(job, msgspec.json.encode(found).decode())
+    async def _store_answer(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
+        """Store the answer with the job if it is still in progress. An error is logged: it must not hide the first one."""
+        answered = jobs.with_answer(job, msgspec.json.encode(found).decode())
         try:
             async with self.users.open(user_id) as store:
-                await store.write(lambda tx: tx.jobs.replace(job, heard))
+                await store.write(lambda tx: tx.jobs.replace(job, answered))
         except Exception as error:
             _log.error("the model will be asked again", kind=job.kind, exc_info=error)
 
-    async def _found(self, text: str, known: list[str]) -> ValidatedExtraction:
+    async def _request(self, text: str, known: list[str]) -> ValidatedExtraction:
         reply = await self.endpoint.answer(
             extraction.system_prompt([secrets.redact(name) for name in known]),
             secrets.redact(text),
-            TOKENS,
+            MAX_REPLY_TOKENS,
             temperature=TEMPERATURE,
-            within_s=self.longest_s,
+            within_s=self.timeout_s,
         )
         found = await asyncio.to_thread(extraction.parse_reply, reply)
         if found is None:
             raise ReplyNotJson(UNREADABLE)
-        return _clean(found)
+        return _without_secrets(found)
 
-    async def _store(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
+    async def _store_extraction(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
         said = await asyncio.to_thread(lambda: [normalize_and_redact(text) for text in found.memories])
         texts = [text for spoken, text in said if text and text == spoken]
-        while not await self._stored(user_id, job, found, texts):
-            pass  # the session went to another project meanwhile, or a backup took the file's place
+        while not await self._try_store(user_id, job, found, texts):
+            pass  # the session changed project meanwhile, or the file was restored
 
-    async def _stored(self, user_id: str, job: Job, found: ValidatedExtraction, texts: list[str]) -> bool:
-        """False, and nothing was stored, if what was looked up is not of where the session is now."""
+    async def _try_store(self, user_id: str, job: Job, found: ValidatedExtraction, texts: list[str]) -> bool:
+        """Return False, storing nothing, if the session has changed project since the lookup."""
         async with self.users.open(user_id) as store:
-            turn = await _read(store, job)
+            turn = await _read_turn(store, job)
             if turn is None:
-                await _drop(store, job)
+                await _delete_job(store, job)
                 return True
-            epoch, home = store.epoch, find_session_home(store.row_index.rows.get, turn.session_id)
-        memories = await self.memories.look_up(user_id, home, texts, turn.session_id)
+            epoch, partition = store.epoch, find_session_home(store.row_index.rows.get, turn.session_id)
+        memories = await self.memories.look_up(user_id, partition, texts, turn.session_id)
         async with self.users.open(user_id) as store:
-            entities = await _known(store, home)
-            facts = await _facts(store, {fact.key for fact in found.facts})
-            keep = _Keep(self.limits(user_id), turn.session_id, epoch, home, entities, facts, memories)
-            return await store.write(lambda tx: keep.all(tx, job, found))
+            entities = await _latest_entities(store, partition)
+            facts = await _find_facts(store, {fact.key for fact in found.facts})
+            writer = _ExtractionWriter(
+                self.limits(user_id), turn.session_id, epoch, partition, entities, facts, memories
+            )
+            return await store.write(lambda tx: writer.write(tx, job, found))
 
 
 @dataclass(frozen=True)
-class _Keep:
-    """Stores what was found. What was known of it, in this `epoch`, in the session's `home`: the latest entities; keys of
-    the rows that have the facts' `key`s; each memory."""
+class _ExtractionWriter:
+    """Stores an extraction, using what was looked up before the transaction: the latest `entities` of the `partition`, the
+    keys of the rows with the `key` of each fact, and the memories."""
 
     limits: Limits
     session_id: str
     epoch: str
-    home: MemoryPartition
+    partition: MemoryPartition
     entities: list[_Entity]
     facts: Mapping[str, list[str]]
     memories: list[MemoryLookup]
 
-    def all(self, tx: Transaction, job: Job, found: ValidatedExtraction) -> bool:
-        """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
-        nothing of it is stored."""
-        if tx.meta.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.home:
+    def write(self, tx: Transaction, job: Job, found: ValidatedExtraction) -> bool:
+        """Store everything and complete the job, if it is unchanged. Return False if the session has left the partition.
+
+        Raises LimitReached and then stores nothing.
+        """
+        if tx.meta.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.partition:
             return False
         if not tx.jobs.replace(job, jobs.complete(job)):
             return True
-        if isinstance(self.home, InProject):
-            self._entities(tx, self.home, found)
+        if isinstance(self.partition, InProject):
+            self._entities(tx, self.partition, found)
         for memory in self.memories:
             said = Statement(memory.text, self.session_id, source="extracted")
             store_extracted_memory(tx, said, memory, self.limits)
         for fact in found.facts:
-            self._propose(tx, fact)
+            self._propose_fact(tx, fact)
         return True
 
-    def _entities(self, tx: Transaction, home: InProject, found: ValidatedExtraction) -> None:
+    def _entities(self, tx: Transaction, partition: InProject, found: ValidatedExtraction) -> None:
         ids = {fold(entity.name): entity.id for entity in self.entities}
         for entity in found.entities:
-            row_id = derived_ids.entity_id(home.project_id, entity.type, entity.name)
+            row_id = derived_ids.entity_id(partition.project_id, entity.type, entity.name)
             ids[fold(entity.name)] = row_id
-            fields = {"name": entity.name, "type": entity.type, "projectId": home.project_id}
+            fields = {"name": entity.name, "type": entity.type, "projectId": partition.project_id}
             fields |= {"notes": entity.notes} if entity.notes else {}
-            self._put(tx, "entities", row_id, fields, fills="notes")
+            self._put_row(tx, "entities", row_id, fields, fills="notes")
         for one in found.relationships:
             ends = [ids.get(fold(name)) for name in (one.source, one.target)]
             source, target = ends
@@ -192,23 +198,25 @@ class _Keep:
                 continue
             # A device may have given the id of one entity to another one, of another project.
             keys = [f"entities/{end}" for end in ends]
-            if all(tx.row_state(key) == "live" and is_within(home, tx.head(key)) for key in keys):
+            if all(tx.row_state(key) == "live" and is_within(partition, tx.head(key)) for key in keys):
                 row_id = derived_ids.relationship_id(source, target, one.label)
                 fields = {"fromId": source, "toId": target, "label": one.label}
-                self._put(tx, "relationships", row_id, fields)
+                self._put_row(tx, "relationships", row_id, fields)
 
-    def _propose(self, tx: Transaction, fact: extraction.Fact) -> None:
-        """A fact for a person to confirm, unless they have confirmed one with this key. Another value is another proposal,
-        under an id of its own, so that one that was deleted is not made again."""
+    def _propose_fact(self, tx: Transaction, fact: extraction.Fact) -> None:
+        """Propose a fact, unless the user has confirmed one with this key.
+
+        Each value has its own id, so a proposal that the user deleted is not repeated.
+        """
         known = [tx.row(key) for key in self.facts.get(fact.key, ()) if tx.row_state(key) == "live"]
         if any(row["confirmed"] or fold(row["value"]) == fold(fact.value) for row in known):
             return
         row_id = derived_ids.fact_id(tx.meta.id_key, fact.key, fold(fact.value))
         said = {"key": fact.key, "value": fact.value, "confidence": fact.confidence}
-        self._put(tx, "facts", row_id, {**said, "confirmed": False, "sourceRemoved": False})
+        self._put_row(tx, "facts", row_id, {**said, "confirmed": False, "sourceRemoved": False})
 
-    def _put(self, tx: Transaction, collection: str, row_id: str, fields: Json, fills: str = "") -> None:
-        """A row under a derived id, if there is none; of a live one without the field `fills`, that field."""
+    def _put_row(self, tx: Transaction, collection: str, row_id: str, fields: Json, fills: str = "") -> None:
+        """Add a row under a derived id, or set the field `fills` of a live row that lacks it."""
         key = f"{collection}/{row_id}"
         if tx.head(key) is None:
             write_row.add(tx, collection, fields, self.limits, row_id)
@@ -216,25 +224,25 @@ class _Keep:
             write_row.change(tx, collection, row_id, {fills: fields[fills]}, self.limits)
 
 
-def _clean(found: ValidatedExtraction) -> ValidatedExtraction:
-    """What holds one is left out; of notes, the secret alone."""
+def _without_secrets(found: ValidatedExtraction) -> ValidatedExtraction:
+    """Drop everything that contains a secret. In notes only the secret is redacted."""
 
-    def clean(*texts: str) -> bool:
+    def is_clean(*texts: str) -> bool:
         return not secrets.find(": ".join(texts))
 
     return ValidatedExtraction(
         [
             msgspec.structs.replace(entity, notes=secrets.redact(entity.notes))
             for entity in found.entities
-            if clean(entity.name)
+            if is_clean(entity.name)
         ],
-        [one for one in found.relationships if clean(one.source, one.label, one.target)],
-        [text for text in found.memories if clean(text)],
-        [fact for fact in found.facts if clean(fact.key, fact.value)],
+        [one for one in found.relationships if is_clean(one.source, one.label, one.target)],
+        [text for text in found.memories if is_clean(text)],
+        [fact for fact in found.facts if is_clean(fact.key, fact.value)],
     )
 
 
-async def _read(store: UserStore, job: Job) -> _NewTurn | None:
+async def _read_turn(store: UserStore, job: Job) -> _NewTurn | None:
     """Return the turn if it is still what the job is about and a model may read it."""
     body = (await store.read_bodies([job.subject])).get(job.subject)
     if body is None or not store.is_live(job.subject):
@@ -245,31 +253,31 @@ async def _read(store: UserStore, job: Job) -> _NewTurn | None:
     return turn if jobs.digest(turn.user_message, turn.ai_response) == job.text else None
 
 
-async def _drop(store: UserStore, job: Job) -> None:
-    """Its text is no more. A new one causes a job of its own when it is whole."""
+async def _delete_job(store: UserStore, job: Job) -> None:
+    """Delete the job of a changed turn. The new text gets its own job when the turn is finished."""
     await store.write(lambda tx: tx.jobs.replace(job, None))
 
 
-async def _known(store: UserStore, home: MemoryPartition) -> list[_Entity]:
-    """The latest entities of the project; the pool has none."""
-    if not isinstance(home, InProject):
+async def _latest_entities(store: UserStore, partition: MemoryPartition) -> list[_Entity]:
+    """Return the latest entities of the project. The pool has none."""
+    if not isinstance(partition, InProject):
         return []
     heads = store.row_index.rows
-    named = store.row_index.dependents.get(f"projects/{home.project_id}", ())
+    named = store.row_index.dependents.get(f"projects/{partition.project_id}", ())
     keys = sorted((k for k in named if k.startswith("entities/")), key=lambda k: heads[k].seq, reverse=True)
     bodies = await store.read_bodies(keys[: extraction.KNOWN_MAX])
     return [_entity.decode(body) for body in bodies.values()]
 
 
-async def _facts(store: UserStore, wanted: set[str]) -> dict[str, list[str]]:
-    """`key` of a fact -> keys of the rows that have it, of those wanted."""
+async def _find_facts(store: UserStore, wanted: set[str]) -> dict[str, list[str]]:
+    """Return, by `key` of a fact, the keys of the rows with it."""
     found: dict[str, list[str]] = {}
-    async for portion in read_batches(store, await list_live_keys(store, "facts") if wanted else ()):
-        for key, name in await asyncio.to_thread(_keys_of, portion):
+    async for batch in read_batches(store, await list_live_keys(store, "facts") if wanted else ()):
+        for key, name in await asyncio.to_thread(_fact_keys, batch):
             if name in wanted:
                 found.setdefault(name, []).append(key)
     return found
 
 
-def _keys_of(portion: Iterable[tuple[str, bytes]]) -> list[tuple[str, str]]:
-    return [(key, _key.decode(body).key) for key, body in portion]
+def _fact_keys(batch: Iterable[tuple[str, bytes]]) -> list[tuple[str, str]]:
+    return [(key, _key.decode(body).key) for key, body in batch]

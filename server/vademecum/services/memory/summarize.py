@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 # As in the original memory service, which also cuts its input to the newest 30,000 characters (model/memory/summary_input.py). There
 # is no limit on the number of episodes beside that: the characters bound the prompt.
 TEMPERATURE = 0.2
-TOKENS = 1200
-OWNER = {"sessions": "sessionId", "projects": "projectId"}
+MAX_REPLY_TOKENS = 1200
+OWNER_FIELDS = {"sessions": "sessionId", "projects": "projectId"}
 NO_MODEL = (
     "No assistant is set up on this server, and only a language model can write summaries. Whoever runs the server can "
     "name one: VADEMECUM_ASSISTANT_URL."
 )
 
 
-class _ToldTurn(msgspec.Struct, rename="camel"):
+class _Turn(msgspec.Struct, rename="camel"):
     created_at: str
     user_message: str
     ai_response: str
@@ -53,8 +53,8 @@ class _Summary(msgspec.Struct, rename="camel"):
     content: str
 
 
-Row = TypeVar("Row", _ToldTurn, _Summary)
-_turn = msgspec.json.Decoder(_ToldTurn)
+Row = TypeVar("Row", _Turn, _Summary)
+_turn = msgspec.json.Decoder(_Turn)
 _summary = msgspec.json.Decoder(_Summary)
 
 
@@ -65,9 +65,9 @@ class Summaries:
     users: UserStores
     endpoint: Endpoint | None
     limits: Callable[[str], Limits]
-    longest_s: float
+    timeout_s: float
     places: QuestionPlaces
-    again: Callable[[str, float], None]
+    schedule_again: Callable[[str, float], None]
 
     async def summarize_now(self, user_id: str, subject: str) -> Json:
         """Return a new summary of the `subject`, "sessions/id" or "projects/id".
@@ -76,46 +76,46 @@ class Summaries:
         """
         with self.places.held(user_id):
             text = await self._read(user_id, subject)
-            return await self._made(self._model(), user_id, subject, text)
+            return await self._write_and_store(self._model(), user_id, subject, text)
 
-    async def _made(self, model: Endpoint, user_id: str, subject: str, text: str) -> Json:
-        await self._count(user_id, 1)
+    async def _write_and_store(self, model: Endpoint, user_id: str, subject: str, text: str) -> Json:
+        await self._count_requests(user_id, 1)
         try:
-            content = await self._written(model, subject, text)
+            content = await self._write_summary(model, subject, text)
         except VademecumError as error:
             if unasked(error):
-                await self._count(user_id, -1)
+                await self._count_requests(user_id, -1)
             raise
         limits = self.limits(user_id)
         async with self.users.open(user_id) as store:
-            return await store.write(lambda tx: _keep(tx, subject, content, limits))
+            return await store.write(lambda tx: _store_summary(tx, subject, content, limits))
 
     async def schedule(self, user_id: str, subject: str) -> Job:
         """Queue the summary as a job, or return the job that is queued already. Raises NotFound, NoAssistant."""
         async with self.users.open(user_id) as store:
-            await self._text(store, subject)
+            await self._input_text(store, subject)
             self._model()
-            job = await store.write(lambda tx: _asked(tx, subject))
-        self.again(user_id, 0)
+            job = await store.write(lambda tx: _create_job(tx, subject))
+        self.schedule_again(user_id, 0)
         return job
 
     async def work(self, user_id: str, job: Job) -> None:
         text = await self._read(user_id, job.subject)
-        content = await self._written(self._model(), job.subject, text)
+        content = await self._write_summary(self._model(), job.subject, text)
         limits = self.limits(user_id)
 
         def finish(tx: Transaction) -> None:
             if tx.jobs.replace(job, jobs.complete(job)):
-                _keep(tx, job.subject, content, limits)
+                _store_summary(tx, job.subject, content, limits)
 
         async with self.users.open(user_id) as store:
             await store.write(finish)
 
     async def _read(self, user_id: str, subject: str) -> str:
         async with self.users.open(user_id) as store:
-            return await self._text(store, subject)
+            return await self._input_text(store, subject)
 
-    async def _count(self, user_id: str, questions: int) -> None:
+    async def _count_requests(self, user_id: str, questions: int) -> None:
         """Add to the account's daily count of LLM requests."""
 
         def count(tx: Transaction) -> None:
@@ -124,23 +124,23 @@ class Summaries:
         async with self.users.open(user_id) as store:
             await store.write(count)
 
-    async def _written(self, model: Endpoint, subject: str, text: str) -> str:
+    async def _write_summary(self, model: Endpoint, subject: str, text: str) -> str:
         prompt = summary_input.PROJECT if subject.startswith("projects/") else summary_input.SESSION
-        told = await asyncio.to_thread(secrets.redact, text)
+        redacted = await asyncio.to_thread(secrets.redact, text)
         reply = await model.answer(
             prompt,
-            told,
-            TOKENS,
+            redacted,
+            MAX_REPLY_TOKENS,
             temperature=TEMPERATURE,
-            within_s=self.longest_s,
+            within_s=self.timeout_s,
         )
-        return await asyncio.to_thread(_shown, reply)
+        return await asyncio.to_thread(_clean_reply, reply)
 
-    async def _text(self, store: UserStore, subject: str) -> str:
+    async def _input_text(self, store: UserStore, subject: str) -> str:
         noun = "project" if subject.startswith("projects/") else "session"
         if not store.is_live(subject):
             raise NotFound(f"There is no such {noun}.")
-        text = summary_input.keep_newest(await _parts(store, subject))
+        text = summary_input.keep_newest(await _input_parts(store, subject))
         if not text:
             raise NothingToSummarise(
                 f"Nothing has been said in this {noun} yet, so there is nothing to summarise."
@@ -153,12 +153,12 @@ class Summaries:
         return self.endpoint
 
 
-def _shown(reply: str) -> str:
+def _clean_reply(reply: str) -> str:
     """Return the summary text of a reply. A reply may be long, so call this in a thread."""
     return secrets.redact(summary_input.strip_markup(reply))[: summary_input.CONTENT_MAX]
 
 
-def _asked(tx: Transaction, subject: str) -> Job:
+def _create_job(tx: Transaction, subject: str) -> Job:
     earlier = tx.jobs.get(jobs.id_of(subject))
     if earlier is not None and earlier.state in ("waiting", "running"):
         return earlier
@@ -169,19 +169,19 @@ def _asked(tx: Transaction, subject: str) -> Job:
     return job
 
 
-async def _parts(store: UserStore, subject: str) -> list[str]:
+async def _input_parts(store: UserStore, subject: str) -> list[str]:
     """Return the texts to summarize, in order of time."""
     if subject.startswith("sessions/"):
-        return await _turns(store, _named_by(store, [subject], "episodes/"))
-    sessions = _named_by(store, [subject], "sessions/")
-    latest = await _latest(store, _named_by(store, sessions, "summaries/"), _summary)
+        return await _turn_texts(store, _list_dependents(store, [subject], "episodes/"))
+    sessions = _list_dependents(store, [subject], "sessions/")
+    latest = await _read_latest(store, _list_dependents(store, sessions, "summaries/"), _summary)
     if latest:
         return await asyncio.to_thread(lambda: [summary_input.strip_markup(row.content) for row in latest])
-    return await _turns(store, _named_by(store, sessions, "episodes/"))
+    return await _turn_texts(store, _list_dependents(store, sessions, "episodes/"))
 
 
-async def _turns(store: UserStore, keys: list[str]) -> list[str]:
-    latest = await _latest(store, keys, _turn)
+async def _turn_texts(store: UserStore, keys: list[str]) -> list[str]:
+    latest = await _read_latest(store, keys, _turn)
     return await asyncio.to_thread(
         lambda: [
             summary_input.turn_input(row.user_message, row.ai_response)
@@ -191,7 +191,7 @@ async def _turns(store: UserStore, keys: list[str]) -> list[str]:
     )
 
 
-def _named_by(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
+def _list_dependents(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
     """Return the keys of the live rows of a collection that refer to one of `keys`."""
     named = store.row_index.dependents
     return [
@@ -199,33 +199,33 @@ def _named_by(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
     ]
 
 
-async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decoder[Row]) -> list[Row]:
+async def _read_latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decoder[Row]) -> list[Row]:
     """Return as many of the latest rows as the prompt can hold, in order of time."""
     heads = store.row_index.rows
     found: list[Row] = []
     size = 0
-    async for portion in read_batches(store, sorted(keys, key=lambda key: heads[key].seq, reverse=True)):
-        found += [decoder.decode(body) for _, body in portion]
-        size += sum(len(body) for _, body in portion)
+    async for batch in read_batches(store, sorted(keys, key=lambda key: heads[key].seq, reverse=True)):
+        found += [decoder.decode(body) for _, body in batch]
+        size += sum(len(body) for _, body in batch)
         if size > 10 * summary_input.MAX_INPUT_CHARS:
             break
     return sorted(found, key=attrgetter("created_at"))
 
 
-def _keep(tx: Transaction, subject: str, content: str, limits: Limits) -> Json:
+def _store_summary(tx: Transaction, subject: str, content: str, limits: Limits) -> Json:
     """Store the summary, replacing an existing one, and return its row."""
     collection, _, owner_id = subject.partition("/")
     if tx.row_state(subject) != "live":
-        raise NotFound("It was deleted while its summary was written. Nothing was kept.")
+        raise NotFound("It was deleted while its summary was written. Nothing was stored.")
     named = [key for key in tx.dependents(subject) if key.startswith("summaries/")]
-    own = [key for key in named if tx.row_state(key) == "live" and _names_alone(tx, key, subject)]
+    own = [key for key in named if tx.row_state(key) == "live" and _belongs_only_to(tx, key, subject)]
     if own:
         shown = max((tx.row(key) for key in own), key=lambda row: (row["createdAt"], row["id"]))
         return write_row.change(tx, "summaries", shown["id"], {"content": content}, limits)
-    return write_row.add(tx, "summaries", {"content": content, OWNER[collection]: owner_id}, limits)
+    return write_row.add(tx, "summaries", {"content": content, OWNER_FIELDS[collection]: owner_id}, limits)
 
 
-def _names_alone(tx: Transaction, key: str, subject: str) -> bool:
+def _belongs_only_to(tx: Transaction, key: str, subject: str) -> bool:
     """Return whether the row refers to `subject` only. Rows that name both owners come from other programs."""
     head = tx.head(key)
     return head is not None and head.parents == (subject,)

@@ -178,7 +178,7 @@ def test_known_names_are_offered_and_cannot_pass_for_instructions():
 def test_a_turn_of_nothing_but_recalled_text_is_empty():
     assert extraction.turn_input("[MEMORY CONTEXT] x [END MEMORY CONTEXT]", "  ") == ""
     long = extraction.turn_input("q" * 100_000, "a" * 100_000)
-    assert long.count("q") == extraction.SAID_MAX and long.count("a") <= extraction.TOLD_MAX + 10
+    assert long.count("q") == extraction.QUESTION_MAX and long.count("a") <= extraction.ANSWER_MAX + 10
 
 
 @pytest.mark.parametrize(
