@@ -53,8 +53,8 @@ function measure({ chunks, rounds }) {
     );
   });
 
-  const { Passages, toBlock } = window.model;
-  const passages = new Passages(DIMS);
+  const { PassageIndex, toBlock } = window.model;
+  const passages = new PassageIndex(DIMS);
   const began = performance.now();
   for (const [at, rows] of documents.entries()) {
     const blocks = rows.map((row) => toBlock(row, "m"));

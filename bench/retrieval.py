@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from vademecum.engines.onnx.embedder import QUESTIONS, Embedder
+from vademecum.engines.onnx.embedder import QUERY_CAPACITY, Embedder
 from vademecum.model.documents.chunking import chunk
 from vademecum.model.text import fusion
 from vademecum.model.text.bm25 import Postings, bm25_scores, top_k_with_ties
@@ -141,7 +141,7 @@ async def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool) -> 
     if not queries:
         return await embedder.embed_passages(texts)
     # More of them at once than wait in the questions' lane are refused.
-    parts = [texts[begin : begin + QUESTIONS] for begin in range(0, len(texts), QUESTIONS)]
+    parts = [texts[begin : begin + QUERY_CAPACITY] for begin in range(0, len(texts), QUERY_CAPACITY)]
     return [vector for part in parts for vector in await asyncio.gather(*map(embedder.embed_query, part))]
 
 

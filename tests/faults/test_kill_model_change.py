@@ -48,12 +48,12 @@ def test_a_change_that_a_kill_or_the_way_back_has_ended_leaves_no_folder(tmp_pat
     folder = user_folder(tmp_path, "ada") / staged_vectors.FOLDER
     for keep in (None, "old"):  # a start without a change under way, and a change back
         staged_vectors.create_folders(tmp_path, ["ada"], "new")
-        staged_vectors.sweep(tmp_path, "new")
+        staged_vectors.delete_others(tmp_path, "new")
         assert staged_vectors.users_on_old_model(tmp_path, "new") == {"ada"}
-        staged_vectors.sweep(tmp_path, keep)
+        staged_vectors.delete_others(tmp_path, keep)
         assert not folder.exists()
         folder.mkdir()  # all that is left by a kill between the last two steps of `end`
-        staged_vectors.sweep(tmp_path, keep)
+        staged_vectors.delete_others(tmp_path, keep)
         assert not folder.exists()
 
 

@@ -4,7 +4,7 @@ import { push } from "../../web/src/backend/sync/push.ts";
 import type { ServerKnowledgeStore } from "../../web/src/backend/sync/replication.ts";
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
 import { ApiError } from "../../web/src/lib/http.ts";
-import { written } from "../../web/src/core/chat/storedSentences.ts";
+import { storedSentences } from "../../web/src/core/chat/storedSentences.ts";
 import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
 import { Device, document, episode, fact, memory, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -139,7 +139,7 @@ test.each([400, 403, 413, 422])(
     for (const id of ["bad", "worse"]) {
       expect(await device.row("sessions", id)).toMatchObject({
         title: BAD,
-        syncError: { code: "INVALID", message: written.refused },
+        syncError: { code: "INVALID", message: storedSentences.refused },
       });
     }
     await eventually("it is live", () => kind() === "live");

@@ -5,7 +5,11 @@
 
 import { chunk, documentText, join } from "../../web/src/core/documents/chunking.ts";
 import { prepareForTokenizer, normalize } from "../../web/src/core/text/normalization.ts";
-import { Passages, type Place, type Result } from "../../web/src/core/documents/passageIndex.ts";
+import {
+  PassageIndex,
+  type PassageLocation,
+  type PassageHit,
+} from "../../web/src/core/documents/passageIndex.ts";
 import { fold, tokenizeQuery, duplicateKey, tokenize } from "../../web/src/core/text/tokenize.ts";
 import { topKWithTies, bm25Scores, Postings, roundScore } from "../../web/src/core/text/bm25.ts";
 import { fuse, boostNeighbors } from "../../web/src/core/text/fusion.ts";
@@ -131,7 +135,7 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
       const boosted = boostNeighbors(scores, one.groups).map((score) => (score === -Infinity ? null : score));
       return difference(one.name, boosted, one.boosted);
     }
-    const passages = new Passages(one.vector.length);
+    const passages = new PassageIndex(one.vector.length);
     for (const [documentId, blocks] of Object.entries(one.documents))
       passages.add({ id: documentId, filename: "" }, blocks.map(toBlock)); // what has no name is named by no question
     const vector = Float32Array.from(one.vector);
@@ -156,13 +160,13 @@ function toBlock(block: { block: number; chunks: [number, string][]; vectors: nu
   return { block: block.block, chunks, vectors: block.vectors && Float32Array.from(block.vectors.flat()) };
 }
 
-function toFound(results: readonly Result[]): Found[] {
-  const name = (place: Place): string => `${place.documentId}.${place.block}.${place.chunkIndex}`;
+function toFound(results: readonly PassageHit[]): Found[] {
+  const name = (place: PassageLocation): string => `${place.documentId}.${place.block}.${place.chunkIndex}`;
   return results.map((result) => [name(result), result.score, ...result.also.map(name)]);
 }
 
 /** A cosine takes the wanted one's last digit if that is all they differ in: numpy adds in float32. */
-function near(results: readonly Result[], wanted: readonly Found[]): Found[] {
+function near(results: readonly PassageHit[], wanted: readonly Found[]): Found[] {
   return toFound(results).map(([key, score, ...also], at): Found => {
     const other = wanted[at]?.[1] ?? Infinity;
     return [key, Math.abs(score - other) < 1e-5 ? other : score, ...also];

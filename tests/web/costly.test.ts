@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { sanitizeLine } from "../../web/src/core/text/sanitize.ts";
-import { readable } from "../../web/src/core/text/stripMarkdown.ts";
+import { stripMarkdown } from "../../web/src/core/text/stripMarkdown.ts";
 import { toHtml } from "../../web/src/ui/conversation/markdown.ts";
 
 const PIECES = [
@@ -59,7 +59,7 @@ function* hostile(): Generator<string> {
 
 const READERS: [string, (text: string) => string][] = [
   ["oneLine", sanitizeLine],
-  ["readable", readable],
+  ["readable", stripMarkdown],
   ["toHtml", (text) => toHtml(text.slice(0, 200_000))], // an answer has no more characters
 ];
 

@@ -2,7 +2,7 @@
 
 import { expose, transferHandlers } from "comlink";
 import { SignInApi } from "./backend/api/signInApi.ts";
-import { Coded } from "./core/errors.ts";
+import { CodedError } from "./core/errors.ts";
 import { isQuotaExceeded } from "./lib/quotaExceeded.ts";
 
 // Of an error only its name and its message come out: that there is no room is often said by what it wraps.
@@ -11,7 +11,7 @@ transferHandlers.set("throw", {
   ...thrown,
   serialize: (error) =>
     thrown.serialize(
-      isQuotaExceeded((error as { value: unknown }).value) ? { value: new Coded("FULL") } : error,
+      isQuotaExceeded((error as { value: unknown }).value) ? { value: new CodedError("FULL") } : error,
     ),
 });
 

@@ -142,7 +142,7 @@ async def test_of_many_long_facts_the_best_are_told_and_no_more_is_kept_than_tha
     sort_by_usefulness = prompt_context.sort_by_usefulness
     monkeypatch.setattr(
         prompt_context,
-        "most_useful",
+        "sort_by_usefulness",
         lambda pairs: ranked.add(threading.current_thread()) or sort_by_usefulness(pairs),
     )
     async with house(tmp_path) as h:

@@ -11,8 +11,8 @@ from property.rows import dead, memory, session
 from server.accounts.account_clients import owner
 from server.chat.prompt_canaries import furnished, heard_of, recalled, song, told
 from server.in_process_server import House, house, stop_index
-from vademecum.services.chat.prompt_context import FALLBACK
-from vademecum.services.chat.prompt_memory import NOTICE
+from vademecum.services.chat.prompt_context import FALLBACK_NOTICE
+from vademecum.services.chat.prompt_memory import TIMEOUT_NOTICE
 
 
 async def test_a_superseded_memory_and_a_deleted_one_are_not_recalled_though_the_index_is_late(
@@ -56,7 +56,7 @@ async def test_an_index_that_does_not_answer_is_not_waited_for_and_the_person_is
         begun = time.monotonic()
         made = await told(ada, "loose")
         assert time.monotonic() - begun < 20
-        assert (recalled(made), made["scope"]["notice"]) == ([], NOTICE)
+        assert (recalled(made), made["scope"]["notice"]) == ([], TIMEOUT_NOTICE)
         assert made["scope"]["memory"] == {"kind": "pool"}
         assert "song.txt" in made["prompt"] and heard_of(made) == {"ofloose"}, "all else is there"
 
@@ -67,8 +67,8 @@ async def test_a_person_is_told_of_missing_memory_and_of_a_mode_that_was_not_use
         await furnished(ada)
         await ada.add("sessions", session("strict", mode="authoritative"))
         await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
-        assert NOTICE not in (await told(ada, "strict"))["scope"]["notice"]
+        assert TIMEOUT_NOTICE not in (await told(ada, "strict"))["scope"]["notice"]
         break_index(h, "broken")
         made = await told(ada, "strict")
         assert recalled(made) == [] and heard_of(made) == set()
-        assert made["scope"]["notice"] == f"{FALLBACK} {NOTICE}"
+        assert made["scope"]["notice"] == f"{FALLBACK_NOTICE} {TIMEOUT_NOTICE}"

@@ -110,7 +110,7 @@ async def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tm
         }
         async with h.services.users.open(ada.id) as store:
             with pytest.raises(BadRequest, match="confidence"):
-                await store.write(lambda tx: keep._put(tx, "facts", "f1", said))
+                await store.write(lambda tx: keep._put_row(tx, "facts", "f1", said))
         assert await ada.live("facts") == {}
 
 

@@ -3,7 +3,7 @@
 from property.rows import memory, session
 from server.in_process_server import house
 from server.memory.memory_rows import got, ids
-from vademecum.services.memory.remember import LOOKED_AT
+from vademecum.services.memory.remember import SEARCHED_LENGTH
 from vademecum.services.sync.pagination import PAGE_BYTES
 
 SIZE = 900_000
@@ -57,7 +57,7 @@ async def test_of_a_memory_of_a_megabyte_the_beginning_is_looked_at_for_words(tm
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1")) == []
-        text = "zebra " + "\ufdfa " * (LOOKED_AT // 2) + "giraffe"
+        text = "zebra " + "\ufdfa " * (SEARCHED_LENGTH // 2) + "giraffe"
         assert await ada.push("memories", memory("m", text=text, sessionIds=["s1"])) == []
         for word, found in (("zebra", ["m"]), ("giraffe", [])):
             asked = {"query": word, "project": None}

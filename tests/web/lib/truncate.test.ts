@@ -1,5 +1,5 @@
 import { truncate } from "../../../web/src/lib/truncate.ts";
-import { excerpt } from "../../../web/src/core/text/snippet.ts";
+import { snippet } from "../../../web/src/core/text/snippet.ts";
 import { titleOf } from "../../../web/src/backend/chat/sessions.ts";
 
 test("a text is cut between two letters", () => {
@@ -11,6 +11,6 @@ test("a text is cut between two letters", () => {
 test("neither a title nor an excerpt ends within an emoji", () => {
   for (let before = 0; before < 4; before++) {
     const text = `${"x".repeat(before)}${"🚢".repeat(200)}`;
-    for (const shown of [titleOf(text), excerpt(text, "ferry", 81)]) encodeURIComponent(shown); // throws over half a letter
+    for (const shown of [titleOf(text), snippet(text, "ferry", 81)]) encodeURIComponent(shown); // throws over half a letter
   }
 });

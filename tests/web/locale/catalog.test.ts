@@ -7,7 +7,7 @@ import { parseSync } from "vite";
 import { START } from "../../../web/compileCatalog.ts";
 import catalog from "../../../web/src/locale/en.json";
 import { t } from "../../../web/src/locale/t.ts";
-import { written } from "../../../web/src/core/chat/storedSentences.ts";
+import { storedSentences } from "../../../web/src/core/chat/storedSentences.ts";
 
 const SRC = "web/src";
 const TEXTS: Record<string, string> = catalog;
@@ -175,7 +175,7 @@ test("a text without arguments ignores values", () => {
 });
 
 test("texts use words that people know", () => {
-  const sentences = Object.values(written).filter((text) => typeof text === "string");
+  const sentences = Object.values(storedSentences).filter((text) => typeof text === "string");
   const texts = [...Object.values(TEXTS), ...sentences].map((text) =>
     text.replace(/\{\w+(?:, \w+(?:, (?=\w+\}))?)?|\b(?:one|other|true|=0) (?=\{)/gu, "…"),
   );

@@ -2,9 +2,9 @@
 
 import { ago, percent, since } from "../../../web/src/locale/format.ts";
 import { t } from "../../../web/src/locale/t.ts";
-import { lostWords, nameOf } from "../../../web/src/core/schema/rowText.ts";
+import { replacedTexts, nameOf } from "../../../web/src/core/schema/rowText.ts";
 import type { Task } from "../../../web/src/core/documents/uploadTask.ts";
-import { written } from "../../../web/src/core/chat/storedSentences.ts";
+import { storedSentences } from "../../../web/src/core/chat/storedSentences.ts";
 import { leftOutText } from "../../../web/src/ui/conversation/leftOutText.ts";
 import { noAssistantReason } from "../../../web/src/ui/conversation/noAssistantReason.ts";
 import { stageLabel } from "../../../web/src/ui/documents/uploadText.ts";
@@ -25,11 +25,13 @@ test.each([
   ["this device deleted it", { value: "", _deleted: true }, { value: "Edith" }, {}],
   ["two fields", { key: "a", value: "b" }, { key: "c", value: "d" }, { key: "a", value: "b" }],
 ])("%s", (_, ours, theirs, lost) => {
-  expect(lostWords("facts", { ...base, ...ours }, base, { ...base, ...theirs })).toEqual(lost);
+  expect(replacedTexts("facts", { ...base, ...ours }, base, { ...base, ...theirs })).toEqual(lost);
 });
 
 test("with nothing in common every text that is gone was lost", () => {
-  expect(lostWords("sessions", { title: "Mine" }, undefined, { title: "Yours" })).toEqual({ title: "Mine" });
+  expect(replacedTexts("sessions", { title: "Mine" }, undefined, { title: "Yours" })).toEqual({
+    title: "Mine",
+  });
 });
 
 test("a row is called by its first line, cut short", () => {
@@ -85,8 +87,8 @@ test("a message for programmers gets an introduction for people", () => {
   expect(rejectionMessage({ code: "DUPLICATE", message: "`externalId` is taken." })).not.toContain(
     "externalId",
   );
-  const meant = { code: "INVALID", message: written.refused };
-  expect(rejectionMessage(meant)).toBe(written.refused);
+  const meant = { code: "INVALID", message: storedSentences.refused };
+  expect(rejectionMessage(meant)).toBe(storedSentences.refused);
   expect(rejectionMessage({ code: "TIER", message: "For people." })).toBe("For people.");
 });
 

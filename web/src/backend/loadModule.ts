@@ -4,7 +4,7 @@
  */
 
 import { ReplaySubject } from "rxjs";
-import { Coded } from "../core/errors.ts";
+import { CodedError } from "../core/errors.ts";
 
 /** Each time that one could not be loaded. */
 export const loadErrors$ = new ReplaySubject<void>(1);
@@ -16,6 +16,6 @@ export async function loadModule<T>(loading: Promise<T>): Promise<T> {
   } catch (error) {
     console.error(error);
     loadErrors$.next();
-    throw new Coded("UNLOADED");
+    throw new CodedError("UNLOADED");
   }
 }

@@ -7,7 +7,7 @@ export type Code =
 export type ExportCode =
   "ZIP_TOO_LARGE" | "ZIP_TOO_MANY_FILES" | "ZIP_INFLATES" | "ZIP_DAMAGED" | "ZIP_CUT_OFF" | "NOT_AN_EXPORT";
 
-export class Coded extends Error {
+export class CodedError extends Error {
   override name = "Coded";
 
   constructor(code: Code | ExportCode, options?: ErrorOptions) {
@@ -15,6 +15,6 @@ export class Coded extends Error {
   }
 }
 
-export function isCoded(error: unknown, code: Code): boolean {
+export function hasCode(error: unknown, code: Code): boolean {
   return error instanceof Error && error.message === code;
 }

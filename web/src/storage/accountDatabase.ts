@@ -14,7 +14,7 @@ import {
   type RxStorage,
 } from "rxdb/plugins/core";
 import { getRxStorageDexie } from "rxdb/plugins/storage-dexie";
-import { Coded } from "../core/errors.ts";
+import { CodedError } from "../core/errors.ts";
 import { compareStoredVersion, type StoredVersion } from "../core/schema/storedSchemaVersion.ts";
 import type { Collections } from "../core/schema/rows.ts";
 import { migrations, type Migrations } from "./migrations.ts";
@@ -94,7 +94,7 @@ async function migrate(collection: RxCollection): Promise<void> {
   subscription.unsubscribe();
   if (!(await collection.migrationNeeded())) return;
   console.error(cause); // only the code comes out of the worker
-  throw new Coded("NOT_CARRIED_OVER");
+  throw new CodedError("NOT_CARRIED_OVER");
 }
 
 /**

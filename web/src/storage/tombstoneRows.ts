@@ -1,7 +1,7 @@
 /** Deletes rows so that no content of them stays on this device; and which rows are deleted here. */
 
 import type { RxCollection, RxDocument } from "rxdb/plugins/core";
-import { blank } from "../core/sync/tombstone.ts";
+import { toTombstone } from "../core/sync/tombstone.ts";
 
 /**
  * Each in one write: a row that is blank and still alive would be a row like any other to another device. All at once,
@@ -15,9 +15,11 @@ export async function putTombstones<Row extends object>(
   const withTime = (row: Row) => (at === undefined ? row : { ...row, updatedAt: at });
   await Promise.all(
     rows.map((row) => {
-      const schema = row.collection.schema.jsonSchema as Parameters<typeof blank>[1];
+      const schema = row.collection.schema.jsonSchema as Parameters<typeof toTombstone>[1];
       return row.incrementalModify((current) =>
-        stillApplies(current as Row) ? (blank(withTime(current as Row), schema) as typeof current) : current,
+        stillApplies(current as Row)
+          ? (toTombstone(withTime(current as Row), schema) as typeof current)
+          : current,
       );
     }),
   );

@@ -12,7 +12,7 @@ import {
   type RemoteAccountApi,
 } from "../client/backendClient.tsx";
 import { Drafts } from "../client/drafts.ts";
-import { isCoded } from "../core/errors.ts";
+import { hasCode } from "../core/errors.ts";
 import type { ReportOpening, StorageLoss } from "../backend/api.ts";
 import { draftOf } from "./memory/useFactForm.ts";
 import { Shell } from "./Shell.tsx";
@@ -48,10 +48,10 @@ export function App() {
     const onProgress: ReportOpening = (kind) =>
       setState((state) => (state.kind === "opening" || state.kind === "waits" ? { kind } : state));
     Promise.race([openAccount(onProgress), workerFailure]).then(setState, (error: unknown) => {
-      if (isCoded(error, "NEWER_FORM")) return setState({ kind: "outdated" });
+      if (hasCode(error, "NEWER_FORM")) return setState({ kind: "outdated" });
       console.error(error);
-      if (isCoded(error, "FULL")) return setState({ kind: "noSpace" });
-      setState({ kind: isCoded(error, "NOT_CARRIED_OVER") ? "notCarriedOver" : "failedToOpen" });
+      if (hasCode(error, "FULL")) return setState({ kind: "noSpace" });
+      setState({ kind: hasCode(error, "NOT_CARRIED_OVER") ? "notCarriedOver" : "failedToOpen" });
     });
   }, []);
   const api = state.kind === "open" ? state.api : undefined;

@@ -1,8 +1,10 @@
 import { t } from "../locale/t.ts";
-import { written } from "../core/chat/storedSentences.ts";
+import { storedSentences } from "../core/chat/storedSentences.ts";
 
 /** Return why the server rejected a row. A technical message gets an introduction. */
 export function rejectionMessage({ code, message }: { code: string; message: string }): string {
   if (code === "DUPLICATE") return t("errors.duplicate");
-  return code === "INVALID" && message !== written.refused ? t("errors.invalid", { message }) : message;
+  return code === "INVALID" && message !== storedSentences.refused
+    ? t("errors.invalid", { message })
+    : message;
 }

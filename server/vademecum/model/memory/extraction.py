@@ -126,7 +126,7 @@ def system_prompt(known: Sequence[str]) -> str:
 
 
 def turn_input(user_message: str, ai_response: str) -> str:
-    """Return the turn_input as model input, or "" if it has no text of its own."""
+    """Return the turn as model input, or "" if it has no text of its own."""
     question, answer = (sanitize(strip_quoted_context(text)) for text in (user_message, ai_response))
     parts = [("The user said", question[:QUESTION_MAX]), ("The answer was", answer[:ANSWER_MAX])]
     return "\n\n".join(f"{label}:\n{text}" for label, text in parts if text.strip())

@@ -182,8 +182,8 @@ class ContextBuilder:
             return await assemble(tx, budget, self._inference.count_tokens)
         except SystemPromptTooLarge as error:
             raise TooLarge(
-                f"The system prompt has {error.tokens} tokens or more, and {error.allowed} are the budget_chars that leave room "
-                "for what is known and for an answer. Shorten it."
+                f"The system prompt has {error.tokens} tokens or more, and at most {error.allowed} leave room "
+                "for facts and an answer. Nothing was sent; shorten it."
             ) from error
 
     async def _search_all(

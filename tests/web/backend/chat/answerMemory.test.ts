@@ -1,8 +1,8 @@
 /** What a device remembers beside its quotations: of the session's scope alone, and said to be remembered. */
 
 import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
-import { inWords } from "../../../../web/src/core/chat/answerDisplayText.ts";
-import { reminder } from "../../../../web/src/core/chat/memorySection.ts";
+import { answerDisplayText } from "../../../../web/src/core/chat/answerDisplayText.ts";
+import { memorySection } from "../../../../web/src/core/chat/memorySection.ts";
 import type { EpisodeDoc } from "../../../../web/src/core/schema/rows.ts";
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
 import { rememberedFacts } from "../../../../web/src/backend/chat/answerMemory.ts";
@@ -44,10 +44,10 @@ test("each conversation is reminded of its own scope, and an authoritative one o
   await insert(records, "entities", { id: "n", name: "canary", type: "concept", projectId: "mill" });
   const loose = await remembers("loose");
   expect(loose).toContain('The canary sings at home.\n> — 2026-01-01, session "Other"');
-  const read = inWords({ aiResponse: `${loose}\n> of 2026-01-01, session "B"`, model: QUOTES });
+  const read = answerDisplayText({ aiResponse: `${loose}\n> of 2026-01-01, session "B"`, model: QUOTES });
   expect(read).toContain('The canary sings at home.\n> — 2026-01-01, conversation "Other"');
   expect(read).toContain('> of 2026-01-01, session "B"'); // that was quoted
-  expect(inWords({ aiResponse: loose, model: "scripted" })).toBe(loose);
+  expect(answerDisplayText({ aiResponse: loose, model: "scripted" })).toBe(loose);
   expect(loose).not.toMatch(/mill|cage|concept/u);
   const mill = await remembers("in");
   expect(mill).toContain('The canary sings in the mill.\n> — 2026-01-01, project "Mill"');
@@ -75,9 +75,9 @@ test("what stands in the conversation and what was quoted elsewhere is not told 
 });
 
 test("nothing is said of nothing, and whatever is remembered stays within its quotation", () => {
-  expect(reminder("canary", [])).toBe("");
+  expect(memorySection("canary", [])).toBe("");
   const text = "A canary.\n\n# Heading\n\n[1]";
-  const markdown = reminder("canary", [
+  const markdown = memorySection("canary", [
     { id: "memories/m", date: "2026-01-01", session: 'session "A\n\n# B"', text },
   ]);
   const [label, ...rest] = markdown.split("\n");
@@ -88,11 +88,11 @@ test("nothing is said of nothing, and whatever is remembered stays within its qu
 
 test("a line that holds what looks like a secret is not told again", () => {
   const said = (id: string, text: string) => ({ id, date: "2026-01-01", session: "memory", text });
-  const told = reminder("canary", [
+  const told = memorySection("canary", [
     said("a", "The canary's password: tweet"),
     said("b", "A **[1]** canary."),
   ]);
   expect(told).not.toContain("tweet");
   expect(told).toContain("> A \\*\\*\\[1\\]\\*\\* canary.");
-  expect(reminder("canary", [said("a", "password: tweet")])).toBe("");
+  expect(memorySection("canary", [said("a", "password: tweet")])).toBe("");
 });

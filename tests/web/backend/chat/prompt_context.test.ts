@@ -3,7 +3,7 @@
 import type { DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
 import { NOT_FOUND } from "../../../../web/src/core/chat/notFoundAnswer.ts";
-import type { Found } from "../../../../web/src/core/documents/passageIndex.ts";
+import type { PassageSearchResult } from "../../../../web/src/core/documents/passageIndex.ts";
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
 import type { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { previewPrompt } from "../../../../web/src/backend/chat/prompt_context.ts";
@@ -16,7 +16,11 @@ const embedding = {
 } as EmbeddingModel;
 const place = { documentId: "d", block: 0, chunkIndex: 0, page: 3, section: null };
 const passage = { ...place, filename: "canaries.pdf", text: "Canaries sing at dawn.", score: 1, also: [] };
-const search = async (): Promise<Found> => ({ results: [passage], searched: [], byMeaning: true });
+const search = async (): Promise<PassageSearchResult> => ({
+  results: [passage],
+  searched: [],
+  byMeaning: true,
+});
 const searcher = { search } as unknown as DocumentSearch;
 
 let records: AccountDatabase;

@@ -2,10 +2,10 @@
 
 import { strToU8, zipSync, type Zippable } from "fflate";
 import type { ImportedTurn } from "../../../../web/src/storage/deviceDatabase.ts";
-import { fits, type Schema } from "../../../../web/src/core/schema/jsonSchemaValidator.ts";
-import { importedId } from "../../../../web/src/core/export/importedTurnId.ts";
-import { matcher } from "../../../../web/src/core/text/wordMatch.ts";
-import { references, renamed } from "../../../../web/src/core/schema/rowReferences.ts";
+import { matchesSchema, type Schema } from "../../../../web/src/core/schema/jsonSchemaValidator.ts";
+import { importedTurnId } from "../../../../web/src/core/export/importedTurnId.ts";
+import { createMatcher } from "../../../../web/src/core/text/wordMatch.ts";
+import { references, renameIds } from "../../../../web/src/core/schema/rowReferences.ts";
 import { Lines, textFile, waitingFile } from "../../../../web/src/core/export/exportLayout.ts";
 import { encode } from "../../../../web/src/core/schema/vector_codec.ts";
 import { importAccount } from "../../../../web/src/backend/export/importAccount.ts";
@@ -22,7 +22,7 @@ const fact = {
   confidence: 0.5,
   confirmed: true,
 };
-const fitting = (change: object) => fits({ ...fact, ...change }, facts as Schema);
+const fitting = (change: object) => matchesSchema({ ...fact, ...change }, facts as Schema);
 
 test("a row fits its schema", () => {
   expect(fitting({})).toBe(true);
@@ -42,7 +42,7 @@ test.each([
 
 test("what is required must be there", () => {
   const { value: _, ...rest } = fact;
-  expect(fits(rest, facts as Schema)).toBe(false);
+  expect(matchesSchema(rest, facts as Schema)).toBe(false);
 });
 
 test("a file of text is named as the server names it, and leads nowhere else", () => {
@@ -63,9 +63,9 @@ test("lines come out whole, however the pieces are cut", () => {
 test("another id goes wherever a row is named", () => {
   const rename = (target: string, id: string) => (`${target}/${id}` === "documents/d" ? "d~2" : id);
   const block = { id: "d.3", documentId: "d", block: 3 };
-  expect(renamed("vectorEmbeddings", block, rename)).toMatchObject({ id: "d~2.3", documentId: "d~2" });
+  expect(renameIds("vectorEmbeddings", block, rename)).toMatchObject({ id: "d~2.3", documentId: "d~2" });
   const episode = { id: "d", sessionId: "d", citations: [{ documentId: "d", filename: "x" }] };
-  const changed = renamed("episodes", episode, rename);
+  const changed = renameIds("episodes", episode, rename);
   expect(changed).toMatchObject({ id: "d", sessionId: "d", citations: [{ documentId: "d~2" }] });
   expect(references("episodes", episode)).toContainEqual(["documents", "d"]);
   expect(references("memories", { id: "m", sessionIds: ["s"] })).toEqual([
@@ -75,9 +75,9 @@ test("another id goes wherever a row is named", () => {
 });
 
 test("words are found without case and accents, in any order", () => {
-  expect(matcher("MULLER kundigung")("Kündigung an Herrn Müller.pdf")).toBe(true);
-  expect(matcher("müller rent")("Müller.pdf")).toBe(false);
-  expect(matcher("  ")("anything")).toBe(true);
+  expect(createMatcher("MULLER kundigung")("Kündigung an Herrn Müller.pdf")).toBe(true);
+  expect(createMatcher("müller rent")("Müller.pdf")).toBe(false);
+  expect(createMatcher("  ")("anything")).toBe(true);
 });
 
 /** An export with these rows of a collection. */
@@ -208,18 +208,19 @@ test("of the turns that are brought in the device knows those that are over, bef
     ),
   );
   expect(await importAccount(context, zip)).toEqual({ added: 5, existing: 1, leftOut: 0 });
-  const words = async (id: string) => importedId("u", (await context.database.episodes.findOne(id).exec())!);
+  const words = async (id: string) =>
+    importedTurnId("u", (await context.database.episodes.findOne(id).exec())!);
   expect(noted).toEqual([await words("done"), await words("stopped")]);
 });
 
 test("a turn in other words, or of another account, is another one", () => {
   const turn = { id: "e", userMessage: "four", aiResponse: "words" };
   const other = [
-    importedId("v", turn),
-    importedId("u", { ...turn, id: "f" }),
-    importedId("u", { ...turn, userMessage: "five, or" }),
-    importedId("u", { ...turn, aiResponse: "" }),
+    importedTurnId("v", turn),
+    importedTurnId("u", { ...turn, id: "f" }),
+    importedTurnId("u", { ...turn, userMessage: "five, or" }),
+    importedTurnId("u", { ...turn, aiResponse: "" }),
   ];
-  expect(new Set([importedId("u", turn), ...other]).size).toBe(5);
-  expect(importedId("u", { ...turn, updatedAt: "later", syncError: {} })).toBe(importedId("u", turn));
+  expect(new Set([importedTurnId("u", turn), ...other]).size).toBe(5);
+  expect(importedTurnId("u", { ...turn, updatedAt: "later", syncError: {} })).toBe(importedTurnId("u", turn));
 });

@@ -1,7 +1,7 @@
 /** From a file to a document on a device: what a closed page or a failure leaves is never lost. */
 
 import { deleteDocuments, deleteSession } from "../../../../web/src/backend/library/deletion.ts";
-import { isWorthAnotherTry } from "../../../../web/src/core/documents/uploadTask.ts";
+import { mayRetry } from "../../../../web/src/core/documents/uploadTask.ts";
 import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { stageLabel } from "../../../../web/src/ui/documents/uploadText.ts";
 import { insert, stored, T } from "../../device.ts";
@@ -60,7 +60,7 @@ test("a half document for whose text there is no room keeps its file, says so, a
   void desk.uploads.resume();
   await until(desk, "f", "failed");
   expect(desk.task("f")).toMatchObject({ code: "QUOTA_KEPT", documentId: null });
-  expect(isWorthAnotherTry(desk.task("f")!)).toBe(true);
+  expect(mayRetry(desk.task("f")!)).toBe(true);
   expect(stageLabel(desk.task("f")!)).toContain("is kept on this device");
   expect([...desk.files.rows.keys()]).toEqual(["f"]);
   await desk.uploads.retry("f");

@@ -1,7 +1,7 @@
 /** A question about a file that is on its way: the app's own uploads and answers, with the real database, no server. */
 
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
-import { written } from "../../../../web/src/core/chat/storedSentences.ts";
+import { storedSentences } from "../../../../web/src/core/chat/storedSentences.ts";
 import { waitForUploads } from "../../../../web/src/backend/uploads/waitForUploads.ts";
 import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
 import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
@@ -62,13 +62,15 @@ test("a question waits for the files of its own conversation, is a row meanwhile
   const { asking, uploads } = conversation;
   await uploads.add([LEASE, MINUTES], "s");
   const other = await asking.ask("other", "How much is the rent?");
-  expect((await answered(other)).aiResponse).toContain(written.noDocuments);
+  expect((await answered(other)).aiResponse).toContain(storedSentences.noDocuments);
   const id = await asking.ask("s", "How much is the rent?");
   await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt", "minutes.txt"]));
   expect(await turn(id)).toMatchObject({ status: "queued", aiResponse: "" });
   asking.answerWithoutWaiting(id);
   const { aiResponse } = await answered(id);
-  expect(aiResponse).toBe(`${written.noDocuments}\n\n${written.without(["lease.txt", "minutes.txt"])}`);
+  expect(aiResponse).toBe(
+    `${storedSentences.noDocuments}\n\n${storedSentences.without(["lease.txt", "minutes.txt"])}`,
+  );
   await cancelAll(conversation);
 });
 
@@ -79,14 +81,14 @@ test("a file that is cancelled ends the waiting, and the answer says so", async 
   const id = await asking.ask("s", "How much is the rent?");
   await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
   await cancelAll(conversation);
-  expect((await answered(id)).aiResponse).toContain(written.without(["lease.txt"]));
+  expect((await answered(id)).aiResponse).toContain(storedSentences.without(["lease.txt"]));
 });
 
 test("nobody waits for a file that only the server can read, nor for one that fails", async () => {
   const { asking, uploads } = begin();
   void uploads.add([MINUTES, new File([""], "empty.txt")], "s");
   const { aiResponse } = await answered(await asking.ask("s", "What was agreed?"));
-  expect(aiResponse).toContain(written.without(["minutes.txt", "empty.txt"]));
+  expect(aiResponse).toContain(storedSentences.without(["minutes.txt", "empty.txt"]));
 });
 
 test("Stop ends the waiting: nothing of it is left", async () => {

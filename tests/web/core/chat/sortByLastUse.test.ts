@@ -1,10 +1,10 @@
 /** Lists in which what was used last comes first, whatever a clock said. */
 
-import { latestFirst } from "../../../../web/src/core/chat/sortByLastUse.ts";
+import { sortByLastUse } from "../../../../web/src/core/chat/sortByLastUse.ts";
 
 const NOW = Date.parse("2026-05-10T12:00:00.000Z");
 const row = (id: string, createdAt: string, updatedAt: string) => ({ id, createdAt, updatedAt });
-const ids = (rows: ReturnType<typeof row>[]) => latestFirst(rows, NOW).map(({ id }) => id);
+const ids = (rows: ReturnType<typeof row>[]) => sortByLastUse(rows, NOW).map(({ id }) => id);
 
 test("a time that is far ahead puts nothing on top", () => {
   const old = row("old", "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z");

@@ -1,9 +1,9 @@
 /** The documents as a list: found, ordered, and what is said of each. */
 
 import {
-  counted,
-  matching,
-  ordered,
+  countDocuments,
+  filterDocuments,
+  sortDocuments,
   placeOf,
   stateOf,
   type Order,
@@ -63,10 +63,10 @@ test("what the server has not answered for is not said to be there", () => {
 
 test("a document is found by the words of its name, case and accents aside", () => {
   const held = [made("a", { filename: "Café Lease 2024.pdf" }), made("b", { filename: "lease.pdf" })];
-  expect(ids(matching(held, "lease cafe"))).toEqual(["a"]);
-  expect(ids(matching(held, " LEASE "))).toEqual(["a", "b"]);
-  expect(ids(matching(held, ""))).toEqual(["a", "b"]);
-  expect(matching(held, "will")).toEqual([]);
+  expect(ids(filterDocuments(held, "lease cafe"))).toEqual(["a"]);
+  expect(ids(filterDocuments(held, " LEASE "))).toEqual(["a", "b"]);
+  expect(ids(filterDocuments(held, ""))).toEqual(["a", "b"]);
+  expect(filterDocuments(held, "will")).toEqual([]);
 });
 
 test.each<[Order, string[]]>([
@@ -87,10 +87,10 @@ test.each<[Order, string[]]>([
     made("new", { createdAt: third, lastAccessedAt: first, filename: "part 10", size: 5 }),
     made("big", { createdAt: second, lastAccessedAt: second, filename: "Zoo", pageCount: 10, size: 9 }),
   ];
-  expect(ids(ordered(held, by))).toEqual(expected);
-  expect(ids(ordered(held, by, true))).toEqual([...expected].reverse());
+  expect(ids(sortDocuments(held, by))).toEqual(expected);
+  expect(ids(sortDocuments(held, by, true))).toEqual([...expected].reverse());
 });
 
 test("what the server refused does not count there", () => {
-  expect(counted([made("a"), made("b", { syncError: REFUSED })])).toEqual({ held: 1, onlyHere: 1 });
+  expect(countDocuments([made("a"), made("b", { syncError: REFUSED })])).toEqual({ held: 1, onlyHere: 1 });
 });

@@ -2,10 +2,10 @@
 
 import { chunk } from "../../../../web/src/core/documents/chunking.ts";
 import {
-  around,
-  marked,
+  piecesAround,
+  markPiece,
   pageNumbers,
-  stretches,
+  mergePieces,
   type Piece,
 } from "../../../../web/src/core/documents/documentPages.ts";
 
@@ -18,19 +18,19 @@ const paged = chunk([
 const plain = chunk([{ text: Array.from({ length: 60 }, () => SENTENCE.repeat(12)).join("\n\n") }]);
 const wall = chunk([{ text: SENTENCE.repeat(4_000) }]);
 
-function textOf({ before, passage, after }: ReturnType<typeof marked>): string {
+function textOf({ before, passage, after }: ReturnType<typeof markPiece>): string {
   return before + passage + after;
 }
 
 test("a page begins once, and no piece of it is lost or twice", () => {
-  const found = stretches(paged);
+  const found = mergePieces(paged);
   expect(found.map(({ begins }) => begins)).toEqual([1, 2, 4]);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(paged);
   expect(pageNumbers(paged)).toEqual([1, 2, 4]);
 });
 
 test("a long text without pages ends its stretches where paragraphs end", () => {
-  const found = stretches(plain);
+  const found = mergePieces(plain);
   expect(found.length).toBeGreaterThan(1);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(plain);
   expect(found.every(({ begins }) => begins === undefined)).toBe(true);
@@ -41,34 +41,34 @@ test("a long text without pages ends its stretches where paragraphs end", () => 
 });
 
 test("a text without paragraphs still comes in stretches", () => {
-  const found = stretches(wall);
+  const found = mergePieces(wall);
   expect(Math.max(...found.map(({ pieces }) => pieces.length))).toBeLessThanOrEqual(64);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(wall);
 });
 
 test("a page that needs several stretches begins only once", () => {
   const page = wall.map((piece) => ({ ...piece, page: 7 }));
-  expect(stretches(page).map(({ begins }) => begins)).toEqual([
+  expect(mergePieces(page).map(({ begins }) => begins)).toEqual([
     7,
-    ...Array.from({ length: stretches(page).length - 1 }, () => undefined),
+    ...Array.from({ length: mergePieces(page).length - 1 }, () => undefined),
   ]);
 });
 
 test("the passage is marked where it stands", () => {
   const page = paged.filter((piece) => piece.page === 1);
-  const whole = textOf(marked(page, null));
+  const whole = textOf(markPiece(page, null));
   for (const { index, text } of page) {
-    const found = marked(page, index);
+    const found = markPiece(page, index);
     expect(found.passage).toBe(text);
     expect(textOf(found)).toBe(whole);
   }
-  expect(marked(page, 999)).toEqual({ before: whole, passage: "", after: "" });
+  expect(markPiece(page, 999)).toEqual({ before: whole, passage: "", after: "" });
 });
 
 test("around a passage is its page, or what stands beside it", () => {
-  expect(around(paged, 0).every(({ page }) => page === 1)).toBe(true);
+  expect(piecesAround(paged, 0).every(({ page }) => page === 1)).toBe(true);
   const indexes = (pieces: Piece[]) => pieces.map(({ index }) => index);
-  expect(indexes(around(plain, 10))).toEqual([8, 9, 10, 11, 12]);
-  expect(indexes(around(plain, 0))).toEqual([0, 1, 2]);
-  expect(around(plain, 9_999)).toEqual([]);
+  expect(indexes(piecesAround(plain, 10))).toEqual([8, 9, 10, 11, 12]);
+  expect(indexes(piecesAround(plain, 0))).toEqual([0, 1, 2]);
+  expect(piecesAround(plain, 9_999)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /** The chunks in memory: what comes and goes with a document, and what is no vector. */
 
-import { type Block, Passages, toBlock } from "../../../../web/src/core/documents/passageIndex.ts";
+import { type Block, PassageIndex, toBlock } from "../../../../web/src/core/documents/passageIndex.ts";
 
 const vector = Float32Array.of(1, 0);
 
@@ -13,8 +13,8 @@ function document(id: string) {
   return { id, filename: `${id}.txt` };
 }
 
-function filled(): Passages {
-  const passages = new Passages(2);
+function filled(): PassageIndex {
+  const passages = new PassageIndex(2);
   passages.add(document("a"), [
     block(0, ["red fox", "blue fox"], [1, 0, 0, 1]),
     block(1, ["green fox"], [3, 3]),
@@ -33,7 +33,7 @@ test("an empty scope and an unknown document give an empty answer", () => {
 });
 
 test("a document outside the scope is neither found nor counted", () => {
-  const alone = new Passages(2);
+  const alone = new PassageIndex(2);
   alone.add(document("b"), [block(0, ["red hen"], [2, 0])]);
   expect(filled().words("red", ["b"], 5)).toEqual(alone.words("red", ["b"], 5));
   expect(filled().words("red", ["b"], 5)[0]!.documentId).toBe("b");
@@ -64,7 +64,7 @@ test("equal scores stand in the order of their places, whatever order the scope 
 });
 
 test("what is no vector is found by words only", () => {
-  const passages = new Passages(2);
+  const passages = new PassageIndex(2);
   passages.add(document("a"), [
     block(0, ["fox"], [0, 0]),
     block(1, ["foxes"], [NaN, 1]),
@@ -140,7 +140,7 @@ test("who names a document asks about it: its passages have every second place",
 });
 
 test("a name that is a word by chance leaves the first place to what fits far better", () => {
-  const passages = new Passages(2);
+  const passages = new PassageIndex(2);
   const answer = "The deposit is paid back within three months after the flat is handed over.";
   passages.add(document("house"), [block(0, [answer], null)]);
   const note = "Letter of the association about the summer feast, the garden and who brings cake.";

@@ -1,6 +1,6 @@
 /** Where the names of a graph stand, and which of them are drawn. */
 
-import { best } from "../../../../web/src/core/memory/mostConnected.ts";
+import { mostConnected } from "../../../../web/src/core/memory/mostConnected.ts";
 import { layout, type Point } from "../../../../web/src/core/memory/graphLayout.ts";
 
 const ROOM = { width: 600, height: 400, margin: { x: 40, y: 40 } };
@@ -90,7 +90,7 @@ test("of too many the best connected are drawn", () => {
     { fromId: "d", toId: "c" },
     { fromId: "c", toId: "b" },
   ];
-  const drawn = best(nodes, edges, 2);
+  const drawn = mostConnected(nodes, edges, 2);
   expect(drawn.nodes.map(({ id }) => id)).toEqual(["b", "c"]);
   expect(drawn.edges).toEqual([edges[2]]);
 });

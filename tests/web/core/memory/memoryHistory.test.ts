@@ -1,6 +1,6 @@
 /** Memories and what they said before, however broken the links between them are. */
 
-import { chosenAgain, remembered } from "../../../../web/src/core/memory/memoryHistory.ts";
+import { relinkHistory, groupHistories } from "../../../../web/src/core/memory/memoryHistory.ts";
 
 interface Linked {
   id: string;
@@ -17,7 +17,7 @@ const memory = (id: string, day: number, ...links: [string?, string?]): Linked =
   ...(links[1] ? { supersededBy: links[1] } : {}),
 });
 const told = (memories: Linked[]) =>
-  remembered(memories).map(({ current, earlier }) => [current.id, ...earlier.map(({ id }) => id)]);
+  groupHistories(memories).map(({ current, earlier }) => [current.id, ...earlier.map(({ id }) => id)]);
 
 test.each<[string, Linked[], string[][]]>([
   ["a chain", [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")], [["c", "b", "a"]]],
@@ -36,7 +36,7 @@ test.each<[string, Linked[], string[][]]>([
 
 test("an earlier one is used again, and nothing is lost", () => {
   const chain = [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")];
-  const links = new Map(chosenAgain(remembered(chain)[0]!, "a").map((one) => [one.id, one]));
+  const links = new Map(relinkHistory(groupHistories(chain)[0]!, "a").map((one) => [one.id, one]));
   const changed = chain.map(({ id, updatedAt }) => ({ ...links.get(id)!, updatedAt }));
   expect(told(changed)).toEqual([["a", "c", "b"]]);
   expect(links.get("b")).toEqual({ id: "b", supersededBy: "c" });

@@ -2,7 +2,7 @@
 
 import cases from "../../../conformance/scope.json";
 import { recall, type Rows } from "../../../../web/src/core/memory/recall.ts";
-import { home, sees, type MemoryScope } from "../../../../web/src/core/memory/scope.ts";
+import { partitionOf, sees, type MemoryScope } from "../../../../web/src/core/memory/scope.ts";
 
 const OLD = "2026-01-01T00:00:00.000Z";
 const NOW = "2026-03-02T00:00:00.000Z";
@@ -64,18 +64,18 @@ describe("a scope sees its own rows alone", () => {
 
 describe("a row is at home in its project or in the pool", () => {
   test.each(cases.home)("$name", ({ project, home: expected }) => {
-    expect(home(project)).toEqual(expected);
+    expect(partitionOf(project)).toEqual(expected);
   });
 });
 
 test("each scope recalls its own rows and nothing else, also when a session has moved", () => {
   expect(ids(POOL)).toEqual(["e0", "m0"]);
-  expect(ids(home("p1"))).toEqual(["e1", "m1", "n1"]);
-  expect(ids(home("p2"))).toEqual(["e2", "m2", "n2"]);
+  expect(ids(partitionOf("p1"))).toEqual(["e1", "m1", "n1"]);
+  expect(ids(partitionOf("p2"))).toEqual(["e2", "m2", "n2"]);
   expect(ids({ kind: "all" })).toEqual(["e0", "e1", "e2", "m0", "m1", "m2", "n1", "n2"]);
   const moved = { ...ROWS, sessions: [session("loose", "p1"), session("in1"), session("in2", "p2")] };
   expect(ids(POOL, moved)).toEqual(["e1", "m0"]);
-  expect(ids(home("p1"), moved)).toEqual(["e0", "m1", "n1"]);
+  expect(ids(partitionOf("p1"), moved)).toEqual(["e0", "m1", "n1"]);
 });
 
 test("what is superseded, unfinished or shares no word with the question is not recalled", () => {
@@ -106,7 +106,7 @@ test("a line says where it was said, unless that session has left the scope", ()
     episodes: [episode("e1", "in1")],
     memories: [memory("here", "p1", ["in1"]), memory("left", "p1", ["in2"])],
   };
-  const found = recall(QUESTION, home("p1"), rows, NOW, 20);
+  const found = recall(QUESTION, partitionOf("p1"), rows, NOW, 20);
   expect(Object.fromEntries(found.map(({ id, session }) => [id, session]))).toEqual({
     "episodes/e1": 'session "Title of in1"',
     "memories/here": 'session "Title of in1"',

@@ -1,4 +1,4 @@
-import { fading, strength } from "../../../../web/src/core/memory/recency.ts";
+import { freshnessLabel, freshness } from "../../../../web/src/core/memory/recency.ts";
 
 const DAY = 86_400_000;
 const now = Date.parse("2026-06-30T00:00:00.000Z");
@@ -8,9 +8,9 @@ const said = (days: number, pinned = false) => ({
 });
 
 test("half of it after each thirty days, unless it is pinned", () => {
-  expect([0, 30, 60].map((days) => strength(said(days), now))).toEqual([1, 0.5, 0.25]);
-  expect(strength(said(60, true), now)).toBe(1);
-  expect(strength(said(-1), now)).toBe(1); // by a clock that is ahead
+  expect([0, 30, 60].map((days) => freshness(said(days), now))).toEqual([1, 0.5, 0.25]);
+  expect(freshness(said(60, true), now)).toBe(1);
+  expect(freshness(said(-1), now)).toBe(1); // by a clock that is ahead
 });
 
 test.each([
@@ -20,6 +20,6 @@ test.each([
   [60, "fading"],
   [61, "faint"],
 ] as const)("after %i days it is %s", (days, expected) => {
-  expect(fading(said(days), now)).toBe(expected);
-  expect(fading(said(days, true), now)).toBe("pinned");
+  expect(freshnessLabel(said(days), now)).toBe(expected);
+  expect(freshnessLabel(said(days, true), now)).toBe("pinned");
 });

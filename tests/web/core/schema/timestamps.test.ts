@@ -1,6 +1,6 @@
 /** When a new row was made, also by a clock that is behind; and what is a time at all. */
 
-import { isMoment, nowAfter } from "../../../../web/src/core/schema/timestamps.ts";
+import { isTimestamp, nowAfter } from "../../../../web/src/core/schema/timestamps.ts";
 
 const NOON = "2026-11-20T12:00:00.000Z";
 
@@ -21,5 +21,5 @@ test.each([
   ["yesterday", false],
   [undefined, false],
 ])("whether %s is a time", (value, expected) => {
-  expect(isMoment(value)).toBe(expected);
+  expect(isTimestamp(value)).toBe(expected);
 });

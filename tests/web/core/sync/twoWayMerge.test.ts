@@ -1,6 +1,6 @@
 /** Two versions of a row without a common past, after a restore: nothing that either side has is lost but an older text. */
 
-import { reunite } from "../../../../web/src/core/sync/twoWayMerge.ts";
+import { mergeTwoWay } from "../../../../web/src/core/sync/twoWayMerge.ts";
 
 const [OLD, NEW] = ["2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"];
 const row = { id: "d", updatedAt: OLD, lastAccessedAt: OLD, activeSessions: ["a"], accessCount: 1 };
@@ -8,7 +8,7 @@ const row = { id: "d", updatedAt: OLD, lastAccessedAt: OLD, activeSessions: ["a"
 test("sets are united, and the larger count and the later times are kept", () => {
   const ours = { ...row, activeSessions: ["a", "ours"], accessCount: 3, lastAccessedAt: NEW };
   const theirs = { ...row, activeSessions: ["theirs", "a"], accessCount: 2, updatedAt: NEW };
-  const united = reunite(ours, theirs);
+  const united = mergeTwoWay(ours, theirs);
   expect(new Set(united["activeSessions"] as string[])).toEqual(new Set(["a", "ours", "theirs"]));
   expect(united).toMatchObject({ accessCount: 3, lastAccessedAt: NEW, updatedAt: NEW });
 });
@@ -18,9 +18,9 @@ test("other fields come from the newer version, and from the server's of two as 
     { ...row, filename: "ours" },
     { ...row, filename: "theirs" },
   ];
-  expect(reunite({ ...ours, updatedAt: NEW }, theirs)["filename"]).toBe("ours");
-  expect(reunite(ours, { ...theirs, updatedAt: NEW })["filename"]).toBe("theirs");
-  expect(reunite(ours, theirs)["filename"]).toBe("theirs");
+  expect(mergeTwoWay({ ...ours, updatedAt: NEW }, theirs)["filename"]).toBe("ours");
+  expect(mergeTwoWay(ours, { ...theirs, updatedAt: NEW })["filename"]).toBe("theirs");
+  expect(mergeTwoWay(ours, theirs)["filename"]).toBe("theirs");
 });
 
 test("deletion wins, and a rejected row keeps its mark", () => {
@@ -29,5 +29,5 @@ test("deletion wins, and a rejected row keeps its mark", () => {
     { ...row, _deleted: true },
     { ...row, syncError: { code: "INVALID" } },
   ])
-    expect(reunite(ours, theirs)).toEqual(theirs);
+    expect(mergeTwoWay(ours, theirs)).toEqual(theirs);
 });

@@ -1,7 +1,7 @@
 /** What others wrote, as Markdown: read by the same parser it is what they wrote, and nothing of it is a mark. */
 
 import { Marked } from "marked";
-import { verbatim } from "../../../../web/src/core/text/escapeMarkdown.ts";
+import { escapeMarkdown } from "../../../../web/src/core/text/escapeMarkdown.ts";
 
 const marked = new Marked({ gfm: true, breaks: true, async: false });
 
@@ -10,7 +10,7 @@ test.each([
   ...["`code`", "_em_", "~~no~~", "[a](https://a.test)", "![a](b)", "    code", "> quote", "```\ncode\n```"],
   ...["| a | b |\n|---|---|\n| 1 | 2 |", "a \\* b", "price - 3 + 4 = 7", "www.a_b.test", "&copy;"],
 ])("%j is shown as it is", (text) => {
-  const html = marked.parse(verbatim(text)) as string;
+  const html = marked.parse(escapeMarkdown(text)) as string;
   expect(html.replace(/<br>/gu, "")).toMatch(/^<p>[^<]*<\/p>\n$/u);
-  expect(verbatim(text)).not.toMatch(/(?<!\\)[[\]]/u);
+  expect(escapeMarkdown(text)).not.toMatch(/(?<!\\)[[\]]/u);
 });

@@ -1,25 +1,25 @@
-import { excerpt } from "../../../../web/src/core/text/snippet.ts";
+import { snippet } from "../../../../web/src/core/text/snippet.ts";
 
 const FILL = "Nothing of this belongs to the question at all, it only takes room. ".repeat(12);
 
 test("a short passage is quoted whole", () => {
-  expect(excerpt("The rent is 940 euros.", "rent")).toBe("The rent is 940 euros.");
+  expect(snippet("The rent is 940 euros.", "rent")).toBe("The rent is 940 euros.");
 });
 
 test("of a long one the sentences that hold most of what was asked are quoted", () => {
   const text = `The rent is mentioned here. ${FILL}The rent of the flat is 940 euros a month. ${FILL}`;
-  const found = excerpt(text, "What is the monthly rent of the flat in euros?", 120);
+  const found = snippet(text, "What is the monthly rent of the flat in euros?", 120);
   expect(found).toMatch(/^… The rent of the flat is 940 euros a month\./u);
   expect(found).toMatch(/ …$/u);
   expect(found.length).toBeLessThanOrEqual(130);
 });
 
 test("where no word was asked, the beginning is quoted", () => {
-  expect(excerpt(`It begins. ${FILL}`, "zebra", 80)).toMatch(/^It begins\./u);
+  expect(snippet(`It begins. ${FILL}`, "zebra", 80)).toMatch(/^It begins\./u);
 });
 
 test("a text without sentences or blanks is cut all the same", () => {
   for (const text of ["x".repeat(5000), "語".repeat(5000), "\n".repeat(5000)]) {
-    expect(excerpt(text, "x 語", 100).length).toBeLessThanOrEqual(110);
+    expect(snippet(text, "x 語", 100).length).toBeLessThanOrEqual(110);
   }
 });

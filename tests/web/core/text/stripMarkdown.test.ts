@@ -1,10 +1,10 @@
 /** What is quoted of a document is read without the marks of Markdown, and code is read as it stands. */
 
 import { cpuSeconds } from "../../../cpu.ts";
-import type { Found } from "../../../../web/src/core/documents/passageIndex.ts";
-import { quoted } from "../../../../web/src/core/chat/quotationAnswer.ts";
-import { readable, readableOf } from "../../../../web/src/core/text/stripMarkdown.ts";
-import { reminder } from "../../../../web/src/core/chat/memorySection.ts";
+import type { PassageSearchResult } from "../../../../web/src/core/documents/passageIndex.ts";
+import { quotationAnswer } from "../../../../web/src/core/chat/quotationAnswer.ts";
+import { stripMarkdown, stripMarkdownOf } from "../../../../web/src/core/text/stripMarkdown.ts";
+import { memorySection } from "../../../../web/src/core/chat/memorySection.ts";
 
 test.each([
   ["a heading", "# About the tides\n\nThe sea rises.", "About the tides\n\nThe sea rises."],
@@ -29,7 +29,7 @@ test.each([
   ],
   ["marks that are escaped", "\\# 5 \\*is\\* 2 \\\\ 1", "# 5 *is* 2 \\ 1"],
   ["a line across", "One\n\n---\n\n* * *\nTwo", "One\n\n\nTwo"],
-])("%s", (_, markdown, said) => expect(readable(markdown)).toBe(said));
+])("%s", (_, markdown, said) => expect(stripMarkdown(markdown)).toBe(said));
 
 test.each([
   ["what is reckoned", "2 * 3 * 4 and 5*6*7, a ** b ** c"],
@@ -39,20 +39,20 @@ test.each([
   ["less and more", "1 < 2 and 3 > 2, a<T>c</T>"],
   ["paths", "C:\\Users\\ada"],
   ["a list's last dash, and a dash", "- \nhe said - no"],
-])("%s stay as they are", (_, text) => expect(readable(text)).toBe(text));
+])("%s stay as they are", (_, text) => expect(stripMarkdown(text)).toBe(text));
 
 test("what is code is kept, and only its own marks go", () => {
-  expect(readable("Call `a * b * c` or **``x ` y``**.")).toBe("Call a * b * c or x ` y.");
-  expect(readable("```sh\n# **not** a heading\n```\n# One")).toBe("# **not** a heading\nOne");
-  expect(readable("~~~\n| a |\n```\n~~~\n*x*")).toBe("| a |\n```\nx");
-  expect(readable("So:\n\n    # *code*\n    > more\n\nand *not*")).toBe(
+  expect(stripMarkdown("Call `a * b * c` or **``x ` y``**.")).toBe("Call a * b * c or x ` y.");
+  expect(stripMarkdown("```sh\n# **not** a heading\n```\n# One")).toBe("# **not** a heading\nOne");
+  expect(stripMarkdown("~~~\n| a |\n```\n~~~\n*x*")).toBe("| a |\n```\nx");
+  expect(stripMarkdown("So:\n\n    # *code*\n    > more\n\nand *not*")).toBe(
     "So:\n\n    # *code*\n    > more\n\nand not",
   );
 });
 
 test("code that begins before a passage ends in it; only what is named as Markdown is read as that", () => {
-  expect(readableOf("a.md", "# A\n```\n# x\n", "# y\n```\n", "# B")).toEqual(["A\n# x\n", "# y\n", "B"]);
-  expect(readableOf("a.py", "# A", "**kwargs")).toEqual(["# A", "**kwargs"]);
+  expect(stripMarkdownOf("a.md", "# A\n```\n# x\n", "# y\n```\n", "# B")).toEqual(["A\n# x\n", "# y\n", "B"]);
+  expect(stripMarkdownOf("a.py", "# A", "**kwargs")).toEqual(["# A", "**kwargs"]);
 });
 
 test("nothing of it takes long, however hostile", () => {
@@ -72,26 +72,29 @@ test("nothing of it takes long, however hostile", () => {
     "#",
   ]) {
     expect(
-      cpuSeconds(() => readable(part.repeat(4_000))),
+      cpuSeconds(() => stripMarkdown(part.repeat(4_000))),
       part,
     ).toBeLessThan(2);
   }
 });
 
 const place = { documentId: "d", block: 0, chunkIndex: 0, page: null, section: null };
-const found = (filename: string, text: string): Found => ({
+const found = (filename: string, text: string): PassageSearchResult => ({
   results: [{ ...place, filename, text, score: 1, also: [] }],
   ...{ searched: [filename], byMeaning: true },
 });
 
 test("an answer quotes a document as it is read", () => {
-  const { aiResponse } = quoted("tides", found("tides.md", "# About the tides\n\nThe **sea** rises."));
+  const { aiResponse } = quotationAnswer(
+    "tides",
+    found("tides.md", "# About the tides\n\nThe **sea** rises."),
+  );
   expect(aiResponse).toBe("> About the tides\n> \n> The sea rises.\n>\n> [1]");
-  expect(quoted("all", found("all.py", "# all\n")).aiResponse).toContain("> \\# all");
+  expect(quotationAnswer("all", found("all.py", "# all\n")).aiResponse).toContain("> \\# all");
 });
 
 test("what memory recalls of an answer is told as it was read", () => {
   const said = { date: "2026-05-02", session: "session “Rent”", text: "The rent?\n\n**940** euros" };
-  expect(reminder("rent", [{ ...said, id: "e", turn: "e" }])).toContain("> The rent? 940 euros\n");
-  expect(reminder("rent", [{ ...said, id: "m" }])).toContain("> The rent? \\*\\*940"); // no answer, and no Markdown
+  expect(memorySection("rent", [{ ...said, id: "e", turn: "e" }])).toContain("> The rent? 940 euros\n");
+  expect(memorySection("rent", [{ ...said, id: "m" }])).toContain("> The rent? \\*\\*940"); // no answer, and no Markdown
 });

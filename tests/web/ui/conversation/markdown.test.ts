@@ -1,7 +1,7 @@
 /** Convert any answer of a model to HTML, without freezing the page or throwing an error. */
 
 import { cpuSeconds } from "../../../cpu.ts";
-import { verbatim } from "../../../../web/src/core/text/escapeMarkdown.ts";
+import { escapeMarkdown } from "../../../../web/src/core/text/escapeMarkdown.ts";
 import { htmlOf, toHtml } from "../../../../web/src/ui/conversation/markdown.ts";
 
 const TEXT = "5 < 6\nand so on";
@@ -67,7 +67,7 @@ test.each([
 });
 
 test("brackets in a quotation are not a formula", () => {
-  expect(toHtml("> " + verbatim("as (a) and [b]"), true)).toContain("as (a) and [b]");
+  expect(toHtml("> " + escapeMarkdown("as (a) and [b]"), true)).toContain("as (a) and [b]");
 });
 
 test("unclosed formulas are parsed quickly", () => {

@@ -4,7 +4,7 @@
  * the rows anew behind the removal, or in the form that nobody reads any more.
  */
 
-import { Coded } from "../../core/errors.ts";
+import { CodedError } from "../../core/errors.ts";
 import { channelNames, lockNames } from "../../lib/locks.ts";
 
 /** Tabs that were told to leave need a moment; one that the system has frozen never answers. */
@@ -37,7 +37,7 @@ export async function withExclusive(userId: string, work: () => Promise<void>): 
       return work();
     });
   } catch (error) {
-    throw signal.aborted && !started ? new Coded("OPEN_ELSEWHERE") : error;
+    throw signal.aborted && !started ? new CodedError("OPEN_ELSEWHERE") : error;
   }
 }
 

@@ -3,7 +3,7 @@
 import type { DeviceDatabase, DeviceAccount, Limits, Usage } from "../../storage/deviceDatabase.ts";
 import { compact, removeAccountDatabase as removeRecords } from "../../storage/accountDatabase.ts";
 import { ApiError, requestJson, sendRequest, type Server } from "../../lib/http.ts";
-import { Coded } from "../../core/errors.ts";
+import { CodedError } from "../../core/errors.ts";
 import { now, type AccountContext } from "./accountContext.ts";
 import { withExclusive } from "./accountLocks.ts";
 
@@ -94,7 +94,7 @@ export async function signInAgain(
   const found = await signIn(device, server, email, password, userId);
   if (found.userId === userId) return;
   await signOut(server);
-  throw new Coded("OTHER_ACCOUNT");
+  throw new CodedError("OTHER_ACCOUNT");
 }
 
 /** Signs this browser out. What is on the device stays, to be read by whoever uses it, until it is wiped. */

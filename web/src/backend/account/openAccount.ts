@@ -13,7 +13,7 @@ import {
   type AccountDatabase,
 } from "../../storage/accountDatabase.ts";
 import { lockNames } from "../../lib/locks.ts";
-import { Coded } from "../../core/errors.ts";
+import { CodedError } from "../../core/errors.ts";
 import { eraseDeletedText } from "./deletedTextErasure.ts";
 import { keepConflictLosers } from "../sync/conflictLosers.ts";
 import { waitExclusive, acquireShared, type ReportOpening } from "./accountLocks.ts";
@@ -63,7 +63,7 @@ export async function openDatabase(
 
 async function needsMigration(userId: string): Promise<boolean> {
   const form = await schemaVersionOnDevice(userId);
-  if (form === "newer") throw new Coded("NEWER_FORM");
+  if (form === "newer") throw new CodedError("NEWER_FORM");
   return form === "older";
 }
 

@@ -1,7 +1,7 @@
 /** What can be done with projects and with what is remembered: the part of the desk that is loaded when it is wanted. */
 
 import { proxySubscription } from "./proxySubscription.ts";
-import type { Observation, Wanted } from "../../core/agents/observations.ts";
+import type { Observation, ObservationFilter } from "../../core/agents/observations.ts";
 import { editEntityNotes } from "../memory/entities.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 import { listJobs, retryJobs } from "../memory/jobs.ts";
@@ -92,7 +92,7 @@ export class MemoryApi {
     return agentActivity(this.#context, projectId);
   }
 
-  listObservations(projectId: string, wanted: Wanted, cursor: string | null) {
+  listObservations(projectId: string, wanted: ObservationFilter, cursor: string | null) {
     return observations(this.#context, projectId, wanted, cursor);
   }
 

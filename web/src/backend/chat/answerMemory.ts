@@ -5,9 +5,9 @@
 
 import { entersPrompts } from "../../core/chat/answers.ts";
 import { recall } from "../../core/memory/recall.ts";
-import { reminder } from "../../core/chat/memorySection.ts";
+import { memorySection } from "../../core/chat/memorySection.ts";
 import type { Collections, EpisodeDoc } from "../../core/schema/rows.ts";
-import { home } from "../../core/memory/scope.ts";
+import { partitionOf } from "../../core/memory/scope.ts";
 import { now, type AccountContext } from "../account/accountContext.ts";
 
 const MAX_MEMORIES = 3;
@@ -26,9 +26,9 @@ export async function rememberedFacts(context: AccountContext, asked: EpisodeDoc
   // This chat is not recalled to itself, and quotations are in the documents.
   const others = episodes.filter((row) => row.sessionId !== asked.sessionId && entersPrompts(row));
   const rows = { projects, sessions, episodes: others, memories, entities };
-  return reminder(
+  return memorySection(
     asked.userMessage,
-    recall(asked.userMessage, home(session.projectId), rows, now(), MAX_MEMORIES),
+    recall(asked.userMessage, partitionOf(session.projectId), rows, now(), MAX_MEMORIES),
   );
 }
 

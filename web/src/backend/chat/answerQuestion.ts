@@ -6,14 +6,14 @@
 import { asyncScheduler, BehaviorSubject, distinctUntilChanged, map, throttleTime } from "rxjs";
 import { lockNames } from "../../lib/locks.ts";
 import { ApiError } from "../../lib/http.ts";
-import { QUOTES, citation, type Citation } from "../../core/chat/citation.ts";
+import { QUOTES, toCitation, type Citation } from "../../core/chat/citation.ts";
 import { isAway } from "../../core/sync/syncStatus.ts";
-import { QUOTED, quoted, type Quoted } from "../../core/chat/quotationAnswer.ts";
+import { MAX_QUOTED, quotationAnswer, type QuotationAnswer } from "../../core/chat/quotationAnswer.ts";
 import { editRow } from "../../storage/editRow.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
-import { worth } from "../../core/chat/answerPriority.ts";
-import { written } from "../../core/chat/storedSentences.ts";
-import { lacking, type Task } from "../../core/documents/uploadTask.ts";
+import { answerPriority } from "../../core/chat/answerPriority.ts";
+import { storedSentences } from "../../core/chat/storedSentences.ts";
+import { unfinishedFilenames, type Task } from "../../core/documents/uploadTask.ts";
 import { countUse } from "../library/documents.ts";
 import { whenAborted, waitForUploads, type IncomingFiles } from "../uploads/waitForUploads.ts";
 import { streamAnswer, fetchAssistant, type Assistant, type PromptSummary } from "./assistantClient.ts";
@@ -274,7 +274,7 @@ export class AnswerService {
     signal.throwIfAborted();
     this.#updateDraft(row.id, { pendingFiles: [] });
     const answered = await this.#answer(row, signal);
-    const said = [answered.aiResponse, ...lacking(missing)];
+    const said = [answered.aiResponse, ...unfinishedFilenames(missing)];
     return { ...answered, aiResponse: said.filter(Boolean).join("\n\n") };
   }
 
@@ -336,7 +336,7 @@ export class AnswerService {
     const listener = {
       onContext: (told: PromptSummary) => {
         this.#keepPromptSummary(row.id, told);
-        write({ promptSummary: told, citations: told.citations.map(toCitation) });
+        write({ promptSummary: told, citations: told.citations.map(citationOf) });
       },
       onDelta: (text: string) => write({ aiResponse: this.#draft(row.id).aiResponse + text }),
       onRestart: () => write({ aiResponse: "" }),
@@ -345,10 +345,10 @@ export class AnswerService {
     // Not saved: a question that nothing has come of is asked again when the app is opened anew.
     const waits = (waitsS: number) => signal.aborted || this.#updateDraft(row.id, { retryInS: waitsS });
     const ending = await retryWhileBusy(asked, signal, waits);
-    const written = this.#draftAnswer(row.id);
-    if (ending === "whole") return { ...written, status: "done" };
-    if (!written.aiResponse) return this.#answerWithQuotations(row);
-    return { ...written, status: ending === "cut" ? "stopped" : "failed" };
+    const draft = this.#draftAnswer(row.id);
+    if (ending === "whole") return { ...draft, status: "done" };
+    if (!draft.aiResponse) return this.#answerWithQuotations(row);
+    return { ...draft, status: ending === "cut" ? "stopped" : "failed" };
   }
 
   async #answerWithQuotations(row: EpisodeDoc): Promise<Answer> {
@@ -360,11 +360,11 @@ export class AnswerService {
     return { aiResponse: said, citations, status: "done", model: QUOTES };
   }
 
-  async #quotations({ userMessage, sessionId }: EpisodeDoc): Promise<Quoted> {
+  async #quotations({ userMessage, sessionId }: EpisodeDoc): Promise<QuotationAnswer> {
     if (!this.#context.account.limits.searchesDocuments)
-      return { aiResponse: written.noSearch, citations: [] };
+      return { aiResponse: storedSentences.noSearch, citations: [] };
     const searcher = await this.#searcher();
-    return quoted(userMessage, await searcher.search(userMessage, sessionId, QUOTED));
+    return quotationAnswer(userMessage, await searcher.search(userMessage, sessionId, MAX_QUOTED));
   }
 
   /** The answer is worth more than what memory adds to it, and does not fail with it. */
@@ -419,7 +419,7 @@ export class AnswerService {
   #save(episodeId: string, answered: Answer): Promise<boolean> {
     const save = async () => {
       const found = await this.#context.database.episodes.findOne(episodeId).exec();
-      if (found && worth(found) > worth(answered)) return false;
+      if (found && answerPriority(found) > answerPriority(answered)) return false;
       if (found && answered.status === "done") await this.#countUse(found.id, answered.citations);
       const change = ({ model: _, ...row }: EpisodeDoc) => ({ ...row, ...answered, updatedAt: now() });
       if (found) await editRow<EpisodeDoc>(found, change);
@@ -429,6 +429,6 @@ export class AnswerService {
   }
 }
 
-function toCitation(told: PromptSummary["citations"][number]): Citation {
-  return citation({ ...told, page: told.page ?? null });
+function citationOf(told: PromptSummary["citations"][number]): Citation {
+  return toCitation({ ...told, page: told.page ?? null });
 }

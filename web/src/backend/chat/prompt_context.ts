@@ -9,7 +9,7 @@ import { assemble, BUDGETS, type Prompt } from "../../core/chat/prompt.ts";
 import { tokenizeQuery } from "../../core/text/tokenize.ts";
 import { recall } from "../../core/memory/recall.ts";
 import type { Collections, EpisodeDoc } from "../../core/schema/rows.ts";
-import { home } from "../../core/memory/scope.ts";
+import { partitionOf } from "../../core/memory/scope.ts";
 import { selectRelevant } from "../../core/chat/fact_relevance.ts";
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
 import { now, type AccountContext } from "../account/accountContext.ts";
@@ -64,7 +64,7 @@ export async function previewPrompt(
         session.mode === "authoritative" && limits.authoritative && searches ? "authoritative" : "analysis",
       facts: selectRelevant(query, facts, tokenizeQuery),
       turns: turns.map((row) => (entersPrompts(row) ? row : { ...row, aiResponse: "" })),
-      memories: recall(query, home(session.projectId), rows, now(), MAX_RECALLED),
+      memories: recall(query, partitionOf(session.projectId), rows, now(), MAX_RECALLED),
       passages: found.map(({ documentId, block, chunkIndex, filename, text, page }) => ({
         id: `${documentId}.${block}/${chunkIndex}`,
         ...{ filename, text, page: page ?? undefined },

@@ -5,7 +5,7 @@ import { editRow } from "../../storage/editRow.ts";
 import { isReplicated } from "../sync/pendingRows.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { SessionDoc } from "../../core/schema/rows.ts";
-import { written } from "../../core/chat/storedSentences.ts";
+import { storedSentences } from "../../core/chat/storedSentences.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
 const MAX_TITLE = 60;
@@ -26,7 +26,7 @@ export async function ensureSession(
   };
   // A question and a document may begin it at the same moment.
   const { title } = await context.database.sessions.insertIfNotExists(row);
-  if (firstMessage && title === written.untitled)
+  if (firstMessage && title === storedSentences.untitled)
     await changeSession(context, id, { title: titleOf(firstMessage) });
 }
 
@@ -62,7 +62,7 @@ export async function sessionStates(
 /** The beginning of what was said first, cut at a word. */
 export function titleOf(firstMessage: string): string {
   const line = firstMessage.trim().split("\n")[0]!.trim();
-  if (line.length <= MAX_TITLE) return line || written.untitled;
+  if (line.length <= MAX_TITLE) return line || storedSentences.untitled;
   const cut = truncate(line, MAX_TITLE);
   return `${cut.lastIndexOf(" ") > MAX_TITLE / 2 ? cut.slice(0, cut.lastIndexOf(" ")) : cut}…`;
 }

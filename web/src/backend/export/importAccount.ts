@@ -10,14 +10,14 @@
 import { Unzip, UnzipInflate } from "fflate";
 import { schemas } from "../../storage/schemas.ts";
 import { isTombstone } from "../../storage/tombstoneRows.ts";
-import { Coded } from "../../core/errors.ts";
+import { CodedError } from "../../core/errors.ts";
 import { crc32 } from "../../lib/crc32.ts";
-import { fits, type Schema } from "../../core/schema/jsonSchemaValidator.ts";
-import { importedId } from "../../core/export/importedTurnId.ts";
-import { references, renamed } from "../../core/schema/rowReferences.ts";
+import { matchesSchema, type Schema } from "../../core/schema/jsonSchemaValidator.ts";
+import { importedTurnId } from "../../core/export/importedTurnId.ts";
+import { references, renameIds } from "../../core/schema/rowReferences.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { Lines, WAITING } from "../../core/export/exportLayout.ts";
-import { isMoment } from "../../core/schema/timestamps.ts";
+import { isTimestamp } from "../../core/schema/timestamps.ts";
 import { decode } from "../../core/schema/vector_codec.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
@@ -45,9 +45,9 @@ export async function importAccount(
   zip: Blob,
   limits = LIMITS,
 ): Promise<ImportResult> {
-  if (zip.size > limits.zipBytes) throw new Coded("ZIP_TOO_LARGE");
+  if (zip.size > limits.zipBytes) throw new CodedError("ZIP_TOO_LARGE");
   const sums = await readChecksums(zip, limits);
-  if (sums.size === 0) throw new Coded("NOT_AN_EXPORT");
+  if (sums.size === 0) throw new CodedError("NOT_AN_EXPORT");
   for await (const _ of readLines(zip, limits, sums));
   const writer = new RowImporter(context);
   for await (const { name, lines } of readLines(zip, limits, sums)) {
@@ -70,9 +70,9 @@ async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<stri
   const table = await readCentralDirectory(zip);
   const text = new TextDecoder();
   for (let at = 0, entries = 0; at < table.byteLength;) {
-    if (++entries > limits.entries) throw new Coded("ZIP_TOO_MANY_FILES");
+    if (++entries > limits.entries) throw new CodedError("ZIP_TOO_MANY_FILES");
     if (at + 46 > table.byteLength || table.getUint32(at, true) !== ENTRY_SIGNATURE)
-      throw new Coded("ZIP_DAMAGED");
+      throw new CodedError("ZIP_DAMAGED");
     const [name, extra, remark] = [28, 30, 32].map((offset) => table.getUint16(at + offset, true));
     const file = text.decode(table.buffer.slice(at + 46, at + 46 + name!));
     if (rowsName(file)) sums.set(file, table.getUint32(at + 16, true));
@@ -90,10 +90,10 @@ async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
     if (tail.getUint32(at, true) !== END_SIGNATURE) continue;
     const [size, place] = [tail.getUint32(at + 12, true), tail.getUint32(at + 16, true)];
     if (place + size !== from + at) continue;
-    if (size > MAX_DIRECTORY_BYTES) throw new Coded("ZIP_TOO_MANY_FILES");
+    if (size > MAX_DIRECTORY_BYTES) throw new CodedError("ZIP_TOO_MANY_FILES");
     return bytes(place, place + size);
   }
-  throw new Coded("ZIP_CUT_OFF");
+  throw new CodedError("ZIP_CUT_OFF");
 }
 
 interface ImportedLines {
@@ -112,7 +112,7 @@ async function* readLines(
   let inflated = 0;
   const left = new Map(sums);
   const unzip = new Unzip((file) => {
-    if (++entries > limits.entries) throw new Coded("ZIP_TOO_MANY_FILES");
+    if (++entries > limits.entries) throw new CodedError("ZIP_TOO_MANY_FILES");
     const name = rowsName(file.name);
     if (!name) return;
     const lines = new Lines(limits.lineChars);
@@ -121,12 +121,12 @@ async function* readLines(
     file.ondata = (error, data, final) => {
       if (error) throw error;
       inflated += data.length;
-      if (inflated > limits.inflatedBytes) throw new Coded("ZIP_INFLATES");
+      if (inflated > limits.inflatedBytes) throw new CodedError("ZIP_INFLATES");
       sum = crc32(data, sum);
       heard.push({ name, lines: lines.feed(text.decode(data, { stream: !final })) });
       if (!final) return;
       heard.push({ name, lines: lines.end() });
-      if (left.get(file.name) !== sum) throw new Coded("ZIP_DAMAGED");
+      if (left.get(file.name) !== sum) throw new CodedError("ZIP_DAMAGED");
       left.delete(file.name);
     };
     file.start();
@@ -137,13 +137,13 @@ async function* readLines(
     try {
       unzip.push(piece, at + READ_BYTES >= zip.size);
     } catch (error) {
-      if (error instanceof Coded) throw error;
-      throw new Coded("ZIP_DAMAGED", { cause: error });
+      if (error instanceof CodedError) throw error;
+      throw new CodedError("ZIP_DAMAGED", { cause: error });
     }
     yield* heard;
     heard = [];
   }
-  if (left.size > 0) throw new Coded("ZIP_DAMAGED");
+  if (left.size > 0) throw new CodedError("ZIP_DAMAGED");
 }
 
 /** Writes rows a portion at a time. */
@@ -165,8 +165,8 @@ class RowImporter {
     delete row["_deleted"]; // false: the server's export has it as devices send it
     delete row["syncError"];
     if (collection === "documents") row["userId"] = this.#context.account.userId;
-    const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isMoment(row[name]));
-    if (!isSound || !fits(row, schemas[collection] as Schema) || !hasValidVectors(row)) {
+    const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isTimestamp(row[name]));
+    if (!isSound || !matchesSchema(row, schemas[collection] as Schema) || !hasValidVectors(row)) {
       return void this.result.leftOut++;
     }
     const { forgottenAt = "" } = this.#context.account;
@@ -184,7 +184,7 @@ class RowImporter {
     await this.#renameDeleted(rows.flatMap((row) => references(collection, row)));
     const rename = (target: Name, id: string) => this.#newIds.get(`${target}/${id}`) ?? id;
     const given = new Map(rows.map((row) => [row["id"], row]));
-    const all = [...given.values()].map((row) => renamed(collection, row, rename));
+    const all = [...given.values()].map((row) => renameIds(collection, row, rename));
     const alive = await this.#context.database[collection].findByIds(all.map(({ id }) => id)).exec();
     const fresh = all.filter(({ id }) => !alive.has(id));
     if (collection === "episodes") await this.#recordImported(fresh);
@@ -200,7 +200,7 @@ class RowImporter {
     const { userId } = account;
     const over = turns.filter(({ status }) => status === "done" || status === "stopped");
     await device.imported.bulkPut(
-      over.map((turn) => ({ id: importedId(userId, turn), userId, at: this.#context.creationTime() })),
+      over.map((turn) => ({ id: importedTurnId(userId, turn), userId, at: this.#context.creationTime() })),
     );
   }
 

@@ -8,7 +8,7 @@ import type { MangoQuerySelector, RxCollection, RxDocument } from "rxdb/plugins/
 import { editRow } from "../../storage/editRow.ts";
 import type { AccountDatabase } from "../../storage/accountDatabase.ts";
 import { putTombstones } from "../../storage/tombstoneRows.ts";
-import { healed, parents } from "../../core/schema/rowReferences.ts";
+import { dropDanglingReferences, parents } from "../../core/schema/rowReferences.ts";
 import { RELATIONS, type Relation } from "../../core/schema/relations.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { childIdRange, now } from "../account/accountContext.ts";
@@ -94,8 +94,8 @@ async function dropReferences(
   gone: ReadonlySet<string>,
 ): Promise<void> {
   const rows = await collectionOf(database, relation.of).find().exec();
-  const hurt = rows.filter((row) => healed(relation, row._data, gone) !== row._data);
-  await Promise.all(hurt.map((row) => editRow(row, (held) => healed(relation, held, gone))));
+  const hurt = rows.filter((row) => dropDanglingReferences(relation, row._data, gone) !== row._data);
+  await Promise.all(hurt.map((row) => editRow(row, (held) => dropDanglingReferences(relation, held, gone))));
 }
 
 function collectionOf(database: AccountDatabase, name: Name): RxCollection<Row> {

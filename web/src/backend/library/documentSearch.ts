@@ -5,7 +5,7 @@
  * there is no room and others were asked about since.
  */
 
-import { Passages, toBlock, type Found } from "../../core/documents/passageIndex.ts";
+import { PassageIndex, toBlock, type PassageSearchResult } from "../../core/documents/passageIndex.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import type { EmbeddingModel } from "./embeddingModel.ts";
 import { blocksOf } from "./documents.ts";
@@ -21,7 +21,7 @@ const INDEXED_FIELDS = ["filename", "contentHash", "chunkCount", "status"] as co
 interface Index {
   /** Its hash; empty: there is none, and words alone find. */
   readonly model: string;
-  readonly passages: Passages;
+  readonly passages: PassageIndex;
 }
 
 interface CachedDocument {
@@ -35,7 +35,7 @@ export class DocumentSearch {
   readonly #context: AccountContext;
   readonly #model: EmbeddingModel;
   readonly #maxChunks: number;
-  #index: Index = { model: "", passages: new Passages(0) };
+  #index: Index = { model: "", passages: new PassageIndex(0) };
   /** What is in memory, least recently asked about first. */
   readonly #cache = new Map<string, CachedDocument>();
   /** The documents of each question that is being answered: none of them goes before it is. */
@@ -60,7 +60,7 @@ export class DocumentSearch {
     return [...this.#cache.values()].reduce((sum, { chunks }) => sum + chunks, 0);
   }
 
-  async search(query: string, sessionId: string, k: number): Promise<Found> {
+  async search(query: string, sessionId: string, k: number): Promise<PassageSearchResult> {
     return this.#withDocuments(sessionId, async (documents, { model, passages }) => {
       const embedder = documents.length ? await this.#model.embedderIfDownloaded() : null;
       const fits = embedder?.manifest.hash === model;
@@ -106,7 +106,7 @@ export class DocumentSearch {
     const { account, device } = this.#context;
     const model = (await device.accounts.get(account.userId))?.model;
     if (!model || model.hash === this.#index.model) return;
-    this.#index = { model: model.hash, passages: new Passages(model.dims) };
+    this.#index = { model: model.hash, passages: new PassageIndex(model.dims) };
     this.#cache.clear();
   }
 

@@ -1,7 +1,7 @@
 /** Finds conversations, documents, projects and what is remembered by their words, on this device. */
 
 import type { RxCollection } from "rxdb/plugins/core";
-import { folded, wordsOf } from "../../core/text/wordMatch.ts";
+import { foldForMatch, queryWords } from "../../core/text/wordMatch.ts";
 import type { AccountDatabase } from "../../storage/accountDatabase.ts";
 
 export interface QuickSearchHit {
@@ -41,7 +41,7 @@ export class QuickSearch {
 
   /** Newest first; with no words to look for, the newest of each kind. */
   async find(query: string): Promise<QuickSearchHit[]> {
-    const words = wordsOf(query);
+    const words = queryWords(query);
     const found = await Promise.all(this.#kinds.map((kind) => kind.entries()));
     return found.flatMap((entries) =>
       entries
@@ -60,7 +60,7 @@ class CollectionIndex {
   constructor(collection: RxCollection, hitOf: (row: any) => QuickSearchHit) {
     this.#read = async () => {
       const rows = await collection.find({ sort: [{ updatedAt: "desc" }] }).exec();
-      return rows.map(hitOf).map((hit) => ({ ...hit, text: folded(`${hit.title} ${hit.detail}`) }));
+      return rows.map(hitOf).map((hit) => ({ ...hit, text: foldForMatch(`${hit.title} ${hit.detail}`) }));
     };
     collection.$.subscribe(() => (this.#entries = undefined));
   }

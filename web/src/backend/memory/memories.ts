@@ -1,8 +1,8 @@
 /** Remembered statements: by hand, pinned, said in other words, taken back. */
 
 import { editRow } from "../../storage/editRow.ts";
-import { chosenAgain, remembered, type Remembered } from "../../core/memory/memoryHistory.ts";
-import { folded } from "../../core/text/wordMatch.ts";
+import { relinkHistory, groupHistories, type MemoryHistory } from "../../core/memory/memoryHistory.ts";
+import { foldForMatch } from "../../core/text/wordMatch.ts";
 import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { deleteWithDependents } from "../library/cascade.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
@@ -15,7 +15,7 @@ export async function addMemory(
 ): Promise<string> {
   const memories = await all(context);
   const home = memories.filter((memory) => (memory.projectId ?? null) === projectId);
-  const known = remembered(home).find(({ current }) => folded(current.text) === folded(text));
+  const known = groupHistories(home).find(({ current }) => foldForMatch(current.text) === foldForMatch(text));
   if (known) {
     await updateMemory(context, known.current.id, (row) => ({ ...row, updatedAt: now() }));
     return known.current.id;
@@ -46,7 +46,7 @@ export function pinMemory(context: AccountContext, id: string, pinned: boolean):
 export async function restoreMemoryVersion(context: AccountContext, id: string): Promise<void> {
   const chain = await versionsOf(context, id);
   if (!chain) return;
-  for (const { id: one, ...links } of chosenAgain(chain, id)) {
+  for (const { id: one, ...links } of relinkHistory(chain, id)) {
     await updateMemory(context, one, ({ supersedes: _, supersededBy: __, ...row }) => ({
       ...row,
       ...links,
@@ -64,8 +64,8 @@ export async function deleteMemory(context: AccountContext, id: string): Promise
     });
 }
 
-async function versionsOf(context: AccountContext, id: string): Promise<Remembered | undefined> {
-  const chains = remembered(await all(context));
+async function versionsOf(context: AccountContext, id: string): Promise<MemoryHistory | undefined> {
+  const chains = groupHistories(await all(context));
   return chains.find(({ current, earlier }) => [current, ...earlier].some((memory) => memory.id === id));
 }
 

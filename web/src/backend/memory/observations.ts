@@ -4,7 +4,12 @@
  */
 
 import { ApiError, requestJson } from "../../lib/http.ts";
-import { listAddress, question, type Observation, type Wanted } from "../../core/agents/observations.ts";
+import {
+  listUrl,
+  searchRequest,
+  type Observation,
+  type ObservationFilter,
+} from "../../core/agents/observations.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
 /** Where agents work, as `GET /v1/agents/projects` says. */
@@ -70,16 +75,16 @@ export async function agentActivity({ server }: AccountContext, projectId: strin
 export async function observations(
   { server }: AccountContext,
   projectId: string,
-  wanted: Wanted,
+  wanted: ObservationFilter,
   cursor: string | null,
 ): Promise<ObservationPage> {
   if (!wanted.words) {
-    const path = listAddress(projectId, wanted, PAGE_SIZE, cursor);
+    const path = listUrl(projectId, wanted, PAGE_SIZE, cursor);
     return requestJson<ObservationPage>(server, path, {}, TIMEOUT_MS).catch(
       emptyIfNotFound({ observations: [], next: null }),
     );
   }
-  const body = JSON.stringify(question(projectId, wanted, MAX_FOUND));
+  const body = JSON.stringify(searchRequest(projectId, wanted, MAX_FOUND));
   const init = { method: "POST", body };
   const { results } = await requestJson<SearchResponse>(
     server,

@@ -1,7 +1,7 @@
 /** What was said, in all conversations: found by the server by words and by meaning, else by words on this device. */
 
 import { requestJson } from "../../lib/http.ts";
-import { matcher } from "../../core/text/wordMatch.ts";
+import { createMatcher } from "../../core/text/wordMatch.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
@@ -87,7 +87,7 @@ async function searchLocal(
 ): Promise<Timeline> {
   const selector = where === "*" ? {} : { projectId: where ?? { $exists: false } };
   const sessions = new Set((await database.sessions.find({ selector } as object).exec()).map(({ id }) => id));
-  const fits = matcher(query);
+  const fits = createMatcher(query);
   const rows = await database.episodes.find({ sort: [{ createdAt: "desc" }] }).exec();
   const found = rows.filter(
     ({ sessionId, userMessage, aiResponse }) =>

@@ -1,7 +1,7 @@
 /** How two versions of a row become one, and what that took away (see core/schema/rowText.ts: which of it is worth keeping). */
 
 import { defaultConflictHandler, type RxConflictHandler, type WithDeleted } from "rxdb/plugins/core";
-import { reunite, type Row } from "../../core/sync/twoWayMerge.ts";
+import { mergeTwoWay, type Row } from "../../core/sync/twoWayMerge.ts";
 
 export interface Conflict {
   ours: Row;
@@ -16,7 +16,7 @@ export const conflictHandler: RxConflictHandler<Row> = {
   // With a common past the server has merged already, and its answer is the merged row.
   resolve: async ({ newDocumentState, assumedMasterState, realMasterState }) =>
     assumedMasterState === undefined
-      ? (reunite(newDocumentState, realMasterState) as WithDeleted<Row>)
+      ? (mergeTwoWay(newDocumentState, realMasterState) as WithDeleted<Row>)
       : realMasterState,
 };
 

@@ -6,10 +6,10 @@ import { editRow } from "../../storage/editRow.ts";
 import { isTombstone } from "../../storage/tombstoneRows.ts";
 import { reportingConflicts, type Conflict } from "./conflictHandler.ts";
 import { isLocal, isReplicated } from "./pendingRows.ts";
-import { Coded } from "../../core/errors.ts";
+import { CodedError } from "../../core/errors.ts";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 import type { Collections } from "../../core/schema/rows.ts";
-import { lostWords } from "../../core/schema/rowText.ts";
+import { replacedTexts } from "../../core/schema/rowText.ts";
 import { now, type AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
@@ -37,7 +37,7 @@ export async function keepConflictLoser(
 ): Promise<void> {
   const { ours, base, outcome } = conflict;
   if (outcome._deleted) return keepTextOfDeletedRow(device, userId, collection, conflict);
-  const fields = lostWords(collection, ours, base, outcome);
+  const fields = replacedTexts(collection, ours, base, outcome);
   if (Object.keys(fields).length === 0) return;
   const rowId = String(ours["id"]);
   const id = `${userId} ${collection}/${rowId} ${String(ours["updatedAt"])}`;
@@ -56,7 +56,7 @@ async function keepTextOfDeletedRow(
   { ours, base, outcome }: Conflict,
 ): Promise<void> {
   const shared = base?.["syncError"] ? undefined : base; // what was refused the server never had
-  const fields = lostWords(collection, ours, shared, outcome);
+  const fields = replacedTexts(collection, ours, shared, outcome);
   if (Object.keys(fields).length === 0) return;
   const at = String(ours["createdAt"]);
   const { forgottenAt = "", syncedAt = "" } = (await device.accounts.get(userId)) ?? {};
@@ -98,7 +98,7 @@ export async function restoreConflictLoser(context: AccountContext, id: string):
   const lost = await context.device.lost.get(id);
   if (!lost || lost.userId !== context.account.userId) return;
   const row = await context.database.collections[lost.collection as Name].findOne(lost.rowId).exec();
-  if (!row) throw new Coded("ROW_GONE");
+  if (!row) throw new CodedError("ROW_GONE");
   await editRow(row as RxDocument<any>, ({ syncError: _, ...held }) => ({
     ...held,
     ...lost.fields,

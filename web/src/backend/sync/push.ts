@@ -7,7 +7,7 @@
 
 import { defaultConflictHandler, type WithDeleted } from "rxdb/plugins/core";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
-import { written } from "../../core/chat/storedSentences.ts";
+import { storedSentences } from "../../core/chat/storedSentences.ts";
 import type { Write } from "./refreshWrites.ts";
 import { notOurServer, ApiError } from "../../lib/http.ts";
 
@@ -105,5 +105,5 @@ async function markRejected(
   const [answer] = await send(JSON.stringify([{ newDocumentState: { id: row["id"] }, assumedMasterState }]));
   const mark = answer?.["syncError"];
   if (!mark) throw notOurServer();
-  return { ...row, syncError: { ...mark, message: written.refused } };
+  return { ...row, syncError: { ...mark, message: storedSentences.refused } };
 }

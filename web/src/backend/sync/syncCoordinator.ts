@@ -23,7 +23,7 @@ import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
 import { isAway, type SyncKind } from "../../core/sync/syncStatus.ts";
 import { channelNames, lockNames } from "../../lib/locks.ts";
 import { newId } from "../../core/schema/uuid7.ts";
-import { importedId } from "../../core/export/importedTurnId.ts";
+import { importedTurnId } from "../../core/export/importedTurnId.ts";
 import type { Progress } from "../../core/documents/documentList.ts";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 import { now, type AccountContext } from "../account/accountContext.ts";
@@ -137,7 +137,7 @@ export class SyncCoordinator {
       },
     };
     const isImported = async (turn: Row) =>
-      (await device.imported.get(importedId(account.userId, turn))) !== undefined;
+      (await device.imported.get(importedTurnId(account.userId, turn))) !== undefined;
     const { collections } = database;
     this.#replicator = new Replicator({
       server,

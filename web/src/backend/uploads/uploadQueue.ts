@@ -9,7 +9,7 @@ import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
 import { parseInWorker, throwNotLoaded, Unreadable } from "../../parsers/parseInWorker.ts";
 import { lockNames } from "../../lib/locks.ts";
 import { ApiError } from "../../lib/http.ts";
-import { canTryAgain, isOver, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
+import { canTryAgain, isFinished, mayRetry, type Task } from "../../core/documents/uploadTask.ts";
 import { deleteDocuments } from "../library/deletion.ts";
 import { borrow, isWhole } from "../library/documents.ts";
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
@@ -108,7 +108,7 @@ export class UploadQueue {
   /** Whatever it has come to, nothing of it stays; but a document stays that was here before. */
   async cancel(id: string): Promise<void> {
     const task = this.#tasks.find(id);
-    if (!task || isOver(task)) return;
+    if (!task || isFinished(task)) return;
     if (this.#finishing.stop(id)) return this.#tell(id, { stage: "cancelled" });
     const isOther = task.documentId !== null && task.documentId !== id;
     this.#stops.get(id)?.abort();
@@ -171,7 +171,7 @@ export class UploadQueue {
   #fail(file: WaitingFile, error: unknown, kept = false): void {
     this.#tell(file.id, failed(error, kept));
     const task = this.#tasks.find(file.id);
-    if (task && isWorthAnotherTry(task)) this.#failed.set(file.id, file);
+    if (task && mayRetry(task)) this.#failed.set(file.id, file);
   }
 
   /** When no other tab is at it. */
@@ -210,7 +210,7 @@ export class UploadQueue {
       void this.#locks.release(id);
     }
     for (const task of this.tasks$.value) {
-      const isFile = !isOver(task) && task.stage !== "embedding"; // a document that embeds ends with its rows
+      const isFile = !isFinished(task) && task.stage !== "embedding"; // a document that embeds ends with its rows
       if (isFile && !(await this.#context.device.files.get(task.id))) await this.cancel(task.id);
     }
   }

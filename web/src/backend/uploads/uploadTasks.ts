@@ -1,7 +1,7 @@
 /** What the tray of uploads shows: each file that was chosen, and how far it is. */
 
 import { BehaviorSubject } from "rxjs";
-import { isOver, type Task } from "../../core/documents/uploadTask.ts";
+import { isFinished, type Task } from "../../core/documents/uploadTask.ts";
 
 export class UploadTasks {
   readonly list$ = new BehaviorSubject<Task[]>([]);
@@ -34,6 +34,6 @@ export class UploadTasks {
 
   /** Takes those that are over out of the list. */
   clearFinished(): void {
-    this.list$.next(this.list$.value.filter((task) => !isOver(task)));
+    this.list$.next(this.list$.value.filter((task) => !isFinished(task)));
   }
 }

@@ -3,7 +3,7 @@
 import { concatMap, filter, first, map, merge, share, skipWhile, takeUntil } from "rxjs";
 import { isTombstone } from "../../storage/tombstoneRows.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { isOver } from "../../core/documents/uploadTask.ts";
+import { isFinished } from "../../core/documents/uploadTask.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import type { UploadTasks } from "./uploadTasks.ts";
@@ -28,7 +28,7 @@ export function watchServerEmbedding(
       filter(Boolean),
     ),
   ).pipe(map(() => null));
-  const dropped$ = tasks.list$.pipe(filter(() => isOver(tasks.find(taskId) ?? { stage: "cancelled" })));
+  const dropped$ = tasks.list$.pipe(filter(() => isFinished(tasks.find(taskId) ?? { stage: "cancelled" })));
   const over$ = merge(row$, gone$).pipe(first(), takeUntil(dropped$), share());
   const progress$ = sync.serverEmbedding$.pipe(takeUntil(over$));
   over$.subscribe((row) => {

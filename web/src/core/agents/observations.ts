@@ -32,34 +32,39 @@ export interface Observation {
 }
 
 /** What is wanted of a project. Empty: whatever there is. */
-export interface Wanted {
+export interface ObservationFilter {
   words: string;
   kind: ObservationKind | "";
   agentSession: string;
   pinned: boolean;
 }
 
-export const EVERYTHING: Wanted = { words: "", kind: "", agentSession: "", pinned: false };
+export const NO_FILTER: ObservationFilter = { words: "", kind: "", agentSession: "", pinned: false };
 
 /** As the server names them. It does not look at what is not named. */
-function filters({ kind, agentSession, pinned }: Wanted) {
+function filters({ kind, agentSession, pinned }: ObservationFilter) {
   return { ...(kind && { kind }), ...(agentSession && { agentSession }), ...(pinned && { pinned }) };
 }
 
 /** The address of a page of the list, newest first. */
-export function listAddress(project: string, wanted: Wanted, limit: number, cursor: string | null): string {
+export function listUrl(
+  project: string,
+  wanted: ObservationFilter,
+  limit: number,
+  cursor: string | null,
+): string {
   const asked = { project, limit, ...filters(wanted), ...(cursor && { cursor }) };
   const query = new URLSearchParams(Object.entries(asked).map(([name, value]) => [name, String(value)]));
   return `/v1/observations?${query}`;
 }
 
 /** The body of a search, which finds the best first. */
-export function question(project: string, wanted: Wanted, limit: number) {
+export function searchRequest(project: string, wanted: ObservationFilter, limit: number) {
   return { query: wanted.words, project, limit, ...filters(wanted) };
 }
 
 /** What it is called in a list: the file, or else the first line that says something. */
-export function headOf({ path, content }: Pick<Observation, "path" | "content">): string {
+export function headingOf({ path, content }: Pick<Observation, "path" | "content">): string {
   return (
     path ??
     content
@@ -73,11 +78,11 @@ export function headOf({ path, content }: Pick<Observation, "path" | "content">)
 /** Whether opening it shows more than its head says. */
 export function hasMore(observation: Pick<Observation, "path" | "content">): boolean {
   const text = observation.content.trim();
-  return text !== "" && text !== headOf(observation);
+  return text !== "" && text !== headingOf(observation);
 }
 
 /** The next page after those before. A row can come twice: between two pages a repeat may have made it older. */
-export function continued(before: readonly Observation[], next: readonly Observation[]): Observation[] {
+export function appendPage(before: readonly Observation[], next: readonly Observation[]): Observation[] {
   const known = new Set(before.map(({ id }) => id));
   return [...before, ...next.filter(({ id }) => !known.has(id))];
 }

@@ -8,6 +8,6 @@ import type { EpisodeDoc } from "../schema/rows.ts";
 
 const PLACE = /^(> — \d{4}-\d{2}-\d{2}, )session (?=")/gmu;
 
-export function inWords({ aiResponse, model }: Pick<EpisodeDoc, "aiResponse" | "model">): string {
+export function answerDisplayText({ aiResponse, model }: Pick<EpisodeDoc, "aiResponse" | "model">): string {
   return model === QUOTES ? aiResponse.replace(PLACE, "$1conversation ") : aiResponse;
 }

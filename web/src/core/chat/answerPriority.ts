@@ -2,7 +2,7 @@ import { QUOTES } from "./citation.ts";
 import type { EpisodeDoc } from "../schema/rows.ts";
 
 /** An answer gives way to one that is worth as much: a model's, what came of one, quotations, nothing. */
-export function worth({
+export function answerPriority({
   aiResponse,
   status,
   model,

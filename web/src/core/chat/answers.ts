@@ -7,11 +7,11 @@
 import { QUOTES } from "./citation.ts";
 import { NOT_FOUND } from "./notFoundAnswer.ts";
 import type { EpisodeDoc } from "../schema/rows.ts";
-import { written } from "./storedSentences.ts";
+import { storedSentences } from "./storedSentences.ts";
 
 const MARKUP = /^[ \t\r\n"'“”‘’*_`>]+/u;
 
 export function entersPrompts({ model, aiResponse }: Pick<EpisodeDoc, "model" | "aiResponse">): boolean {
   const said = aiResponse.replace(MARKUP, "");
-  return model !== QUOTES && !said.startsWith(NOT_FOUND) && !said.startsWith(written.noDocuments);
+  return model !== QUOTES && !said.startsWith(NOT_FOUND) && !said.startsWith(storedSentences.noDocuments);
 }

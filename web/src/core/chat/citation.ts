@@ -7,7 +7,7 @@ export type Citation = EpisodeDoc["citations"][number];
 /** In place of a model's name. The app shows such an answer as quotations. */
 export const QUOTES = "quotes";
 
-export function citation(found: {
+export function toCitation(found: {
   documentId: string;
   filename: string;
   page: number | null;

@@ -1,26 +1,26 @@
 /** What memory has for a question, as the end of an answer without a model: said to be remembered, and no source. */
 
-import { excerpt } from "../text/snippet.ts";
+import { snippet } from "../text/snippet.ts";
 import type { RecalledMemory } from "./prompt.ts";
-import { readable } from "../text/stripMarkdown.ts";
+import { stripMarkdown } from "../text/stripMarkdown.ts";
 import { looksSecret } from "../secrets/secretHeuristics.ts";
-import { quotation } from "./quotationAnswer.ts";
-import { written } from "./storedSentences.ts";
+import { blockquote } from "./quotationAnswer.ts";
+import { storedSentences } from "./storedSentences.ts";
 
 const WIDTH = 240;
 const BLANKS = /\s+/gu;
 
 /** As Markdown; empty if there is nothing. */
-export function reminder(query: string, recalled: readonly RecalledMemory[]): string {
+export function memorySection(query: string, recalled: readonly RecalledMemory[]): string {
   // What is said here is stored in another turn: a secret must not get there.
   const lines = recalled
-    .map((one) => ({ ...one, said: one.turn === undefined ? one.text : readable(one.text) })) // a turn is Markdown
+    .map((one) => ({ ...one, said: one.turn === undefined ? one.text : stripMarkdown(one.text) })) // a turn is Markdown
     .filter(({ text, said, session }) => !looksSecret(`${text}\n${said}\n${session}`));
   if (lines.length === 0) return "";
   const remembered = lines.map(({ date, session, said }) => {
     // In one paragraph with its place: a number in brackets that stands alone would be taken for a citation.
-    const quote = excerpt(said, query, WIDTH).replace(BLANKS, " ");
-    return quotation(`${quote}\n— ${date}, ${session.replace(BLANKS, " ")}`);
+    const quote = snippet(said, query, WIDTH).replace(BLANKS, " ");
+    return blockquote(`${quote}\n— ${date}, ${session.replace(BLANKS, " ")}`);
   });
-  return [`**${written.remembered}**`, ...remembered].join("\n\n");
+  return [`**${storedSentences.remembered}**`, ...remembered].join("\n\n");
 }

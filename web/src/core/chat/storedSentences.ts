@@ -2,7 +2,7 @@
 
 import { NOT_FOUND } from "./notFoundAnswer.ts";
 
-export const written = {
+export const storedSentences = {
   untitled: "New conversation",
   noSearch: "No assistant can be reached, and a FREE account's questions do not look into documents.",
   noDocuments: "This conversation has no documents yet. Add one, and ask again.",

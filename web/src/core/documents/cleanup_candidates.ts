@@ -12,14 +12,14 @@ export const WARN_FROM = 90;
 type Candidate = Pick<DocumentDoc, "id" | "activeSessions" | "lastAccessedAt" | "accessCount">;
 
 /** The `count` documents that would be missed least, that one first. */
-export function suggested<Document extends Candidate>(
+export function suggestCleanup<Document extends Candidate>(
   documents: readonly Document[],
   count: number,
 ): Document[] {
-  return [...documents].sort(leastMissed).slice(0, count);
+  return [...documents].sort(compareCandidates).slice(0, count);
 }
 
-export function leastMissed(a: Candidate, b: Candidate): number {
+export function compareCandidates(a: Candidate, b: Candidate): number {
   return (
     Number(a.activeSessions.length > 0) - Number(b.activeSessions.length > 0) ||
     compareStrings(a.lastAccessedAt, b.lastAccessedAt) ||

@@ -1,9 +1,9 @@
 /** The documents as a list: which of them, in which order, and what is to be said of each. */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
-import { matcher } from "../text/wordMatch.ts";
+import { createMatcher } from "../text/wordMatch.ts";
 import type { DocumentDoc } from "../schema/rows.ts";
-import { leastMissed } from "./cleanup_candidates.ts";
+import { compareCandidates } from "./cleanup_candidates.ts";
 
 export const ORDERS = ["added", "used", "name", "pages", "size", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
@@ -46,12 +46,16 @@ export function placeOf(
 }
 
 /** Those whose name has every word of `query`, in any order, accents and case aside. */
-export function matching(documents: readonly DocumentDoc[], query: string): DocumentDoc[] {
-  const fits = matcher(query);
+export function filterDocuments(documents: readonly DocumentDoc[], query: string): DocumentDoc[] {
+  const fits = createMatcher(query);
   return documents.filter(({ filename }) => fits(filename));
 }
 
-export function ordered(documents: readonly DocumentDoc[], by: Order, backwards = false): DocumentDoc[] {
+export function sortDocuments(
+  documents: readonly DocumentDoc[],
+  by: Order,
+  backwards = false,
+): DocumentDoc[] {
   const sorted = [...documents].sort((a, b) => COMPARE[by](a, b) || compareStrings(a.id, b.id));
   return backwards ? sorted.reverse() : sorted;
 }
@@ -65,11 +69,11 @@ const COMPARE: Record<Order, (a: DocumentDoc, b: DocumentDoc) => number> = {
   name: (a, b) => NAMES.compare(a.filename, b.filename),
   pages: (a, b) => (b.pageCount ?? 0) - (a.pageCount ?? 0),
   size: (a, b) => b.size - a.size,
-  missed: leastMissed,
+  missed: compareCandidates,
 };
 
 /** Of the rows on this device: those that the server counts, and those that it refused. */
-export function counted(documents: readonly DocumentDoc[]): { held: number; onlyHere: number } {
+export function countDocuments(documents: readonly DocumentDoc[]): { held: number; onlyHere: number } {
   const onlyHere = documents.filter(({ syncError }) => syncError).length;
   return { held: documents.length - onlyHere, onlyHere };
 }

@@ -14,7 +14,7 @@ export interface Stretch {
 }
 
 /** Text with one passage in it. */
-export interface Marked {
+export interface MarkedText {
   before: string;
   passage: string;
   after: string;
@@ -23,7 +23,7 @@ export interface Marked {
 const STRETCH = 16; // pieces from which on a stretch ends where a paragraph does
 const LONGEST = 64; // and where it ends in any case
 
-export function stretches(pieces: readonly Piece[]): Stretch[] {
+export function mergePieces(pieces: readonly Piece[]): Stretch[] {
   const found: Stretch[] = [];
   let last: Piece | undefined;
   for (const piece of pieces) {
@@ -44,7 +44,7 @@ function endsAfter({ pieces }: Stretch, last: Piece, next: Piece): boolean {
 }
 
 /** The text of the pieces around the one with this index; no passage if it is not among them. */
-export function marked(pieces: readonly Piece[], index: number | null): Marked {
+export function markPiece(pieces: readonly Piece[], index: number | null): MarkedText {
   const at = pieces.findIndex((piece) => piece.index === index);
   if (at < 0) return { before: join(pieces), passage: "", after: "" };
   const until = join(pieces.slice(0, at + 1));
@@ -57,7 +57,7 @@ export function marked(pieces: readonly Piece[], index: number | null): Marked {
 }
 
 /** The pieces of the passage's page, or, where there are no pages, those around it. */
-export function around(pieces: readonly Piece[], index: number, reach = 2): Piece[] {
+export function piecesAround(pieces: readonly Piece[], index: number, reach = 2): Piece[] {
   const at = pieces.findIndex((piece) => piece.index === index);
   if (at < 0) return [];
   const { page } = pieces[at]!;

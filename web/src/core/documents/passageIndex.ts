@@ -27,7 +27,7 @@ interface Chunk {
 }
 
 /** Where a passage stands. */
-export interface Place {
+export interface PassageLocation {
   documentId: string;
   filename: string;
   block: number;
@@ -40,14 +40,14 @@ export interface Place {
  * A passage. `also` names the other places where it stands word for word; it is shown once. Scores of `meaning` are
  * cosines, of `words` BM25, of `search` shares of the best: not comparable with each other.
  */
-export interface Result extends Place {
+export interface PassageHit extends PassageLocation {
   text: string;
   score: number;
-  also: Place[];
+  also: PassageLocation[];
 }
 
-export interface Found {
-  results: Result[];
+export interface PassageSearchResult {
+  results: PassageHit[];
   /** Names of the documents that were searched. */
   searched: string[];
   /** By meaning too, or by words alone because the model is not here. */
@@ -97,7 +97,7 @@ function decoded(embedding: string, dims: number): Float32Array | null {
   }
 }
 
-export class Passages {
+export class PassageIndex {
   readonly #held = new Map<string, Held>();
 
   constructor(private readonly dims: number) {}
@@ -127,7 +127,7 @@ export class Passages {
   }
 
   /** The k passages that fit a question best, by words and, where it has a vector, by meaning. */
-  search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): Result[] {
+  search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): PassageHit[] {
     if (!vector) return this.words(query, documentIds, k);
     const depth = Math.max(k, FUSION_DEPTH);
     const find = (scope: readonly Held[]) => this.#byBoth(scope, query, vector, depth);
@@ -135,13 +135,13 @@ export class Passages {
   }
 
   /** The k passages that a question's words fit best, by BM25. */
-  words(query: string, documentIds: Iterable<string>, k: number): Result[] {
+  words(query: string, documentIds: Iterable<string>, k: number): PassageHit[] {
     const find = (scope: readonly Held[]) => byWords(scope, query, Math.max(k, FUSION_DEPTH));
     return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
   }
 
   /** The k passages nearest to a vector, by exact cosine. */
-  meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): Result[] {
+  meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): PassageHit[] {
     return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, FUSION_DEPTH)), k);
   }
 
@@ -228,7 +228,7 @@ function comparePlaces(a: Hit, b: Hit): number {
 }
 
 /** Every passage once, where it fits best; where else it stands is named beside it. */
-function shownOnce(hits: readonly Hit[], k: number): Result[] {
+function shownOnce(hits: readonly Hit[], k: number): PassageHit[] {
   const groups = new Map<string, [Hit, ...Hit[]]>();
   for (const hit of hits) {
     const text = said(hit);
@@ -248,7 +248,7 @@ function said({ held, row }: Hit): string {
   return text;
 }
 
-function place({ held, row }: Hit): Place {
+function place({ held, row }: Hit): PassageLocation {
   const { block, chunk } = held.rows[row]!;
   const { id: documentId, filename } = held.document;
   const { index: chunkIndex, page = null, section = null } = chunk;

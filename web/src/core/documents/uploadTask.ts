@@ -1,6 +1,6 @@
 /** A file on its way to be a document, as the tray shows it. */
 
-import { written } from "../chat/storedSentences.ts";
+import { storedSentences } from "../chat/storedSentences.ts";
 
 type Stage =
   | "waiting" // for those before it
@@ -32,7 +32,7 @@ export interface Task {
 
 const OVER: readonly Stage[] = ["done", "failed", "cancelled"];
 
-export function isOver({ stage }: Pick<Task, "stage">): boolean {
+export function isFinished({ stage }: Pick<Task, "stage">): boolean {
   return OVER.includes(stage);
 }
 
@@ -52,17 +52,17 @@ export function inOrder(tasks: readonly Task[]): Task[] {
 
 /** Whoever asks about it may wait for it: nobody knows when the server answers again. */
 export function isComing(task: Pick<Task, "stage">): boolean {
-  return !isOver(task) && task.stage !== "needs-server";
+  return !isFinished(task) && task.stage !== "needs-server";
 }
 
 /** What an answer says of files that it waited for in vain: of some the text is there. */
-export function lacking(tasks: readonly Task[]): string[] {
+export function unfinishedFilenames(tasks: readonly Task[]): string[] {
   const names = (isRead: boolean) =>
     tasks.filter(({ documentId }) => (documentId !== null) === isRead).map(({ name }) => name);
   const [unread, partly] = [names(false), names(true)];
   return [
-    ...(unread.length > 0 ? [written.without(unread)] : []),
-    ...(partly.length > 0 ? [written.partly(partly)] : []),
+    ...(unread.length > 0 ? [storedSentences.without(unread)] : []),
+    ...(partly.length > 0 ? [storedSentences.partly(partly)] : []),
   ];
 }
 
@@ -70,7 +70,7 @@ export function lacking(tasks: readonly Task[]): string[] {
 const PASSING = ["QUOTA", "QUOTA_KEPT", "ERROR"];
 
 /** It is no whole document, and another time it may be one. */
-export function isWorthAnotherTry({ stage, code, documentId }: Task): boolean {
+export function mayRetry({ stage, code, documentId }: Task): boolean {
   return stage === "failed" && documentId === null && PASSING.includes(code ?? "");
 }
 
@@ -81,5 +81,5 @@ export function isUnfinished({ stage, documentId }: Pick<Task, "stage" | "docume
 
 /** It failed, or a part of it, and there is something to try. */
 export function canTryAgain(task: Task): boolean {
-  return task.stage === "failed" && (isUnfinished(task) || isWorthAnotherTry(task));
+  return task.stage === "failed" && (isUnfinished(task) || mayRetry(task));
 }

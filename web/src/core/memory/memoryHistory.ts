@@ -11,13 +11,13 @@ import type { MemoryDoc } from "../schema/rows.ts";
 type Linked = Pick<MemoryDoc, "id" | "updatedAt" | "supersedes" | "supersededBy">;
 
 /** What is said now, and what was said before, the latest of it first. */
-export interface Remembered<Memory extends Linked = MemoryDoc> {
+export interface MemoryHistory<Memory extends Linked = MemoryDoc> {
   current: Memory;
   earlier: Memory[];
 }
 
 /** Every memory in exactly one of them, those last said first. */
-export function remembered<Memory extends Linked>(memories: readonly Memory[]): Remembered<Memory>[] {
+export function groupHistories<Memory extends Linked>(memories: readonly Memory[]): MemoryHistory<Memory>[] {
   const byId = new Map(memories.map((memory) => [memory.id, memory]));
   const latestFirst = memories.toSorted((a, b) => compareStrings(b.updatedAt, a.updatedAt));
   const olderOf = groupBy(
@@ -46,7 +46,7 @@ export function remembered<Memory extends Linked>(memories: readonly Memory[]): 
 type Links = Pick<MemoryDoc, "id" | "supersedes" | "supersededBy">;
 
 /** The links of a chain once `chosen` is what it says now, and all else was said before. */
-export function chosenAgain({ current, earlier }: Remembered<Linked>, chosen: string): Links[] {
+export function relinkHistory({ current, earlier }: MemoryHistory<Linked>, chosen: string): Links[] {
   const others = [current, ...earlier].map(({ id }) => id).filter((id) => id !== chosen);
   const ids = [chosen, ...others];
   return ids.map((id, at) => ({

@@ -6,7 +6,11 @@ type Node = Pick<EntityDoc, "id">;
 type Edge = Pick<RelationshipDoc, "fromId" | "toId">;
 
 /** The `most` best connected, in the order that they came in, and the edges between them. */
-export function best<N extends Node, E extends Edge>(nodes: readonly N[], edges: readonly E[], most: number) {
+export function mostConnected<N extends Node, E extends Edge>(
+  nodes: readonly N[],
+  edges: readonly E[],
+  most: number,
+) {
   const degree = new Map<string, number>();
   for (const id of edges.flatMap(({ fromId, toId }) => [fromId, toId])) {
     degree.set(id, (degree.get(id) ?? 0) + 1);

@@ -5,7 +5,7 @@
 
 import { compareStrings } from "../../lib/compareStrings.ts";
 import { queryDateTerms, dateTerms } from "../text/dates_in_text.ts";
-import { strength } from "./recency.ts";
+import { freshness } from "./recency.ts";
 import { normalize } from "../text/normalization.ts";
 import type { RecalledMemory } from "../chat/prompt.ts";
 import { tokenizeQuery } from "../text/tokenize.ts";
@@ -50,7 +50,7 @@ export function recall(
     .map(([at, relevance]) => ({ relevance, candidate: candidates[Number(at)]! }))
     .map(({ relevance, candidate }) => ({
       recalled: candidate.recalled,
-      score: RELEVANCE * relevance + RECENCY * strength(candidate, Date.parse(now)),
+      score: RELEVANCE * relevance + RECENCY * freshness(candidate, Date.parse(now)),
     }))
     .sort((a, b) => b.score - a.score || compareStrings(a.recalled.id, b.recalled.id))
     .slice(0, k)

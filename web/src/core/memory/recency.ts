@@ -7,7 +7,7 @@ const HALF_LIFE_MS = 30 * 86_400_000;
 type Fading = "pinned" | "fresh" | "fading" | "faint";
 
 /** The share of its weight that is left. Pinned ones do not fade; a time that no calendar has is as old as can be. */
-export function strength(
+export function freshness(
   { pinned, updatedAt }: Pick<MemoryDoc, "pinned" | "updatedAt">,
   now: number,
 ): number {
@@ -17,9 +17,9 @@ export function strength(
 }
 
 /** The same in one word: fresh for a week, faint when less than a quarter is left. */
-export function fading(memory: Pick<MemoryDoc, "pinned" | "updatedAt">, now: number): Fading {
+export function freshnessLabel(memory: Pick<MemoryDoc, "pinned" | "updatedAt">, now: number): Fading {
   if (memory.pinned) return "pinned";
-  const left = strength(memory, now);
+  const left = freshness(memory, now);
   if (left > 0.85) return "fresh";
   return left >= 0.25 ? "fading" : "faint";
 }

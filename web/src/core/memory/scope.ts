@@ -3,11 +3,11 @@
  * why; shared cases: tests/conformance/scope.json.
  */
 
-type Home = { kind: "pool" } | { kind: "project"; projectId: string };
-export type MemoryScope = Home | { kind: "all" };
+type MemoryPartition = { kind: "pool" } | { kind: "project"; projectId: string };
+export type MemoryScope = MemoryPartition | { kind: "all" };
 
 /** The scope of a session, memory or summary in this project, or in none. */
-export function home(projectId: string | null | undefined): Home {
+export function partitionOf(projectId: string | null | undefined): MemoryPartition {
   return projectId ? { kind: "project", projectId } : { kind: "pool" };
 }
 

@@ -12,7 +12,7 @@ export interface Schema {
   maximum?: number;
 }
 
-export function fits(value: unknown, schema: Schema): boolean {
+export function matchesSchema(value: unknown, schema: Schema): boolean {
   const types = schema.type === undefined ? [] : [schema.type].flat();
   if (types.length && !types.some((type) => is(value, type))) return false;
   if (schema.enum && !schema.enum.includes(value)) return false;
@@ -20,7 +20,7 @@ export function fits(value: unknown, schema: Schema): boolean {
   if (typeof value === "number") {
     return value >= (schema.minimum ?? -Infinity) && value <= (schema.maximum ?? Infinity);
   }
-  if (Array.isArray(value)) return value.every((one) => !schema.items || fits(one, schema.items));
+  if (Array.isArray(value)) return value.every((one) => !schema.items || matchesSchema(one, schema.items));
   return value === null || typeof value !== "object" || fitsObject(value as Record<string, unknown>, schema);
 }
 
@@ -28,7 +28,7 @@ function fitsObject(value: Record<string, unknown>, schema: Schema): boolean {
   const known = schema.properties ?? {};
   if (schema.required?.some((name) => !Object.hasOwn(value, name))) return false;
   return Object.entries(value).every(([name, held]) =>
-    Object.hasOwn(known, name) ? fits(held, known[name]!) : schema.additionalProperties !== false,
+    Object.hasOwn(known, name) ? matchesSchema(held, known[name]!) : schema.additionalProperties !== false,
   );
 }
 

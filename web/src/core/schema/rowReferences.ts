@@ -40,7 +40,11 @@ export function references(collection: Name, row: Fields): [Name, string][] {
 }
 
 /** The row with all of them put through `rename`. */
-export function renamed(collection: Name, row: Fields, rename: (target: Name, id: string) => string): Fields {
+export function renameIds(
+  collection: Name,
+  row: Fields,
+  rename: (target: Name, id: string) => string,
+): Fields {
   const changed = { ...row };
   for (const { field, to } of fieldsOf(collection)) {
     const held = row[field];
@@ -61,7 +65,7 @@ export function renamed(collection: Name, row: Fields, rename: (target: Name, id
 }
 
 /** The row without the name of rows that are gone, or marked; the same object if it names none of them. */
-export function healed(
+export function dropDanglingReferences(
   { field, onDelete, flagField }: Relation,
   row: Fields,
   gone: ReadonlySet<string>,

@@ -35,7 +35,7 @@ export function nameOf(collection: Name, row: Fields): string {
  * written here and never got there: the row stays deleted, its words are no longer anywhere else. Of one that was deleted
  * here nothing is kept.
  */
-export function lostWords(
+export function replacedTexts(
   collection: Name,
   ours: Fields,
   base: Fields | undefined,

@@ -10,7 +10,7 @@ export function nowAfter(moment = "", now = Date.now()): string {
 }
 
 /** Whether rows may have this as a time: as `toISOString` writes it, of a day that there is. */
-export function isMoment(value: unknown): boolean {
+export function isTimestamp(value: unknown): boolean {
   const at = typeof value === "string" ? new Date(value) : undefined;
   return at !== undefined && !Number.isNaN(at.getTime()) && at.toISOString() === value;
 }

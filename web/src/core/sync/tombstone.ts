@@ -23,7 +23,7 @@ const KEPT = new Set([
 ]);
 
 /** The row as its own tombstone. Schemas require most fields, so that they are blank and not absent. */
-export function blank<Row extends object>(row: Row, schema: Schema): Row {
+export function toTombstone<Row extends object>(row: Row, schema: Schema): Row {
   const required = new Set(schema.required ?? []);
   const blanked: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(row)) {

@@ -10,7 +10,7 @@ const SETS = ["activeSessions", "sessionIds"];
 const COUNTS = ["accessCount"];
 const TIMES = ["updatedAt", "lastAccessedAt"];
 
-export function reunite(ours: Row, theirs: Row): Row {
+export function mergeTwoWay(ours: Row, theirs: Row): Row {
   if (theirs._deleted || theirs["syncError"]) return theirs; // deletion wins; a refused row keeps its mark
   const oursIsNewer = String(ours["updatedAt"] ?? "") > String(theirs["updatedAt"] ?? "");
   const united: Row = { ...(oursIsNewer ? ours : theirs) };

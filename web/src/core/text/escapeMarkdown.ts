@@ -8,6 +8,6 @@ const AT_LINE = /^([-+=])/gmu;
 const NUMBERED = /^(\d{1,9})([.)])/gmu;
 
 /** Nothing of it is a heading, a list, code, a link or, as `[1]` would be, a citation. */
-export function verbatim(text: string): string {
+export function escapeMarkdown(text: string): string {
   return text.replace(INDENT, "").replace(MARKS, "\\$&").replace(AT_LINE, "\\$1").replace(NUMBERED, "$1\\$2");
 }

@@ -7,7 +7,7 @@ const WIDTH = 480;
 const SENTENCE = /[^.!?。！？\n]+[.!?。！？]*[ \t]*|[.!?。！？\n]+/gu;
 
 /** Whole sentences of `text`, about `width` characters, with "…" where something is left out. */
-export function excerpt(text: string, query: string, width = WIDTH): string {
+export function snippet(text: string, query: string, width = WIDTH): string {
   if (text.length <= width) return text;
   const asked = new Set(tokenizeQuery(query));
   const sentences = text.match(SENTENCE) ?? [text];

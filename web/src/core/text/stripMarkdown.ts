@@ -43,11 +43,11 @@ const INLINE: [RegExp, string][] = [
 ];
 
 /** Pieces of a document that follow each other. Its name says whether it is Markdown. */
-export function readableOf(filename: string, ...pieces: string[]): string[] {
+export function stripMarkdownOf(filename: string, ...pieces: string[]): string[] {
   return MARKDOWN.test(filename) ? pieces.map(reader()) : pieces;
 }
 
-export function readable(markdown: string): string {
+export function stripMarkdown(markdown: string): string {
   return reader()(markdown);
 }
 

@@ -1,7 +1,7 @@
 import { Button, Collapse, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconEyeOff, IconPinFilled } from "@tabler/icons-react";
 import { useId, useState } from "react";
-import { hasMore, headOf, type Observation } from "../../core/agents/observations.ts";
+import { hasMore, headingOf, type Observation } from "../../core/agents/observations.ts";
 import { Chevron } from "../components/Chevron.tsx";
 import classes from "./agents.module.css";
 import { KindIcon } from "./KindIcon.tsx";
@@ -24,7 +24,7 @@ const PROSE: readonly Observation["kind"][] = ["prompt", "decision", "session"];
 export function AgentStep({ step, showDate, onPin, onDelete }: Props) {
   const [opened, setOpened] = useState(false);
   const textId = useId();
-  const title = headOf(step) || t("agents.noDetails");
+  const title = headingOf(step) || t("agents.noDetails");
   const font = PROSE.includes(step.kind) ? {} : { ff: "monospace" };
   const titleText = (
     <Text

@@ -1,13 +1,13 @@
 import { Checkbox, Group, NativeSelect, Stack, TextInput } from "@mantine/core";
-import { KINDS, type Wanted } from "../../core/agents/observations.ts";
+import { KINDS, type ObservationFilter } from "../../core/agents/observations.ts";
 import type { AgentSession } from "../../backend/api.ts";
 import { dateTime } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 interface Props {
-  filters: Wanted;
+  filters: ObservationFilter;
   sessions: readonly AgentSession[];
-  onChange: (change: Partial<Wanted>) => void;
+  onChange: (change: Partial<ObservationFilter>) => void;
 }
 
 /** Search and filter the steps of agents. */
@@ -26,7 +26,7 @@ export function AgentStepFilters({ filters, sessions, onChange }: Props) {
           label={t("agents.kind")}
           flex="1 1 9rem"
           value={kind}
-          onChange={(event) => onChange({ kind: event.currentTarget.value as Wanted["kind"] })}
+          onChange={(event) => onChange({ kind: event.currentTarget.value as ObservationFilter["kind"] })}
           data={[
             { value: "", label: t("agents.allKinds") },
             ...KINDS.map((value) => ({ value, label: t(`agents.kind.${value}`) })),

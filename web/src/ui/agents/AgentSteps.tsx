@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useRef, useState } from "react";
-import { EVERYTHING, type Observation, type Wanted } from "../../core/agents/observations.ts";
+import { NO_FILTER, type Observation, type ObservationFilter } from "../../core/agents/observations.ts";
 import { isUnreachable, errorMessage } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
 import { notify, notifyError } from "../notify.ts";
@@ -17,7 +17,7 @@ const TYPING_MS = 250;
 
 /** The activity of agents in a project. It is on the server only. */
 export default function AgentSteps({ projectId }: { projectId: string }) {
-  const [filters, setFilters] = useState<Wanted>(EVERYTHING);
+  const [filters, setFilters] = useState<ObservationFilter>(NO_FILTER);
   const [words] = useDebouncedValue(filters.words.trim(), TYPING_MS);
   const { result, refresh, loadMore, togglePin, remove } = useSteps(projectId, { ...filters, words });
   const activity = useAgentActivity(projectId, result?.kind);

@@ -1,5 +1,5 @@
 import { Text } from "@mantine/core";
-import { headOf, type Observation } from "../../core/agents/observations.ts";
+import { headingOf, type Observation } from "../../core/agents/observations.ts";
 import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
 import { t } from "../../locale/t.ts";
 
@@ -22,7 +22,7 @@ export function DeleteStepDialog({ step, onConfirm, onClose }: Props) {
       onClose={onClose}
     >
       <Text ff="monospace" size="sm" lineClamp={3} dir="auto">
-        {step && headOf(step)}
+        {step && headingOf(step)}
       </Text>
       <Text size="sm">{t("agents.delete.effect")}</Text>
     </ConfirmDialog>

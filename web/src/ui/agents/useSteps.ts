@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from "react";
-import { continued, type Observation, type Wanted } from "../../core/agents/observations.ts";
+import { appendPage, type Observation, type ObservationFilter } from "../../core/agents/observations.ts";
 import type { ObservationPage } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useRetry } from "./useRetry.ts";
@@ -9,7 +9,7 @@ export type StepsResult =
   { kind: "loaded"; page: ObservationPage; isSearch: boolean } | { kind: "failed"; error: unknown };
 
 /** Load the steps of agents in a project. The result is undefined until the first request has ended. */
-export function useSteps(projectId: string, filters: Wanted) {
+export function useSteps(projectId: string, filters: ObservationFilter) {
   const { api } = useAccountApi();
   const [result, setResult] = useState<StepsResult>();
   const [attempt, setAttempt] = useState(0);
@@ -42,7 +42,7 @@ export function useSteps(projectId: string, filters: Wanted) {
     // Drop the page if the filters have changed in the meantime.
     setResult((current) =>
       current?.kind === "loaded" && current.page.next === cursor
-        ? { ...current, page: { observations: continued(current.page.observations, observations), next } }
+        ? { ...current, page: { observations: appendPage(current.page.observations, observations), next } }
         : current,
     );
   }

@@ -11,7 +11,7 @@ import {
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { truncate } from "../../lib/truncate.ts";
-import { matcher } from "../../core/text/wordMatch.ts";
+import { createMatcher } from "../../core/text/wordMatch.ts";
 import type { QuickSearchHit } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useCloseRequest } from "../useCloseRequest.ts";
@@ -54,7 +54,7 @@ export default function CommandPalette({ onClose, onShortcuts }: Props) {
   useCloseRequest(true, spotlight.close);
   const [query, setQuery] = useState("");
   const hits = useHits(query);
-  const commands = useCommands(onShortcuts).filter(({ label }) => matcher(query)(label));
+  const commands = useCommands(onShortcuts).filter(({ label }) => createMatcher(query)(label));
   useEffect(() => spotlight.open(), []);
   useEffect(selectFirst, [hits]);
   return (

@@ -2,7 +2,7 @@ import { ActionIcon, CopyButton, Group } from "@mantine/core";
 import { IconAdjustments, IconCheck, IconCopy, IconPencil, IconRefresh } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
-import { inWords } from "../../core/chat/answerDisplayText.ts";
+import { answerDisplayText } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
@@ -19,7 +19,7 @@ export function AnswerActions({ turn, isLast, onEdit, onPrompt }: Props) {
   const { api } = useAccountApi();
   return (
     <Group gap={2} role="group" aria-label={t("chat.answerActions")}>
-      <CopyButton value={inWords(turn)}>
+      <CopyButton value={answerDisplayText(turn)}>
         {({ copied, copy }) => (
           <Action label={t(copied ? "common.copied" : "common.copy")} onClick={copy}>
             {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}

@@ -1,7 +1,7 @@
 import { Blockquote, Button, Code, CopyButton, Progress, Skeleton, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { QUOTES } from "../../core/chat/citation.ts";
-import { readableOf } from "../../core/text/stripMarkdown.ts";
+import { stripMarkdownOf } from "../../core/text/stripMarkdown.ts";
 import type { PromptPreview, PromptSummary } from "../../backend/api.ts";
 import { SidePanel } from "../components/SidePanel.tsx";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
@@ -91,7 +91,7 @@ function Summary({ summary: { tokens, budget, dropped }, passages = [] }: Summar
           cite={sourceName(passage)}
           styles={{ root: { fontSize: "var(--mantine-font-size-sm)" } }}
         >
-          {readableOf(passage.filename, passage.text)}
+          {stripMarkdownOf(passage.filename, passage.text)}
         </Blockquote>
       ))}
     </Stack>

@@ -2,7 +2,7 @@ import { Box, Button, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from
 import { memo, Suspense, useState } from "react";
 import { QUOTES, type Citation } from "../../core/chat/citation.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
-import { inWords } from "../../core/chat/answerDisplayText.ts";
+import { answerDisplayText } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import type { AnswerDraft, AssistantState } from "../../backend/api.ts";
 import { ErrorBoundary } from "../components/ErrorBoundary.tsx";
@@ -40,7 +40,7 @@ export const Turn = memo(function Turn({
 }: Props) {
   const [editing, setEditing] = useState(false);
   const { citations } = writing ?? turn;
-  const aiResponse = writing?.aiResponse ?? inWords(turn);
+  const aiResponse = writing?.aiResponse ?? answerDisplayText(turn);
   const { pendingFiles, retryInS } = writing ?? { pendingFiles: [], retryInS: 0 };
   const isQuotes = !writing && turn.model === QUOTES;
   return (

@@ -1,6 +1,6 @@
 import { Anchor, Skeleton, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
-import { around, marked } from "../../core/documents/documentPages.ts";
+import { piecesAround, markPiece } from "../../core/documents/documentPages.ts";
 import type { Citation } from "../../core/chat/citation.ts";
 import { SidePanel } from "../components/SidePanel.tsx";
 import { useChunks, useRows } from "../../client/backendClient.tsx";
@@ -28,7 +28,7 @@ function Passage({ citation }: { citation: Citation }) {
   if (!rows || !chunks) return <Skeleton h={240} aria-label={t("reader.loading")} role="status" />;
   if (rows.length === 0) return <Text c="dimmed">{t("reader.documentMissing")}</Text>;
   const index = citation.chunkIndex ?? null;
-  const pieces = index === null ? [] : around(chunks, index);
+  const pieces = index === null ? [] : piecesAround(chunks, index);
   return (
     <Stack gap="sm">
       {citation.page !== undefined && (
@@ -40,7 +40,7 @@ function Passage({ citation }: { citation: Citation }) {
         {t("reader.open")}
       </Anchor>
       {pieces.length > 0 ? (
-        <HighlightedText filename={citation.filename} text={marked(pieces, index)} />
+        <HighlightedText filename={citation.filename} text={markPiece(pieces, index)} />
       ) : (
         <Text c="dimmed">{chunks.length > 0 ? t("reader.passageGone") : t("reader.textMissing")}</Text>
       )}

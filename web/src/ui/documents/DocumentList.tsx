@@ -1,8 +1,8 @@
 import { Button, Container, FileButton, Group, Stack, Text, Title } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useMemo, useState } from "react";
-import { matching, ordered, type Order } from "../../core/documents/documentList.ts";
-import { suggested } from "../../core/documents/cleanup_candidates.ts";
+import { filterDocuments, sortDocuments, type Order } from "../../core/documents/documentList.ts";
+import { suggestCleanup } from "../../core/documents/cleanup_candidates.ts";
 import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { DocumentListControls } from "./DocumentListControls.tsx";
@@ -54,7 +54,7 @@ function FilledList({ library: { documents, progress, titles } }: { library: Lib
   const [order, setOrder] = useState<{ by: Order; backwards: boolean }>({ by: "added", backwards: false });
   const [deleting, setDeleting] = useState<string[]>([]);
   const shown = useMemo(
-    () => ordered(matching(documents, query), order.by, order.backwards),
+    () => sortDocuments(filterDocuments(documents, query), order.by, order.backwards),
     [documents, query, order],
   );
 
@@ -63,7 +63,7 @@ function FilledList({ library: { documents, progress, titles } }: { library: Lib
     setQuery("");
     setOrder({ by: "missed", backwards: false });
     const onServer = documents.filter(({ syncError }) => !syncError); // others do not count toward the limit
-    selection.set(suggested(onServer, SUGGESTED).map(({ id }) => id));
+    selection.set(suggestCleanup(onServer, SUGGESTED).map(({ id }) => id));
     scrollTo({ top: 0 });
   }
 

@@ -1,13 +1,13 @@
 import { Text } from "@mantine/core";
 import { useEffect, useRef } from "react";
-import type { Marked } from "../../core/documents/documentPages.ts";
-import { readableOf } from "../../core/text/stripMarkdown.ts";
+import type { MarkedText } from "../../core/documents/documentPages.ts";
+import { stripMarkdownOf } from "../../core/text/stripMarkdown.ts";
 import classes from "./documents.module.css";
 import { t } from "../../locale/t.ts";
 
 /** A text with a highlighted passage, which is scrolled into view. */
-export function HighlightedText({ filename, text }: { filename: string; text: Marked }) {
-  const [before, passage, after] = readableOf(filename, text.before, text.passage, text.after);
+export function HighlightedText({ filename, text }: { filename: string; text: MarkedText }) {
+  const [before, passage, after] = stripMarkdownOf(filename, text.before, text.passage, text.after);
   const mark = useRef<HTMLElement>(null);
   useEffect(() => {
     mark.current?.scrollIntoView({ block: "center" }); // braces, because newer browsers return a promise

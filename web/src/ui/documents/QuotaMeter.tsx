@@ -1,8 +1,8 @@
 import { Alert, Badge, Button, Group, Progress, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { counted } from "../../core/documents/documentList.ts";
+import { countDocuments } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
-import { suggested, WARN_FROM } from "../../core/documents/cleanup_candidates.ts";
+import { suggestCleanup, WARN_FROM } from "../../core/documents/cleanup_candidates.ts";
 import type { Usage } from "../../backend/api.ts";
 import { unusedSince } from "./unusedSince.ts";
 import { useAccountApi, useSync } from "../../client/backendClient.tsx";
@@ -21,7 +21,7 @@ interface QuotaMeterProps {
 export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
   const { account } = useAccountApi();
   const isLive = useSync()?.kind === "live";
-  const { held, onlyHere } = counted(documents);
+  const { held, onlyHere } = countDocuments(documents);
   const usage = useUsage(`${held} ${isLive}`);
   const { limits, tier } = account;
   const amounts = [
@@ -62,7 +62,7 @@ export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
 }
 
 function Warning({ documents, remaining, onChoose }: QuotaMeterProps & { remaining: number }) {
-  const unused = suggested(
+  const unused = suggestCleanup(
     documents.filter(({ syncError }) => !syncError),
     SUGGESTED,
   );

@@ -1,6 +1,6 @@
 import { Box, Group, NativeSelect, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { memo, useMemo } from "react";
-import { marked, pageNumbers, stretches, type Stretch } from "../../core/documents/documentPages.ts";
+import { markPiece, pageNumbers, mergePieces, type Stretch } from "../../core/documents/documentPages.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useChunks } from "../../client/backendClient.tsx";
 import classes from "./documents.module.css";
@@ -16,7 +16,7 @@ interface ReaderProps {
 /** The text of a document, page by page. */
 export function Reader({ document: { id, filename }, passage }: ReaderProps) {
   const chunks = useChunks(id);
-  const sections = useMemo(() => stretches(chunks ?? []), [chunks]);
+  const sections = useMemo(() => mergePieces(chunks ?? []), [chunks]);
   const pages = useMemo(() => pageNumbers(chunks ?? []), [chunks]);
   if (!chunks) return <Skeleton h="60dvh" aria-label={t("reader.loading")} role="status" />;
   if (chunks.length === 0) return <Text c="dimmed">{t("reader.textMissing")}</Text>;
@@ -58,7 +58,7 @@ const Section = memo(function Section({ filename, section, passage }: SectionPro
           {t("reader.page", { n: begins })}
         </Title>
       )}
-      <HighlightedText filename={filename} text={marked(pieces, passage)} />
+      <HighlightedText filename={filename} text={markPiece(pieces, passage)} />
     </Box>
   );
 });

@@ -1,6 +1,6 @@
 import { Anchor, Box, Button, CloseButton, Group, Progress, Text } from "@mantine/core";
 import { Link } from "wouter";
-import { isOver, isUnfinished, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
+import { isFinished, isUnfinished, mayRetry, type Task } from "../../core/documents/uploadTask.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 import { stageLabel } from "./uploadText.ts";
@@ -34,7 +34,7 @@ export function UploadRow({ task }: { task: Task }) {
             {label}
           </Text>
         </Box>
-        {(isUnfinished(task) || isWorthAnotherTry(task)) && (
+        {(isUnfinished(task) || mayRetry(task)) && (
           <Button
             size="sm"
             variant="default"
@@ -44,7 +44,7 @@ export function UploadRow({ task }: { task: Task }) {
             {t("common.retry")}
           </Button>
         )}
-        {!isOver(task) && (
+        {!isFinished(task) && (
           <CloseButton
             size={44}
             aria-label={t("uploads.cancel", { name })}
@@ -52,7 +52,7 @@ export function UploadRow({ task }: { task: Task }) {
           />
         )}
       </Group>
-      {!isOver(task) && of > 0 && (
+      {!isFinished(task) && of > 0 && (
         <Progress size="xs" value={(100 * done) / of} aria-label={`${name}: ${label}`} />
       )}
     </Box>

@@ -1,7 +1,7 @@
 import { Box, Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
 import { useEffect, useRef, useState, type FocusEvent, type ReactNode } from "react";
-import { canTryAgain, inOrder, isComing, isOver, type Task } from "../../core/documents/uploadTask.ts";
+import { canTryAgain, inOrder, isComing, isFinished, type Task } from "../../core/documents/uploadTask.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import classes from "./documents.module.css";
 import { UploadRow } from "./UploadRow.tsx";
@@ -43,7 +43,7 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
           {uploadSummary(tasks)}
         </Text>
         <Group gap={4} wrap="nowrap">
-          {tasks.some(isOver) && (
+          {tasks.some(isFinished) && (
             <Button variant="subtle" size="sm" onClick={() => void api.clearFinishedUploads()}>
               {t("uploads.clear")}
             </Button>

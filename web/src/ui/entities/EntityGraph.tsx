@@ -1,7 +1,7 @@
 import { Box, Flex, Paper, Stack, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { useMemo, useState, type KeyboardEvent } from "react";
-import { best } from "../../core/memory/mostConnected.ts";
+import { mostConnected } from "../../core/memory/mostConnected.ts";
 import { layout } from "../../core/memory/graphLayout.ts";
 import { EntityCard } from "./EntityCard.tsx";
 import classes from "./EntityGraph.module.css";
@@ -20,7 +20,7 @@ export function EntityGraph({ network }: { network: EntityNetwork }) {
   const { ref, width } = useElementSize();
   const [chosen, setChosen] = useState<string>();
   const [focused, setFocused] = useState<string>();
-  const { nodes, edges } = best(network.entities, network.relationships, NODES_MAX);
+  const { nodes, edges } = mostConnected(network.entities, network.relationships, NODES_MAX);
   const height = Math.round(Math.max(340, Math.min(480, width * 0.7), nodes.length * HEIGHT_PER_NODE));
   const graphKey = `${nodes.map(({ id }) => id).join()} ${edges.map(({ id }) => id).join()}`;
   const positions = useMemo(

@@ -1,8 +1,8 @@
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { IconPinFilled } from "@tabler/icons-react";
 import { useState } from "react";
-import { fading } from "../../core/memory/recency.ts";
-import type { Remembered } from "../../core/memory/memoryHistory.ts";
+import { freshnessLabel } from "../../core/memory/recency.ts";
+import type { MemoryHistory } from "../../core/memory/memoryHistory.ts";
 import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { ExpandableText } from "../components/ExpandableText.tsx";
 import { useUndoableDelete } from "../useUndoableDelete.tsx";
@@ -15,7 +15,7 @@ import { since } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 interface Props {
-  remembered: Remembered;
+  remembered: MemoryHistory;
   now: number;
   showProject: boolean;
 }
@@ -65,7 +65,7 @@ export function Statement({ remembered: { current, earlier }, now, showProject }
 }
 
 function Age({ memory, now }: { memory: MemoryDoc; now: number }) {
-  const state = fading(memory, now);
+  const state = freshnessLabel(memory, now);
   if (state === "pinned") {
     return (
       <Group gap={4}>

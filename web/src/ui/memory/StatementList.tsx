@@ -1,7 +1,7 @@
 import { Box, Button, Group, Skeleton, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
-import { remembered } from "../../core/memory/memoryHistory.ts";
-import { matcher } from "../../core/text/wordMatch.ts";
+import { groupHistories } from "../../core/memory/memoryHistory.ts";
+import { createMatcher } from "../../core/text/wordMatch.ts";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { usePendingDeletes } from "../pendingDeletes.ts";
 import { PlainList } from "../components/PlainList.tsx";
@@ -28,11 +28,11 @@ export function StatementList({ projectId, query = "", filter }: Props) {
   const pending = usePendingDeletes();
   const now = useNow();
   const [limit, setLimit] = useState(PAGE);
-  const matches = matcher(query);
+  const matches = createMatcher(query);
   const inScope = memories?.filter(
     (memory) => projectId === undefined || (memory.projectId ?? null) === projectId,
   );
-  const found = remembered(inScope ?? []).filter(
+  const found = groupHistories(inScope ?? []).filter(
     ({ current, earlier }) =>
       !pending.has(current.id) && matches([current, ...earlier].map(({ text }) => text).join(" ")),
   );

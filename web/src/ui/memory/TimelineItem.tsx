@@ -1,7 +1,7 @@
 import { Anchor, Paper, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { truncate } from "../../lib/truncate.ts";
-import { readable } from "../../core/text/stripMarkdown.ts";
+import { stripMarkdown } from "../../core/text/stripMarkdown.ts";
 import type { TimelineTurn } from "../../backend/api.ts";
 import { date, time } from "../../locale/format.ts";
 
@@ -21,7 +21,7 @@ interface Props {
 /** A turn in the timeline, with a link to it in its chat. */
 export function TimelineItem({ turn, title, showDate }: Props) {
   const { id, sessionId, question, text, createdAt } = turn;
-  const plain = readable(truncate(text, SHOWN)).replace(CITATION, "");
+  const plain = stripMarkdown(truncate(text, SHOWN)).replace(CITATION, "");
   return (
     <Paper component="li" withBorder p="sm">
       <Anchor

@@ -4,7 +4,7 @@
  */
 
 import { useSyncExternalStore } from "react";
-import { isCoded } from "../../core/errors.ts";
+import { hasCode } from "../../core/errors.ts";
 import type { ErasureReceipt } from "../../backend/api.ts";
 import type { RemoteAccountApi } from "../../client/backendClient.tsx";
 import { receiptKey } from "../drafts.ts";
@@ -71,7 +71,7 @@ export function dismissReceipt(userId: string): void {
 /** Return the state of the device after an error. */
 function deviceStateAfter(error: unknown): ForgetResult["here"] {
   console.error(error);
-  return isCoded(error, "OPEN_ELSEWHERE") ? "isOpenElsewhere" : "isNotClean";
+  return hasCode(error, "OPEN_ELSEWHERE") ? "isOpenElsewhere" : "isNotClean";
 }
 
 /** Subscribe to the state. When the user leaves the page, reset an error, and reload the app after a receipt. */

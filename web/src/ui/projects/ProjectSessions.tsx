@@ -1,6 +1,6 @@
 import { Anchor, Button, Group, Paper, Select, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
-import { latestFirst } from "../../core/chat/sortByLastUse.ts";
+import { sortByLastUse } from "../../core/chat/sortByLastUse.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { usePendingDeletes } from "../pendingDeletes.ts";
@@ -16,7 +16,7 @@ export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
   const { api } = useAccountApi();
   const pending = usePendingDeletes();
   const rows = useRows("sessions");
-  const all = rows && latestFirst(rows).filter(({ id }) => !pending.has(id));
+  const all = rows && sortByLastUse(rows).filter(({ id }) => !pending.has(id));
   const inside = all?.filter(({ projectId }) => projectId === id);
   const outside = all?.filter(({ projectId }) => projectId !== id) ?? [];
   const move = (sessionId: string, to: string | null) => void api.memory.moveSession(sessionId, to);

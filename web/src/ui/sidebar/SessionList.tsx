@@ -1,6 +1,6 @@
 import { Box, Button, CloseButton, Text, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
-import { latestFirst } from "../../core/chat/sortByLastUse.ts";
+import { sortByLastUse } from "../../core/chat/sortByLastUse.ts";
 import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { usePendingDeletes } from "../pendingDeletes.ts";
@@ -45,7 +45,7 @@ export function SessionList() {
           </Text>
         )}
         <PlainList gap={0} aria-label={t("sidebar.chats")}>
-          {latestFirst(sessions)
+          {sortByLastUse(sessions)
             .filter(({ id }) => !pending.has(id))
             .map((session) => (
               <SessionRow key={session.id} session={session} />

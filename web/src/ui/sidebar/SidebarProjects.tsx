@@ -1,7 +1,7 @@
 import { ActionIcon, Group, NavLink } from "@mantine/core";
 import { useState } from "react";
 import { Link, useRoute } from "wouter";
-import { latestFirst } from "../../core/chat/sortByLastUse.ts";
+import { sortByLastUse } from "../../core/chat/sortByLastUse.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
 import { Chevron } from "../components/Chevron.tsx";
 import { useRows } from "../../client/backendClient.tsx";
@@ -64,7 +64,7 @@ function Sessions({ projectId }: { projectId: string }) {
   const sessions: SessionDoc[] | undefined = useRows("sessions", { selector: { projectId } });
   return (
     <PlainList gap={0} ps="md">
-      {latestFirst(sessions ?? [])
+      {sortByLastUse(sessions ?? [])
         .filter(({ id }) => !pending.has(id))
         .map((session) => (
           <SessionRow key={session.id} session={session} />
