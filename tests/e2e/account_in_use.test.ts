@@ -13,7 +13,7 @@ beforeAll(async () => void (device = await Device.of(await harness.user())));
 
 /** A fact on the device, and another tab, which does not get away: the network takes and gives nothing. */
 async function held(): Promise<Page> {
-  await device.page.evaluate(() => (window as any).vademecum.addFact("rent", "940 euros"));
+  await device.call("addFact", "rent", "940 euros");
   await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
   const other = await device.open("/");
   await box(other).waitFor();

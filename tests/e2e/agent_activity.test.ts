@@ -86,7 +86,6 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folders, { recursive: true }));
 
-const go = (path: string) => page.evaluate((path) => history.pushState(null, "", path), path);
 const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true });
 const steps = () => page.locator("li[data-step]");
 const stepOf = (text: string) => steps().filter({ hasText: text });
@@ -219,7 +218,7 @@ test("deleting a step asks and keeps the focus", async () => {
 test("folders with the same name are reported", async () => {
   const notice = page.getByRole("alert").filter({ hasText: "Two folders have the name “ferry”" });
   await notice.filter({ hasText: join(folders, "work", "ferry") }).waitFor();
-  await go(`/projects/${await projectId("chores")}/agents`);
+  await device.navigate(`/projects/${await projectId("chores")}/agents`);
   await counts(50);
   expect(await notice.count()).toBe(0);
 });
@@ -234,22 +233,22 @@ test("more steps load on request", async () => {
 });
 
 test("agent activity explains empty and offline states", async () => {
-  await go("/projects/p-flat/agents");
+  await device.navigate("/projects/p-flat/agents");
   await page.getByText("No agent has worked in this project yet.").waitFor();
   await expectFit(page);
-  await device.offline(true);
-  await go(`/projects/${ferry}/agents`);
+  await device.setOffline(true);
+  await device.navigate(`/projects/${ferry}/agents`);
   await page
     .getByText("Agent activity is stored on the server, which is not responding.", { exact: false })
     .waitFor();
   await expectFit(page);
-  await go("/projects");
+  await device.navigate("/projects");
   await page.getByText("The server is not responding, so agent activity is not shown.").waitFor();
   await expectFit(page);
-  await go(`/projects/${ferry}/agents`);
+  await device.navigate(`/projects/${ferry}/agents`);
   await page
     .getByText("Agent activity is stored on the server, which is not responding.", { exact: false })
     .waitFor();
-  await device.offline(false);
+  await device.setOffline(false);
   await counts(7);
 });

@@ -16,7 +16,7 @@ beforeAll(async () => {
   device = await Device.of(await harness.user(), { installs: true });
   await device.installed();
   await device.modelReady();
-  await device.offline(true);
+  await device.setOffline(true);
   await device.reopen();
   device.page.setDefaultTimeout(60_000);
 });

@@ -1,30 +1,31 @@
-/** The app as people have it: a real server, and a profile in Chromium for each device. */
+/** Drive the app as users have it: a real server, and a Chromium profile for each device. */
 
 import { readFileSync } from "node:fs";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import type { State } from "../../web/src/backend/api/accountApi.ts";
 import type { Collections, VectorEmbeddingDoc } from "../../web/src/core/schema/rows.ts";
 import { Harness, type NewUser, type Settings } from "../sync/harness.ts";
-import { Browser, SMALL_MODEL, type Ways } from "./browser.ts";
+import { violations } from "./accessibility.ts";
+import { Browser, SMALL_MODEL, type BrowserOptions } from "./browser.ts";
 
 export let harness: Harness;
 
-/** For a test file: a server with the small model, or with these settings, that other files use, too. */
+/** Use a server with the small model, which is shared with other test files of the same settings. */
 export function withServer(settings: Settings = {}): void {
-  withOne(() => Harness.shared({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));
+  useServer(() => Harness.shared({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));
 }
 
-/** For a test file that stops its server or makes it fail, or has settings like no other. */
+/** Use a server that is not shared: for tests that stop it or make it fail. */
 export function withOwnServer(settings: Settings = {}): void {
-  withOne(() => Harness.start({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));
+  useServer(() => Harness.start({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));
 }
 
-function withOne(server: () => Promise<Harness>): void {
-  beforeAll(async () => void (harness = await server()));
+function useServer(start: () => Promise<Harness>): void {
+  beforeAll(async () => void (harness = await start()));
   afterEach(async ({ task }) => {
     if (task.result?.state !== "fail") return;
     harness.confess();
-    await Promise.all([...devices].map((device) => device.confess()));
+    await Promise.all([...devices].map((device) => device.logState()));
   });
   afterAll(async () => {
     await Promise.all([...devices].map((device) => device.stop()));
@@ -34,7 +35,7 @@ function withOne(server: () => Promise<Harness>): void {
 
 const devices = new Set<Device>();
 
-/** A phone or a laptop of one person: a browser profile of its own, with the app open and signed in. */
+/** A device of a user: a browser profile with the app open and signed in. */
 export class Device {
   private constructor(
     readonly browser: Browser,
@@ -42,48 +43,76 @@ export class Device {
     readonly user: NewUser,
   ) {}
 
-  static async of(user: NewUser, ways?: Ways): Promise<Device> {
-    const browser = await Browser.start(ways);
+  static async of(user: NewUser, options: BrowserOptions = {}): Promise<Device> {
+    const browser = await Browser.start(options);
     const link = await harness.ask<{ link: string }>("link", { userId: user.userId });
-    const at = ways?.at ?? harness.url;
-    const isMapped = new URL(at).hostname.endsWith(".localhost"); // to the server, by this browser alone
-    await (isMapped ? browser.signInOnPage(at + link.link) : browser.signIn(at + link.link));
-    const page = await browser.page(at, ways?.before);
-    await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
-    const device = new Device(browser, page, user);
+    const origin = options.origin ?? harness.url;
+    const isMapped = new URL(origin).hostname.endsWith(".localhost"); // by the arguments of this browser
+    await (isMapped ? browser.signInOnPage(origin + link.link) : browser.signIn(origin + link.link));
+    const device = new Device(browser, await browser.page(origin, options.beforeOpen), user);
+    await device.composer.waitFor();
     devices.add(device);
     return device;
   }
 
-  /** Waits until the app is kept on a device that installs it: from then on it opens without a network. */
+  /** The box for questions, which is there once the app is open. */
+  get composer(): Locator {
+    return composerOf(this.page);
+  }
+
+  get statusLine(): Locator {
+    return this.page.locator("[data-status]");
+  }
+
+  /** Wait until the service worker is ready, so that the app opens without a network. */
   async installed(): Promise<void> {
     await this.page.evaluate(async () => {
       await navigator.serviceWorker.ready;
     });
   }
 
-  async offline(gone: boolean): Promise<void> {
-    await this.browser.offline(gone);
+  async setOffline(isOffline: boolean): Promise<void> {
+    await this.browser.setOffline(isOffline);
   }
 
-  /** Another page of the app on this device. */
+  /** Open another page of the app on this device. */
   async open(path: string): Promise<Page> {
     return this.browser.page(harness.url + path);
   }
 
-  async ask(question: string): Promise<void> {
-    const box = this.page.getByRole("textbox", { name: "Ask about your documents" });
-    await box.fill(question);
-    await box.press("Enter");
+  /** Show another page of the app without loading it. */
+  async navigate(path: string): Promise<void> {
+    await this.page.evaluate((path) => history.pushState(null, "", path), path);
   }
 
-  /** As if dropped on the conversation: a file of this name with this content. */
+  clickLink(name: string): Promise<void> {
+    return this.page.getByRole("link", { name }).first().click();
+  }
+
+  clickButton(name: string): Promise<void> {
+    return this.page.getByRole("button", { name, exact: true }).click();
+  }
+
+  /** Call a method of the app's API. */
+  call<T>(method: string, ...args: unknown[]): Promise<T> {
+    return this.page.evaluate(([method, args]) => (window as any).vademecum[method](...args), [
+      method,
+      args,
+    ] as const);
+  }
+
+  async ask(question: string): Promise<void> {
+    await this.composer.fill(question);
+    await this.composer.press("Enter");
+  }
+
+  /** Add a file to the chat. */
   async drop(name: string, content: Buffer | string, mimeType = "application/octet-stream"): Promise<void> {
     const buffer = typeof content === "string" ? Buffer.from(content) : content;
     await this.page.locator("input[type=file]").first().setInputFiles({ name, mimeType, buffer });
   }
 
-  /** Rows as this device has them. */
+  /** Return rows of this device. */
   async rows<Name extends keyof Collections>(name: Name, query: object = {}): Promise<Collections[Name][]> {
     return this.page.evaluate(([name, query]) => (window as any).vademecum.rows(name, query), [
       name,
@@ -91,22 +120,22 @@ export class Device {
     ] as const);
   }
 
-  /** The model is on the device and runs. */
+  /** Wait until the model is on the device. */
   async modelReady(): Promise<void> {
     await this.until(async () => (await this.state()).model.kind === "ready");
   }
 
-  /** So many documents are on the device with all their vectors. */
+  /** Wait until a number of documents are on the device with all their vectors. */
   async embedded(documents: number): Promise<void> {
     await this.until(async () => {
       const ready = (await this.rows("documents")).filter(({ status }) => status === "ready");
-      // Collections come one beside the other: a document may be here before its text.
+      // Collections sync in parallel: a document may arrive before its text.
       const all = ready.reduce((sum, { chunkCount }) => sum + chunkCount, 0);
       return ready.length >= documents && (await this.#vectors()) >= all;
     });
   }
 
-  /** How many chunks have one: counted there, for to bring them all here is slow. */
+  /** Count the chunks with a vector, in the page, because transferring them is slow. */
   #vectors(): Promise<number> {
     return this.page.evaluate(async () => {
       const blocks = (await window.vademecum.rows("vectorEmbeddings")) as VectorEmbeddingDoc[];
@@ -114,14 +143,14 @@ export class Device {
     });
   }
 
-  /** So many files are safe on the device: as documents, or waiting to be read. */
-  async kept(files: number): Promise<void> {
+  /** Wait until a number of files are stored on the device, as documents or waiting to be parsed. */
+  async hasFiles(files: number): Promise<void> {
     await this.until(
       async () => (await this.rows("documents")).length + (await this.waitingFiles()) >= files,
     );
   }
 
-  /** Files that were chosen and are no documents yet. */
+  /** Count the files that are not documents yet. */
   async waitingFiles(): Promise<number> {
     return this.page.evaluate(
       () =>
@@ -135,21 +164,20 @@ export class Device {
     );
   }
 
-  /** Kills the page in the middle of whatever it does, and opens the app again where it was. */
+  /** Close the page without warning and open it again. */
   async reopen(): Promise<void> {
     const address = this.page.url();
     await this.page.close();
     this.page = await this.browser.page(address);
-    await this.page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+    await this.composer.waitFor();
   }
 
-  /** What a person would have seen when a test failed, and what the app thought. */
-  async confess(): Promise<void> {
+  /** Log what the page shows and the state of the app, after a failed test. */
+  async logState(): Promise<void> {
     const shown = await this.page.locator("body").innerText({ timeout: 5_000 });
     console.error(shown, JSON.stringify(await this.state()), this.browser.consoleErrors);
   }
 
-  /** What only a reference that is gone kept alive ends now. */
   async collectGarbage(): Promise<void> {
     const session = await this.page.context().newCDPSession(this.page);
     await session.send("HeapProfiler.collectGarbage");
@@ -160,8 +188,31 @@ export class Device {
     return this.page.evaluate(() => (window as any).vademecum.state());
   }
 
-  async until(holds: () => Promise<boolean>): Promise<void> {
-    await vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 150_000, interval: 200 });
+  async until(condition: () => Promise<boolean>): Promise<void> {
+    await vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 150_000, interval: 200 });
+  }
+
+  /** Wait until the sync runs and no change waits. */
+  async untilSynced(): Promise<void> {
+    await this.until(async () => {
+      const { kind, waiting } = (await this.state()).sync;
+      return kind === "live" && waiting === 0;
+    });
+  }
+
+  /** Wait until the sync has a state: "live", "offline" and so on. */
+  async untilSyncIs(kind: string): Promise<void> {
+    await this.until(async () => (await this.state()).sync.kind === kind);
+  }
+
+  /** Wait until the status line shows a status: "synced", "offline" and so on. */
+  async untilStatusIs(status: string): Promise<void> {
+    await this.page.locator(`[data-status="${status}"]`).waitFor();
+  }
+
+  /** Expect no violation of axe in either theme. */
+  async expectAccessible(): Promise<void> {
+    expect(await violations(this.page, ["light", "dark"])).toEqual([]);
   }
 
   async stop(): Promise<void> {
@@ -170,6 +221,11 @@ export class Device {
   }
 }
 
+/** Return a file of the test library. */
 export function library(name: string): Buffer {
   return readFileSync(`.cache/library/${name}`);
+}
+
+export function composerOf(page: Page): Locator {
+  return page.getByRole("textbox", { name: "Ask about your documents" });
 }

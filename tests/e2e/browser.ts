@@ -1,4 +1,4 @@
-/** Chromium, driven by a test, and the model that the server under test has. */
+/** Chromium, and the model of the server under test. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { chromium, type Browser as Chromium, type BrowserContext, type Page } fr
 import type { Manifest } from "../../web/src/embedder/embedder.ts";
 import { Harness, type NewUser } from "../sync/harness.ts";
 
-// Without these it calls home by itself, and the tests count who is called.
+// Without these, Chromium sends requests of its own, and some tests check that there are none.
 const ARGUMENTS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -18,26 +18,24 @@ const ARGUMENTS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-/** The model that people have. */
+/** The real model. */
 export const MODELS = resolve(process.env["VADEMECUM_TEST_MODELS"] ?? ".cache/models");
-/** One that makes vectors of no meaning, at once. */
+/** A tiny model with meaningless vectors. */
 export const SMALL_MODEL = process.env["VADEMECUM_SMALL_MODEL"]!;
 
-/** Where its clock is read: where the tests' dates are written. */
-const PLACE = { timezoneId: "UTC" };
+const CONTEXT = { timezoneId: "UTC" };
 
-/** As a hand holds it: touched, and no pointer hovers. */
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
-/** For all devices of a process, which share nothing in it: to start one takes seconds. It ends with the process. */
-const inProcess = globalThis as { chromium?: Promise<Chromium> };
+/** One Chromium for all devices of a test process, because starting it takes seconds. Its contexts share nothing. */
+const perProcess = globalThis as { chromium?: Promise<Chromium> };
 
-function shared(): Promise<Chromium> {
-  return (inProcess.chromium = alive(inProcess.chromium));
+function sharedChromium(): Promise<Chromium> {
+  return (perProcess.chromium = runningOrNew(perProcess.chromium));
 }
 
-async function alive(before: Promise<Chromium> | undefined): Promise<Chromium> {
-  const running = await before?.catch(() => undefined);
+async function runningOrNew(chromiumProcess: Promise<Chromium> | undefined): Promise<Chromium> {
+  const running = await chromiumProcess?.catch(() => undefined);
   return running?.isConnected()
     ? running
     : chromium.launch({ executablePath: executable(), args: ARGUMENTS });
@@ -45,34 +43,33 @@ async function alive(before: Promise<Chromium> | undefined): Promise<Chromium> {
 
 const executable = () => execFileSync("tests/e2e/chromium.sh", { encoding: "utf8" }).trim();
 
-export interface Ways {
-  /** It is a process of its own with these arguments, or none, and a profile on the disk. */
-  own?: readonly string[];
-  /** The profile of that process, if not a new one. */
+export interface BrowserOptions {
+  /** Start a separate process with these arguments and a profile on disk. */
+  processArguments?: readonly string[];
+  /** The profile of that process. Default: a new one. */
   profile?: string;
-  /** The app may be kept on the device. To put it there takes seconds of both cores, so only tests that need it do. */
+  /** Whether the service worker may install the app, which takes seconds. */
   installs?: boolean;
-  /** The language of the browser, if not English. */
   locale?: string;
-  /** It is small, and touched. */
+  /** Emulate a small touch screen. */
   phone?: boolean;
-  /** Where it finds the app, if not at the server itself. */
-  at?: string;
-  /** What is done with the first page before it goes anywhere. */
-  before?: (page: Page) => Promise<void>;
+  /** The origin of the app. Default: that of the server. */
+  origin?: string;
+  /** Called with the first page before it loads the app. */
+  beforeOpen?: (page: Page) => Promise<void>;
 }
 
 export class Browser {
-  /** Every request of every page, worker and thread. */
+  /** The addresses of all requests of pages, workers and threads. */
   readonly requests: string[] = [];
-  /** What pages wrote to the console as a warning or an error. */
+  /** Warnings and errors in the console. */
   readonly consoleErrors: string[] = [];
 
   private constructor(
     private readonly context: BrowserContext,
     readonly profile: string | undefined,
   ) {
-    context.setDefaultTimeout(90_000); // two cores, and other tests on them
+    context.setDefaultTimeout(90_000); // other tests run at the same time
     context.on("request", (request) => this.requests.push(request.url()));
     context.on("console", (message) => {
       if (["warning", "error"].includes(message.type()) && !isAdvertisement(message.text())) {
@@ -83,14 +80,14 @@ export class Browser {
   }
 
   static async start({
-    own,
+    processArguments,
     profile,
     locale = "en-US",
     phone = false,
     installs = false,
-  }: Ways = {}): Promise<Browser> {
-    const place = { ...PLACE, locale, ...(phone ? PHONE : {}) };
-    const browser = await Browser.opened(place, own, profile);
+  }: BrowserOptions = {}): Promise<Browser> {
+    const context = { ...CONTEXT, locale, ...(phone ? PHONE : {}) };
+    const browser = await Browser.launch(context, processArguments, profile);
     if (!installs) {
       await browser.context.addInitScript(() => {
         if ("ServiceWorkerContainer" in self) {
@@ -101,23 +98,31 @@ export class Browser {
     return browser;
   }
 
-  private static async opened(place: object, own?: readonly string[], stored?: string): Promise<Browser> {
-    if (!own) {
-      return new Browser(await (await shared()).newContext(place), undefined);
+  private static async launch(
+    contextOptions: object,
+    processArguments?: readonly string[],
+    storedProfile?: string,
+  ): Promise<Browser> {
+    if (!processArguments) {
+      return new Browser(await (await sharedChromium()).newContext(contextOptions), undefined);
     }
-    const profile = stored ?? mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
-    const options = { ...place, executablePath: executable(), args: [...ARGUMENTS, ...own] };
+    const profile = storedProfile ?? mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
+    const options = {
+      ...contextOptions,
+      executablePath: executable(),
+      args: [...ARGUMENTS, ...processArguments],
+    };
     return new Browser(await chromium.launchPersistentContext(profile, options), profile);
   }
 
-  async page(url: string, before?: Ways["before"]): Promise<Page> {
+  async page(url: string, beforeOpen?: BrowserOptions["beforeOpen"]): Promise<Page> {
     const page = await this.context.newPage();
-    await before?.(page);
+    await beforeOpen?.(page);
     await page.goto(url);
     return page;
   }
 
-  /** Use a sign-in link up on its page: the only way where the browser alone resolves the host. */
+  /** Use a sign-in link on its page: the only way if only the browser resolves the host. */
   async signInOnPage(link: string): Promise<void> {
     const page = await this.page(link);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -125,20 +130,20 @@ export class Browser {
     await page.close();
   }
 
-  /** Uses a sign-in link up, as the button on its page does: the cookie is the browser's. */
+  /** Use a sign-in link with a request of the browser, which gets the cookie. */
   async signIn(link: string): Promise<void> {
     const { origin, searchParams } = new URL(link);
     const form = { link: searchParams.get("link")! };
-    const answer = await this.context.request.post(`${origin}/v1/sign-in/link`, { form, maxRedirects: 0 });
-    expect(answer.status()).toBe(303);
+    const response = await this.context.request.post(`${origin}/v1/sign-in/link`, { form, maxRedirects: 0 });
+    expect(response.status()).toBe(303);
   }
 
-  /** Cuts the network of every page and worker, as in a tunnel. */
-  async offline(gone: boolean): Promise<void> {
-    await this.context.setOffline(gone);
+  /** Disconnect all pages and workers from the network. */
+  async setOffline(isOffline: boolean): Promise<void> {
+    await this.context.setOffline(isOffline);
   }
 
-  /** What it has is all on the disk then. */
+  /** Close the browser. Afterwards all data is on the disk. */
   async close(): Promise<void> {
     await this.context.close();
   }
@@ -153,7 +158,7 @@ export let browser: Browser;
 export let harness: Harness;
 export let user: NewUser;
 
-/** For a test file: a server that others use, too, or its own with the models of a folder; one browser, one user. */
+/** Use one browser and one user of a shared server, or of a separate one with the models of a folder. */
 export function withBrowser(models?: string): void {
   beforeAll(async () => {
     harness = await (models
@@ -171,7 +176,7 @@ export function withBrowser(models?: string): void {
   });
 }
 
-/** The manifest of the server's model, as the app gets it. */
+/** Return the manifest of the server's model. */
 export async function currentModel(): Promise<Manifest & { id: string }> {
   const { current, models } = await harness.call<{
     current: string | null;
@@ -182,7 +187,6 @@ export async function currentModel(): Promise<Manifest & { id: string }> {
   return model;
 }
 
-/** RxDB's own, once a page. */
 function isAdvertisement(text: string): boolean {
   return text.includes("RxDB Open Core RxStorage");
 }

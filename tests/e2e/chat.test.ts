@@ -82,7 +82,7 @@ test("an answer shows its sources and prompt", async () => {
 test("an offline question is answered later on request", async () => {
   const { page } = device; // in the conversation of the first test
   await device.modelReady();
-  await device.offline(true);
+  await device.setOffline(true);
   await page.getByRole("button", { name: "Regenerate answer" }).click();
   await page.getByText("No new answer arrived, so the previous one is kept.").waitFor();
   await page.getByText("940 euros", { exact: true }).waitFor();
@@ -90,7 +90,7 @@ test("an offline question is answered later on request", async () => {
   await page.getByText("Quoted from your documents").waitFor();
   await page.getByRole("button", { name: "Let the assistant answer later" }).click();
   await page.getByText("The assistant will answer when it is available.").waitFor();
-  await device.offline(false);
+  await device.setOffline(false);
   await page.getByText("You asked: And when is it due?").waitFor();
 });
 
@@ -130,7 +130,7 @@ test("a partial answer survives a server crash", async () => {
     return there?.["status"] === "failed" && there["aiResponse"].includes("word9");
   });
   expect(await live()).toHaveLength(1);
-  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.untilSyncIs("live");
   const [kept] = await turns();
   await device.page.getByRole("button", { name: "Regenerate answer" }).click();
   await saysMoreThan(kept!.aiResponse);

@@ -27,7 +27,7 @@ async function deleteDocument(device: Device, filename: string): Promise<void> {
 /** While the question before has no answer yet nothing is sent, and the words stay in the box. */
 async function ask(device: Device, question: string): Promise<void> {
   await device.ask(question);
-  const box = device.page.getByRole("textbox", { name: "Ask about your documents" });
+  const box = device.composer;
   await device.until(async () => {
     if ((await box.inputValue()) === "") return true;
     await box.press("Enter");
@@ -51,7 +51,7 @@ test(`${ROUNDS} kills lose and duplicate no rows`, async () => {
     const text = `Note ${round}: ${"the quick brown fox. ".repeat(1 + Math.floor(random() * 400))}`;
     await device.drop(`note ${round}.txt`, text);
     dropped.push(`note ${round}.txt`);
-    await device.kept(dropped.length);
+    await device.hasFiles(dropped.length);
     if (dropped.length > KEPT) await deleteDocument(device, dropped.shift()!);
     if (random() < 0.5) {
       await new Promise((resolve) => setTimeout(resolve, random() * 300));

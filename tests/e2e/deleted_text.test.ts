@@ -19,7 +19,7 @@ interface Filled {
 
 /** A device whose profile has canaries in all that can be deleted, and one in a fact that stays. */
 async function filled(): Promise<Filled> {
-  const device = await Device.of(await harness.user(), { own: [] });
+  const device = await Device.of(await harness.user(), { processArguments: [] });
   const [inDocument, inFact, inQuestion, inDraft, inLost, kept] = Array.from({ length: 6 }, canary) as [
     string,
     string,
@@ -128,7 +128,7 @@ test.each(["this device", "another device"])("forgetting erases all text from %s
 const ROUNDS = process.env["SOAK"] ? 50 : 2;
 
 test(`closing the page during a rewrite loses nothing, ${ROUNDS} times`, async () => {
-  const device = await Device.of(await harness.user(), { own: [] });
+  const device = await Device.of(await harness.user(), { processArguments: [] });
   await addFacts(device, () => canary().repeat(10));
   await synced(device);
   const page = await device.browser.page(`${harness.url}/v1/me`); // no page of the app
@@ -224,12 +224,12 @@ test("a rewrite without space keeps its copy", async () => {
   let disk!: CDPSession;
   const quota = (quotaSize?: number) =>
     disk.send("Storage.overrideQuotaForOrigin", { origin: harness.url, ...(quotaSize ? { quotaSize } : {}) });
-  const before = async (page: Page) => {
+  const beforeOpen = async (page: Page) => {
     holder = await page.context().newPage();
     disk = await holder.context().newCDPSession(holder);
     await quota(roomy);
   };
-  const device = await Device.of(await harness.user(), { before });
+  const device = await Device.of(await harness.user(), { beforeOpen });
   await (await midRewrite(device, holder)).close();
   await quota(1);
   const isWritten = await holder.evaluate(async (bytes) => {
@@ -263,7 +263,7 @@ test("an account stays listed until its rows are gone", async () => {
   await synced(device);
   const holder = await device.page.context().newPage();
   await hold(holder, "meta");
-  await device.page.evaluate(() => void (window as any).vademecum.removeFromDevice());
+  await device.call("removeFromDevice");
   await isDeleting(holder);
   await soon(async () => expect((await databasesOf(holder)).join()).not.toContain("--facts"));
   await device.page.close();

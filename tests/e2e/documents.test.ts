@@ -71,7 +71,7 @@ test("the first visit offers a sample document", async () => {
   await go(page, "/documents");
   await page.getByRole("heading", { name: "No documents yet" }).waitFor();
   expect(await things.count()).toBe(3);
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await phone.expectAccessible();
   await go(page, "/");
   await page.getByRole("heading", { name: "What would you like to know?" }).waitFor();
   await sample.waitFor();
@@ -80,7 +80,7 @@ test("the first visit offers a sample document", async () => {
   const [shown, below] = await Promise.all([sample.boundingBox(), composer.boundingBox()]);
   expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // in sight on a phone, without scrolling
   await page.getByText("on your devices and on your server").waitFor();
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await phone.expectAccessible();
   await sample.click();
   await tray(page).getByText("1 file added").waitFor();
   expect(await tray(page).getByRole("listitem").count()).toBe(0); // nothing but that is to be told
@@ -93,7 +93,7 @@ test("the first visit offers a sample document", async () => {
   await go(page, "/documents");
   expect(await tray(page).innerText()).toContain("not the file itself.");
   await row(page, TIDES).getByText("On this device and the server").waitFor();
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await phone.expectAccessible();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
 });
 
@@ -141,7 +141,7 @@ test("the reader scrolls to a cited passage", async () => {
   const jump = page.getByRole("combobox", { name: "Go to page" });
   await jump.selectOption("Page 7");
   await laptop.until(async () => isInView(page, page.getByRole("heading", { name: "Page 7", exact: true })));
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await laptop.expectAccessible();
 });
 
 async function isInView(page: Page, what: Locator): Promise<boolean> {
@@ -160,10 +160,10 @@ test("concurrent additions to chats merge", async () => {
     await go(page, "/documents/paged");
     await page.getByRole("combobox", { name: "Choose a chat" }).waitFor();
   }
-  await Promise.all([phone.offline(true), laptop.offline(true)]);
+  await Promise.all([phone.setOffline(true), laptop.setOffline(true)]);
   await lend(phone, "Conversation one");
   await lend(laptop, "Conversation two");
-  await Promise.all([phone.offline(false), laptop.offline(false)]);
+  await Promise.all([phone.setOffline(false), laptop.setOffline(false)]);
   for (const device of [phone, laptop]) {
     await device.until(async () => {
       const [found] = await device.rows("documents", { selector: { id: "paged" } });
@@ -201,7 +201,7 @@ test("deleting a document keeps its facts", async () => {
   await page.getByRole("button", { name: "Delete paged.txt" }).click();
   const dialog = page.getByRole("dialog", { name: "Delete paged.txt?" });
   await dialog.getByText("1 fact from it stays, marked “Source removed”").waitFor();
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await phone.expectAccessible();
   await dialog.getByRole("button", { name: "Delete" }).click();
   await laptop.page.getByText("This document is not on this device.").waitFor();
   await laptop.until(async () =>
@@ -311,7 +311,7 @@ test("the 101st document stays on the device", async () => {
   await page.getByRole("link", { name: "Documents" }).getByText("100 / 100").waitFor(); // the same count
   await settled(tablet);
   expect((await harness.live(bob, "documents")).length).toBe(100);
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await tablet.expectAccessible();
 
   await refused.getByRole("button", { name: "Choose what to delete" }).click();
   await page.getByText("5 selected").waitFor();

@@ -14,7 +14,7 @@ let page: Page;
 beforeAll(async () => {
   device = await Device.of(await harness.user());
   page = device.page;
-  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.untilSyncIs("live");
 });
 
 const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });

@@ -36,8 +36,8 @@ test("an incomplete search index is finished on retry", async () => {
   const device = await Device.of(await harness.user());
   await device.modelReady();
   await device.page.context().route("**/v1/**", (route) => route.abort());
-  await device.page.evaluate(() => (window as any).vademecum.syncNow());
-  await device.until(async () => (await device.state()).sync.kind === "offline");
+  await device.call("syncNow");
+  await device.untilSyncIs("offline");
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
   await device.drop("logbook.txt", Array.from({ length: 700 }, (_, n) => day(n)).join("\n\n"));
   const tray = device.page.getByRole("region", { name: "Uploads" });

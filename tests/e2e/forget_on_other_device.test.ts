@@ -56,9 +56,9 @@ test("forgetting clears waiting data of that account", async () => {
   await kept(device, "lost", "put", { id: "one", userId: user.userId, ...lost });
   await kept(device, "lost", "put", { id: "two", userId: "somebody", ...lost });
   await page.evaluate(() => localStorage.setItem("draft somebody s1", "2020 draft of somebody"));
-  await device.offline(true);
+  await device.setOffline(true);
   await page.evaluate(() => (window as any).vademecum.syncNow());
-  await device.until(async () => (await device.state()).sync.kind === "offline");
+  await device.untilSyncIs("offline");
   await device.drop("minutes.txt", Buffer.from("fffe00004100000042000000", "hex")); // UTF-32
   await device.until(async () => (await device.state()).uploads[0]?.stage === "needs-server");
   await device.ask("What is the rent?");
@@ -73,7 +73,7 @@ test("forgetting clears waiting data of that account", async () => {
 
   await forgetEverything(device);
   await page.evaluate(() => ((window as any).isBefore = true));
-  await device.offline(false);
+  await device.setOffline(false);
   await page.evaluate(() => (window as any).vademecum.syncNow());
   await page.waitForFunction(() => !(window as any).isBefore); // loaded again, so that its files are rewritten
   await live(device);
@@ -123,13 +123,13 @@ test("rows after forgetting are newer despite clocks", async () => {
   const account = await known();
   await kept(device, "accounts", "put", { ...account, forgottenAt: ahead }); // by a clock an hour ahead of this one
   await device.reopen();
-  await device.page.evaluate(() => (window as any).vademecum.addFact("made", "late"));
+  await device.call("addFact", "made", "late");
   const [fact] = await device.rows("facts");
   expect(Date.parse(fact!.createdAt)).toBe(Date.parse(ahead) + 1);
-  const box = device.page.getByRole("textbox", { name: "Ask about your documents" });
+  const box = device.composer;
   await box.fill("draft of the late");
   await device.reopen();
-  const again = device.page.getByRole("textbox", { name: "Ask about your documents" });
+  const again = device.composer;
   expect(await again.inputValue()).toBe("draft of the late");
 });
 

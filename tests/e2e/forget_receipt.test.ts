@@ -58,9 +58,9 @@ async function prepared(): Promise<Device> {
   const device = await Device.of(await harness.user());
   await device.drop("lease.txt", "The rent is 940 euros.");
   await device.embedded(1);
-  await device.page.evaluate(() => (window as any).vademecum.addFact("rent", "940 euros"));
+  await device.call("addFact", "rent", "940 euros");
   await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
   await device.page.goto(`${harness.url}/memory`);
-  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.untilSyncIs("live");
   return device;
 }

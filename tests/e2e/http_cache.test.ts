@@ -22,7 +22,7 @@ test("the HTTP cache contains no personal data", async () => {
   expect((await fetch(`${harness.url}/v1/documents`, { method: "POST", headers, body: form })).status).toBe(
     201,
   );
-  const device = await Device.of(user, { own: [] });
+  const device = await Device.of(user, { processArguments: [] });
   await device.embedded(1);
   await device.page.evaluate(async () => {
     for (const path of ["/v1/documents", "/v1/export", "/v1/me"]) await (await fetch(path)).arrayBuffer();

@@ -37,14 +37,14 @@ test("imported messages are not extracted again", async () => {
     ] as const);
   await device.installed();
   await device.page.reload(); // from now on it needs no network
-  await device.until(async () => (await device.state()).sync.kind === "live");
-  await device.offline(true);
+  await device.untilSyncIs("live");
+  await device.setOffline(true);
   await device.page.evaluate(
     (bytes) => (window as any).vademecum.importAccount(new Blob([new Uint8Array(bytes)])),
     zip,
   );
   await verb("regenerateAnswer", "e2", "And now in Thun.");
-  await device.offline(false);
+  await device.setOffline(false);
   const there = async () =>
     (await harness.live(bob, "episodes")).map(({ userMessage }) => userMessage).sort();
   await expect.poll(there).toEqual(["And now in Thun.", "I live in Bern."]);

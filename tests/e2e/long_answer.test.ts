@@ -1,7 +1,7 @@
 /** An answer of the largest size is drawn without freezing the page. */
 
 import { withServer } from "./app.ts";
-import { person, push, Visit, withRows } from "./accounts.ts";
+import { person, push, syncedDevice, withRows } from "./accounts.ts";
 import { turn } from "./sample_memory.ts";
 
 withServer();
@@ -15,8 +15,8 @@ test("a long answer does not freeze the page", { timeout: 120_000 }, async () =>
   const ada = await person();
   await withRows(ada);
   await push(ada, "episodes", turn("e1", "s-lease", 1, "What is the rent?", LONG));
-  const visit = await Visit.of(ada);
-  await visit.page.evaluate(() => {
+  const device = await syncedDevice(ada);
+  await device.page.evaluate(() => {
     const state = { beats: 0, longest: 0, isDrawn: false };
     let before = performance.now();
     const beat = () => {
@@ -32,9 +32,9 @@ test("a long answer does not freeze the page", { timeout: 120_000 }, async () =>
     beat();
     (window as any).drawn = state;
   });
-  await visit.page.getByRole("link", { name: "Lease of the flat" }).first().click();
-  await visit.page.locator("em", { hasText: "last" }).waitFor();
-  const drawn = await visit.page.evaluate(() => (window as any).drawn);
+  await device.page.getByRole("link", { name: "Lease of the flat" }).first().click();
+  await device.page.locator("em", { hasText: "last" }).waitFor();
+  const drawn = await device.page.evaluate(() => (window as any).drawn);
   if (process.env["SOAK"]) console.log(LONG.length, drawn);
   expect(drawn.beats).toBeGreaterThan(5);
 });

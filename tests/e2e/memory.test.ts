@@ -1,7 +1,7 @@
 /** Projects and what is remembered, as a person uses them: on two devices of hers, with an assistant by script. */
 
 import type { Page } from "playwright-core";
-import { expectFit, violations } from "./accessibility.ts";
+import { expectFit } from "./accessibility.ts";
 import { Device, harness } from "./app.ts";
 import { onServer } from "./accounts.ts";
 import { emptyMemory, fillMemory, withProject } from "./sample_memory.ts";
@@ -31,13 +31,12 @@ beforeAll(async () => {
   await device.until(async () => (await device.rows("relationships")).length === 6);
 });
 
-const go = (path: string) => page.evaluate((path) => history.pushState(null, "", path), path);
 const button = (name: string | RegExp) => page.getByRole("button", { name });
 const statement = (text: string) => page.locator("li[data-memory]").filter({ hasText: text });
 const only = async <T>(rows: Promise<T[]>): Promise<T> => (await rows)[0]!;
 
 test("an offline project gets a new chat", async () => {
-  await device.offline(true);
+  await device.setOffline(true);
   await page.getByRole("link", { name: "Projects", exact: true }).click();
   await button("New project").click();
   await page.getByRole("textbox", { name: "Name" }).fill("Choir");
@@ -51,7 +50,7 @@ test("an offline project gets a new chat", async () => {
   const project = await only(device.rows("projects", { selector: { name: "Choir" } }));
   const begun = await only(device.rows("sessions", { selector: { title: "Who sings the solo?" } }));
   expect(begun.projectId).toBe(project.id);
-  await device.offline(false);
+  await device.setOffline(false);
   await device.until(async () => (await onServer(ada, "sessions", begun.id))?.["projectId"] === project.id);
 });
 
@@ -63,10 +62,10 @@ test("a chat moves between projects", async () => {
     .getByRole("combobox", { name: "Project of “Programme for May”" })
     .selectOption("Flat in Harbour Street");
   await device.until(async () => (await where()) === "p-flat");
-  await go("/projects/p-flat");
+  await device.navigate("/projects/p-flat");
   await button("Remove from project: Programme for May").click();
   await device.until(async () => (await where()) === undefined);
-  await go(`/projects/${choir}`);
+  await device.navigate(`/projects/${choir}`);
   await page.getByRole("combobox", { name: "Move a chat here" }).click();
   await page.getByRole("option", { name: "Programme for May" }).click();
   await page.getByRole("main").getByRole("link", { name: "Programme for May" }).waitFor();
@@ -78,14 +77,14 @@ test("an overview is written or its error shown", async () => {
   await button("Write overview").click();
   const failed = page.getByRole("alert").filter({ hasText: "The overview could not be written." });
   await failed.filter({ hasText: /assistant/iu }).waitFor();
-  await go("/projects/p-flat");
+  await device.navigate("/projects/p-flat");
   await button("Write overview").click();
   await page.getByText("three months ahead").waitFor();
   await expectFit(page);
 });
 
 test("a memory is pinned and an earlier version restored", async () => {
-  await go("/memory/of-no-such-name"); // an old link shows what comes first
+  await device.navigate("/memory/of-no-such-name"); // an old link shows what comes first
   await statement("cooperative answers letters").getByText("Remembered 2 months ago, almost faded").waitFor();
   await statement("cooperative answers letters").getByRole("link", { name: "Notice and deposit" }).waitFor();
   await button("Pin: The cooperative answers letters, not mails.").click();
@@ -125,7 +124,7 @@ test("the chat shows its memory limit", async () => {
   const said = page.getByText(
     "This chat has reached the limit of 50 memories, so no more are added from it.",
   );
-  await go("/s/s-keys");
+  await device.navigate("/s/s-keys");
   await page.getByText("Four, one of them for the cellar.").waitFor();
   expect(await said.count()).toBe(0);
   await fillMemory(ada, "s-keys", 50);
@@ -135,7 +134,7 @@ test("the chat shows its memory limit", async () => {
 });
 
 test("people and topics work by keyboard", async () => {
-  await go("/projects/p-flat/entities");
+  await device.navigate("/projects/p-flat/entities");
   await page.getByText("Bo Lind works for Harbour Housing Cooperative").first().waitFor();
   await expectFit(page);
   await button("Edit notes: Bo Lind").click();
@@ -156,7 +155,7 @@ test("people and topics work by keyboard", async () => {
 });
 
 test("the timeline searches online and offline", async () => {
-  await go("/memory/timeline");
+  await device.navigate("/memory/timeline");
   await page.getByRole("link", { name: "Which songs come after the pause?" }).waitFor();
   await page.getByRole("searchbox", { name: "Search messages" }).fill("deposit back");
   await page.getByText("Found by words and by meaning").waitFor();
@@ -164,10 +163,10 @@ test("the timeline searches online and offline", async () => {
   await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
   await page.getByText("No messages match.").waitFor();
   await page.getByRole("combobox", { name: "Where" }).selectOption("Everywhere");
-  await device.offline(true);
+  await device.setOffline(true);
   await page.getByRole("searchbox", { name: "Search messages" }).fill("much NOTICE");
   await page.getByText("1 message. Found on this device, by words only.").waitFor();
-  await device.offline(false);
+  await device.setOffline(false);
   await page.setViewportSize({ width: 1280, height: 360 }); // so that not all of the conversation is seen
   await page.getByRole("link", { name: "How much notice do I have to give?" }).click();
   await page.waitForURL("**/s/s-lease?turn=e-notice");
@@ -180,7 +179,7 @@ test("the timeline searches online and offline", async () => {
 test("a failed background task can be retried", async () => {
   const choir = (await only(device.rows("projects", { selector: { name: "Choir" } }))).id;
   await harness.call(ada, `/v1/projects/${choir}/summarize?later=true`, { method: "POST" });
-  await go("/memory/background");
+  await device.navigate("/memory/background");
   await page.getByText("The administrator of this server has turned this off").waitFor();
   await page.getByText("Summary: Choir").waitFor();
   await page.getByText(/Failed [2-9] times\./u).waitFor();
@@ -203,12 +202,12 @@ async function remove(name: string, choice: RegExp, verb: string): Promise<{ id:
     const there = await other.rows("sessions", { selector: { projectId: id } });
     return there.length === inside.length && there.length > 0;
   });
-  await go(`/projects/${id}`);
+  await device.navigate(`/projects/${id}`);
   await button(`Delete ${name}`).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByText("This deletes").waitFor();
   await dialog.getByRole("radio", { name: choice }).check();
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await device.expectAccessible();
   await dialog.getByRole("button", { name: verb, exact: true }).click();
   await page.waitForURL("**/projects");
   return { id, inside };

@@ -16,7 +16,7 @@ const find = (...paths: string[]) => Promise.all(paths.map((path) => context().u
 const told = () =>
   device.page.getByRole("alert").filter({ hasText: "Part of this page could not be loaded" });
 const loadAgain = () => told().getByRole("button", { name: "Reload" });
-const question = () => device.page.getByRole("textbox", { name: "Ask about your documents" });
+const question = () => device.composer;
 const words = () =>
   device.page.getByRole("textbox", { name: "Search chats, documents, memories and commands" });
 

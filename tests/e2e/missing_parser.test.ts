@@ -24,7 +24,7 @@ async function expectWaits(name: string, content: string): Promise<void> {
   await harness.ask("up");
   await has(name);
   await device.until(async () => (await device.waitingFiles()) === 0);
-  expect(await device.page.getByRole("textbox", { name: "Ask about your documents" }).isVisible()).toBe(true);
+  expect(await device.composer.isVisible()).toBe(true);
 }
 
 test("a file waits without the parser worker", () => expectWaits("letter.txt", TEXT));
@@ -34,7 +34,7 @@ test("a file waits without its parser", async () => {
   await isKind("live");
   const context = device.page.context();
   await context.route("**/v1/**", (route) => route.abort());
-  await device.page.evaluate(() => (window as any).vademecum.syncNow());
+  await device.call("syncNow");
   await isKind("offline");
   await device.drop("read here.txt", `${TEXT} It returns at night.`); // which brings the worker
   await has("read here.txt");

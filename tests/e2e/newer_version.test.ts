@@ -89,7 +89,7 @@ test("an export delays the reload", async () => {
 
 test("an update applies to all tabs on request", async () => {
   const gate = await Gate.open(harness);
-  const device = await Device.of(await harness.user(), { installs: true, at: gate.url });
+  const device = await Device.of(await harness.user(), { installs: true, origin: gate.url });
   const { page } = device;
   await device.installed();
   await note(page, "before");
@@ -114,7 +114,7 @@ test("an update applies to all tabs on request", async () => {
   expect(await box(page).inputValue()).toBe("Half a question");
   expect(await box(other).inputValue()).toBe("Half another");
 
-  await device.offline(true);
+  await device.setOffline(true);
   await page.reload();
   await box(page).waitFor();
   expect(await facts(page)).toEqual({ before: "green" });

@@ -35,13 +35,13 @@ test("the model starts only when offline", async () => {
   device.page.on("worker", (worker) => ran.push(worker.url()));
   await device.page.reload();
   await device.modelReady();
-  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.untilSyncIs("live");
   expect(ran.length).toBeGreaterThan(0);
   expect(ran.filter((url) => url.includes(MODEL_WORKER))).toEqual([]);
   expect(runs(device)).toBe(false);
 
-  await device.offline(true);
-  await device.page.evaluate(() => window.vademecum.syncNow()); // a stream that stands outlives this tunnel
+  await device.setOffline(true);
+  await device.call("syncNow"); // a stream that stands outlives this tunnel
   await device.until(async () => runs(device)); // nobody has asked yet
   await device.page.reload();
   await device.ask("What does housing cost me?"); // no word of it stands in the lease
@@ -57,7 +57,7 @@ test("the model starts only when offline", async () => {
 
 test("offline work syncs with its vectors", async () => {
   const other = await Device.of(user);
-  await device.offline(true);
+  await device.setOffline(true);
   await device.page.getByRole("link", { name: "New chat" }).first().click();
   await device.drop("ferry.txt", FERRY);
   await device.embedded(2);
@@ -66,7 +66,7 @@ test("offline work syncs with its vectors", async () => {
   const isFerry = ({ filename }: { filename?: string }) => filename === "ferry.txt";
   const { id: documentId } = (await device.rows("documents")).find(isFerry)!;
   const [made] = await device.rows("vectorEmbeddings", { selector: { documentId } });
-  await device.offline(false);
+  await device.setOffline(false);
   await other.embedded(2);
   const blocks = await harness.live(user, "vectorEmbeddings");
   const block = blocks.find((block) => block["documentId"] === documentId)!;

@@ -15,7 +15,7 @@ const QUESTION = "What is the rent of the flat?";
 const UNSENT_QUESTION = "How long is the notice period?";
 const DRAFT = "A draft that was not sent";
 
-const box = (device: Device) => device.page.getByRole("textbox", { name: "Ask about your documents" });
+const box = (device: Device) => device.composer;
 
 /** The archives of earlier versions; `MAKE_PROFILE=<archive>` writes one of this version. */
 const made = process.env["MAKE_PROFILE"];
@@ -32,7 +32,7 @@ test.runIf(made)("a profile of this version is stored", async () => {
   );
   await device.drop("damaged.pdf", "%PDF-1.7 damaged");
   await device.embedded(1);
-  await device.page.evaluate(() => (window as any).vademecum.addFact("home.rent", "940 euros"));
+  await device.call("addFact", "home.rent", "940 euros");
   await device.page.evaluate(() => (window as any).vademecum.addFact("k".repeat(300), "rejected"));
   await soon(async () =>
     expect((await device.rows("facts")).filter((fact) => fact.syncError)).toHaveLength(1),
@@ -41,9 +41,9 @@ test.runIf(made)("a profile of this version is stored", async () => {
   await device.until(async () => (await done(device)).includes(QUESTION));
   await soon(async () => expect(await harness.live(user, "episodes")).toHaveLength(5));
 
-  await device.offline(true);
-  await device.page.evaluate(() => (window as any).vademecum.syncNow());
-  await device.until(async () => (await device.state()).sync.kind === "offline");
+  await device.setOffline(true);
+  await device.call("syncNow");
+  await device.untilSyncIs("offline");
   await device.drop("minutes.txt", UTF_32);
   await device.until(async () => (await device.waitingFiles()) === 1);
   await device.ask(UNSENT_QUESTION);
@@ -63,7 +63,7 @@ test.skipIf(made).each(["tests/e2e/profiles/0.1.0.tar.gz"])("profile %s opens an
   await device.page.getByText(QUESTION).first().waitFor();
   await device.page.getByText(UNSENT_QUESTION).first().waitFor();
   expect(await box(device).inputValue()).toBe(DRAFT);
-  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.untilSyncIs("live");
 
   const onServer = async (name: string, field: string) =>
     (await harness.live(user, name)).map((row) => row[field] as string).sort();

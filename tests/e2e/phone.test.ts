@@ -23,13 +23,9 @@ beforeAll(async () => {
   device = await Device.of(user, { phone: true });
   page = device.page;
   page.setDefaultTimeout(60_000);
-  await go("/s/s-long");
+  await device.navigate("/s/s-long");
   await page.getByRole("heading", { name: LONG }).waitFor();
 });
-
-async function go(path: string): Promise<void> {
-  await page.evaluate((path) => history.pushState(null, "", path), path);
-}
 
 const menu = () => page.getByRole("button", { name: "Menu" });
 const dots = () => page.getByRole("button", { name: `Rename, move or delete “${LONG}”` });
@@ -69,20 +65,20 @@ test("touch targets are large enough", async () => {
   await page.getByRole("button", { name: /^Remove lease/u }).waitFor();
   expect(await small()).toEqual([]);
   await page.getByRole("button", { name: "Clear" }).tap();
-  await go("/documents");
+  await device.navigate("/documents");
   await page.getByRole("button", { name: "Add files" }).waitFor();
   expect(await small()).toEqual([]);
-  await go("/memory");
+  await device.navigate("/memory");
   await page.getByText("a flat in Harbour Street").waitFor();
   expect(await small()).toEqual([]);
-  await go("/settings");
+  await device.navigate("/settings");
   await page.getByRole("button", { name: "Set password" }).waitFor();
   expect(await small()).toEqual([]);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
 });
 
 test("numbers and button labels are not broken", async () => {
-  await go("/s/s-long");
+  await device.navigate("/s/s-long");
   await device.ask("Make a table of it");
   const lines = (what: Element) => {
     const range = document.createRange();
@@ -105,7 +101,7 @@ test("numbers and button labels are not broken", async () => {
 });
 
 test("added files do not cover the next answer", async () => {
-  await go("/s/s-long");
+  await device.navigate("/s/s-long");
   await device.drop("inventory.txt", "Two chairs and a table stay in the flat.");
   await page.getByText("1 file added").waitFor();
   await device.ask("What stays?");
@@ -122,7 +118,7 @@ test("added files do not cover the next answer", async () => {
 });
 
 test("failed files do not cover the next answer", async () => {
-  await go("/s/s-long");
+  await device.navigate("/s/s-long");
   await device.drop("cat.jpg", Buffer.from([0xff, 0xd8, 0xff, 1, 2, 3]));
   await page.getByText("This type of file is not supported.").waitFor();
   await device.ask("Another table, please");
@@ -152,7 +148,7 @@ test("the app name is never cut off", async () => {
       return name.top >= box.bottom ? "not at all" : isCut ? "cut" : "whole";
     });
   const say = (what: string) =>
-    page.locator("[data-said] span").evaluate((line, what) => (line.firstChild!.nodeValue = what), what);
+    page.locator("[data-status] span").evaluate((line, what) => (line.firstChild!.nodeValue = what), what);
   await say("Server busy");
   expect(await seen()).toBe("whole");
   await say("2 documents only on this device");

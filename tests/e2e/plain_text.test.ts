@@ -1,7 +1,6 @@
 /** What people read: quotations without the marks that a document was written with. */
 
 import type { Page } from "playwright-core";
-import { violations } from "./accessibility.ts";
 import { Device, harness } from "./app.ts";
 import { withAssistant } from "./scripted_assistant.ts";
 
@@ -22,8 +21,6 @@ beforeAll(async () => {
   page.setDefaultTimeout(30_000);
 });
 
-const go = (path: string) => page.evaluate((path) => history.pushState(null, "", path), path);
-
 test("quotations are shown without Markdown", async () => {
   await device.drop("tides.md", TIDES);
   await device.embedded(1);
@@ -36,7 +33,7 @@ test("quotations are shown without Markdown", async () => {
   expect(await told.innerText()).not.toMatch(MARKS);
   await page.getByRole("button", { name: "Close", exact: true }).click();
 
-  await device.offline(true);
+  await device.setOffline(true);
   await device.ask("What are neap tides?");
   const quote = page.getByRole("article").locator("blockquote");
   await quote.getByText("Neap tides are the low_* ones.").waitFor();
@@ -50,19 +47,19 @@ test("quotations are shown without Markdown", async () => {
   expect(prompt).not.toContain("What are neap tides?"); // it comes after it
   await would.getByText(/Documents: (?!0%)[\d.]+% of its limit/u).waitFor();
   await page.getByRole("button", { name: "Close", exact: true }).click();
-  await device.offline(false);
-  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.setOffline(false);
+  await device.untilSyncIs("live");
   await quote.getByRole("button", { name: "tides.md" }).click();
   const beside = page.getByRole("dialog", { name: "tides.md" });
   expect((await beside.locator("mark").innerText()).trim()).toBe(READ);
   await beside.getByRole("button", { name: "Close passage" }).click();
 
-  await go(`/documents/${document!.id}`);
+  await device.navigate(`/documents/${document!.id}`);
   const text = page.getByRole("region", { name: "Text" });
   await text.getByText("Neap tides are").waitFor();
   await expect.poll(async () => (await text.innerText()).trim()).toBe(READ); // more of it may just be coming
 
-  await go("/memory/timeline");
+  await device.navigate("/memory/timeline");
   const turns = page.getByRole("main").getByRole("listitem");
   await turns.getByText("Sixteen metres.").waitFor();
   expect((await turns.allInnerTexts()).join("\n")).not.toMatch(/[#|>\\]|\*\*|\[1\]/u);
@@ -79,7 +76,7 @@ test("waiting uploads are canceled, failed ones grouped", async () => {
     await held;
     await route.continue();
   });
-  await go("/");
+  await device.navigate("/");
   const input = page.locator("input[type=file]").first();
   await input.setInputFiles(files(["1.txt", "2.txt", "3.txt", "4.txt", "5.txt"], "The ferry leaves at "));
   await tray.getByRole("button", { name: "Cancel 4 waiting" }).click();
@@ -94,5 +91,5 @@ test("waiting uploads are canceled, failed ones grouped", async () => {
   expect(await failed.getByRole("listitem").count()).toBe(2);
   expect(await failed.getByText("This file contains no text.").count()).toBe(2);
   expect(await failed.getByRole("button").count()).toBe(0); // the same would come of it again
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await device.expectAccessible();
 });

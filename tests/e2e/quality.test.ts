@@ -28,7 +28,7 @@ beforeAll(async () => {
   port = await freePort();
   device = await Device.of(await harness.user(), {
     // What is run often is compiled, and lies in the heap as well: that tells nothing of what the app holds.
-    own: [`--remote-debugging-port=${port}`, "--js-flags=--no-opt --no-sparkplug --no-maglev"],
+    processArguments: [`--remote-debugging-port=${port}`, "--js-flags=--no-opt --no-sparkplug --no-maglev"],
     installs: true,
   });
   await device.installed();
@@ -39,18 +39,17 @@ beforeAll(async () => {
   await device.page.getByText("third working day").first().waitFor();
 });
 
-const go = (path: string) => device.page.evaluate((path) => history.pushState(null, "", path), path);
 const PLACES = ["Documents", "Memory", "Settings"];
 
 test("axe finds no violations on any page", async () => {
   const conversation = device.page.url();
-  expect(await violations(device.page, ["light", "dark"])).toEqual([]);
+  await device.expectAccessible();
   for (const place of PLACES) {
-    await go(`/${place.toLowerCase()}`);
+    await device.navigate(`/${place.toLowerCase()}`);
     await device.page.getByRole("main").getByRole("heading", { name: place, exact: true }).waitFor();
     expect(await violations(device.page, ["light", "dark"]), place).toEqual([]);
   }
-  await go(new URL(conversation).pathname);
+  await device.navigate(new URL(conversation).pathname);
   await device.page.getByText("third working day").first().waitFor();
 });
 

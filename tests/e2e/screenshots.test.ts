@@ -32,10 +32,6 @@ beforeAll(async () => {
   await device.embedded(8);
 });
 
-async function go(path: string): Promise<void> {
-  await page.evaluate((path) => history.pushState(null, "", path), path);
-}
-
 async function picture(name: string, window: keyof typeof WINDOWS, colorScheme: "light" | "dark") {
   await page.setViewportSize(WINDOWS[window]);
   expect(await violations(page, [colorScheme])).toEqual([]);
@@ -50,7 +46,7 @@ async function picture(name: string, window: keyof typeof WINDOWS, colorScheme: 
 }
 
 test("chat and passage", async () => {
-  await go("/s/flat");
+  await device.navigate("/s/flat");
   await page.getByText("Lease Harbour Street.pdf").first().waitFor();
   await device.ask("When is the rent due, and how much notice do I have to give?");
   const cited = page.getByRole("button", { name: "Lease Harbour Street.pdf, page 3" });
@@ -65,14 +61,14 @@ test("chat and passage", async () => {
 });
 
 test("documents", async () => {
-  await go("/documents");
+  await device.navigate("/documents");
   await page.getByRole("link", { name: "Contents insurance.pdf" }).waitFor();
   await picture("documents", "desktop", "dark");
   await picture("documents-phone", "phone", "dark");
 });
 
 test("memory", async () => {
-  await go("/memory");
+  await device.navigate("/memory");
   await page.getByText("Harbour Street 14, second floor").waitFor();
   await page.getByText("Prefers short answers").waitFor();
   await picture("memory", "desktop", "light");
@@ -80,10 +76,10 @@ test("memory", async () => {
 });
 
 test("settings and sync details", async () => {
-  await go("/settings");
+  await device.navigate("/settings");
   await page.getByRole("heading", { name: "Settings", exact: true }).waitFor();
   await picture("settings", "desktop", "light");
-  await page.locator("[data-said]").click();
+  await page.locator("[data-status]").click();
   await page.getByRole("dialog").waitFor();
   await picture("sync", "desktop", "dark");
   await picture("sync-phone", "phone", "light");

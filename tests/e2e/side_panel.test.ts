@@ -1,4 +1,4 @@
-/** What stands beside the conversation and above it leaves room to read, on a desktop and on a phone. */
+/** The side panel and the documents of a chat, on a desktop and on a phone. */
 
 import type { Locator, Page } from "playwright-core";
 import { violations } from "./accessibility.ts";
@@ -9,25 +9,22 @@ import { furnish } from "./sample_library.ts";
 const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
 
+let device: Device;
 let page: Page;
 
 withServer();
 beforeAll(async () => {
   const user = await harness.user();
   await furnish(user);
-  const device = await Device.of(user);
+  device = await Device.of(user);
   page = device.page;
   page.setDefaultTimeout(60_000);
   await device.embedded(8);
-  await go("/s/flat");
+  await device.navigate("/s/flat");
   await page.getByText("Lease Harbour Street.pdf").first().waitFor();
   await device.ask("How much notice do I have to give?");
   await page.getByText("Quoted from your documents").waitFor();
 });
-
-async function go(path: string): Promise<void> {
-  await page.evaluate((path) => history.pushState(null, "", path), path);
-}
 
 const box = async (what: Locator) => (await what.boundingBox())!;
 
@@ -40,7 +37,7 @@ test("the passage panel opens beside the chat", async () => {
   const [beside, log] = [await box(panel), await box(page.getByRole("log"))];
   expect(log.x + log.width).toBeLessThanOrEqual(beside.x);
   expect(log.width).toBeGreaterThan(beside.width);
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await device.expectAccessible();
   await page.keyboard.press("Escape");
   await panel.waitFor({ state: "detached" });
   // The focus goes back a moment after what had it has gone.
@@ -74,7 +71,7 @@ test("another citation replaces the passage", async () => {
   await page.getByRole("button", { name: "Lease Harbour Street.pdf, page 3" }).first().click();
   const lease = page.getByRole("dialog", { name: "Lease Harbour Street.pdf" });
   await lease.locator("mark").waitFor();
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await device.expectAccessible();
   await second.click();
   const rules = page.getByRole("dialog", { name: "House rules.pdf" });
   await rules.locator("mark").getByText("Bicycles stand along the northern wall").waitFor();
@@ -99,11 +96,11 @@ test("a phone collapses the documents of a chat", async () => {
   await fold.click();
   await page.getByRole("button", { name: /^Remove House rules\.pdf/u }).waitFor();
   expect(await fold.getAttribute("aria-expanded")).toBe("true");
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await device.expectAccessible();
 });
 
 test.each(["light", "dark"] as const)("progress bars have enough contrast, %s", async (colorScheme) => {
-  await go("/documents");
+  await device.navigate("/documents");
   const bar = page.getByRole("progressbar", { name: "8 of 100 documents" });
   await bar.waitFor({ state: "attached" });
   expect(await violations(page, [colorScheme])).toEqual([]);

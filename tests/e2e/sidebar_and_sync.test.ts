@@ -1,19 +1,21 @@
-/** Everything around the conversations: places, finding, the line about sync, facts. */
+/** Search, shortcuts, the sidebar, the sync status and facts. */
 
 import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import type { Locator, Page } from "playwright-core";
 import { t } from "../../web/src/locale/t.ts";
 import type { Said } from "../../web/src/core/sync/syncStatus.ts";
-import { harness, withServer } from "./app.ts";
+import { Device, harness, withServer } from "./app.ts";
 import {
   block,
   fact,
+  factValues,
+  importZip,
   lease,
   onServer,
   person,
   push,
   session,
-  Visit,
+  syncedDevice,
   withRows,
   type Person,
 } from "./accounts.ts";
@@ -21,208 +23,206 @@ import {
 withServer();
 
 let ada: Person;
-let visit: Visit;
+let device: Device;
 
 beforeAll(async () => {
   ada = await person();
   await withRows(ada);
-  visit = await Visit.of(ada, { before: listen });
+  device = await syncedDevice(ada, { beforeOpen: recordAnnouncements });
 });
 
-/** Notes all that the line about sync says, each with what is told beside it to who listens. */
-async function listen(page: Page): Promise<void> {
+/** Record each sync status with its announcement for screen readers. */
+async function recordAnnouncements(page: Page): Promise<void> {
   await page.addInitScript(() => {
-    const heard: [string, string][] = ((window as any).heard = []);
-    const note = () => {
-      const line = document.querySelector<HTMLElement>("[data-said]");
-      if (line) heard.push([line.dataset["said"]!, line.nextElementSibling!.textContent]);
+    const announced: [string, string][] = ((window as any).announced = []);
+    const record = () => {
+      const line = document.querySelector<HTMLElement>("[data-status]");
+      if (line) announced.push([line.dataset["status"]!, line.nextElementSibling!.textContent]);
     };
-    const attributeFilter = ["data-said"];
-    new MutationObserver(note).observe(document, {
+    const attributeFilter = ["data-status"];
+    new MutationObserver(record).observe(document, {
       ...{ subtree: true, childList: true, characterData: true, attributeFilter },
     });
   });
 }
 
 test("shortcuts open search and their own help", async () => {
-  await visit.page.getByRole("link", { name: "Lease of the flat" }).waitFor();
-  await visit.page.keyboard.press("Control+k");
-  await visit.page.getByRole("textbox", { name: "Search chats" }).fill("pump heat");
-  await visit.page.getByRole("button", { name: "Heat pump", exact: true }).last().waitFor();
-  await visit.accessible();
-  await visit.page.keyboard.press("Enter");
-  await visit.page.waitForURL("**/s/s-pump");
-  await visit.page.keyboard.press("Control+j");
-  await visit.page.waitForURL("**/documents");
-  await visit.page.keyboard.press("Shift+?");
-  await visit.page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
-  await visit.accessible();
-  await visit.page.keyboard.press("Escape");
+  await device.page.getByRole("link", { name: "Lease of the flat" }).waitFor();
+  await device.page.keyboard.press("Control+k");
+  await device.page.getByRole("textbox", { name: "Search chats" }).fill("pump heat");
+  await device.page.getByRole("button", { name: "Heat pump", exact: true }).last().waitFor();
+  await device.expectAccessible();
+  await device.page.keyboard.press("Enter");
+  await device.page.waitForURL("**/s/s-pump");
+  await device.page.keyboard.press("Control+j");
+  await device.page.waitForURL("**/documents");
+  await device.page.keyboard.press("Shift+?");
+  await device.page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  await device.expectAccessible();
+  await device.page.keyboard.press("Escape");
 });
 
 test("a chat is renamed, deleted and restored", async () => {
-  const link = visit.page.getByRole("link", { name: "Heat pump" });
+  const link = device.page.getByRole("link", { name: "Heat pump" });
   await link.press("F2");
-  await visit.page.getByRole("textbox", { name: "New title" }).fill("Heat pump offers");
-  await visit.page.keyboard.press("Enter");
-  await visit.device.until(
+  await device.page.getByRole("textbox", { name: "New title" }).fill("Heat pump offers");
+  await device.page.keyboard.press("Enter");
+  await device.until(
     async () => (await onServer(ada, "sessions", "s-pump"))?.["title"] === "Heat pump offers",
   );
-  const renamed = visit.page.getByRole("link", { name: "Heat pump offers" });
-  const { clock, mouse } = visit.page;
+  const renamed = device.page.getByRole("link", { name: "Heat pump offers" });
+  const { clock, mouse } = device.page;
   await clock.install();
   await renamed.press("Delete");
   await renamed.waitFor({ state: "detached" });
-  await visit.page.getByRole("button", { name: "Undo" }).hover(); // as long as it is there it undoes
+  await device.page.getByRole("button", { name: "Undo" }).hover(); // the notice stays open under a pointer
   await clock.runFor(10_000);
-  await visit.press("Undo");
+  await device.clickButton("Undo");
   await renamed.press("Delete");
   await renamed.waitFor({ state: "detached" });
   await mouse.move(0, 0);
   await clock.runFor(10_000);
-  await visit.device.until(async () => (await onServer(ada, "sessions", "s-pump"))?.["_deleted"] === true);
-  expect(await visit.device.rows("sessions")).toHaveLength(1);
+  await device.until(async () => (await onServer(ada, "sessions", "s-pump"))?.["_deleted"] === true);
+  expect(await device.rows("sessions")).toHaveLength(1);
 });
 
 test("closing an overlay returns the focus", async () => {
-  const { page } = visit;
+  const { page } = device;
   await page.evaluate(() => history.pushState(null, "", "/s/s-lease"));
-  const box = page.getByRole("textbox", { name: "Ask about your documents" });
+  const box = device.composer;
   const dots = page.getByRole("button", { name: "Rename, move or delete “Lease of the flat”" });
   const button = (name: string) => page.getByRole("button", { name, exact: true });
   const title = page.getByRole("textbox", { name: "New title" });
   const find = page.getByRole("textbox", { name: "Search chats" });
   await box.focus();
   await page.keyboard.press("Control+k");
-  await closed(find, box);
+  await expectCloses(find, box);
   await button("Search").press("Enter");
-  await closed(find, button("Search"));
-  await visit.line().press("Enter");
-  await closed(page.getByRole("dialog", { name: "Sync" }), visit.line());
+  await expectCloses(find, button("Search"));
+  await device.statusLine.press("Enter");
+  await expectCloses(page.getByRole("dialog", { name: "Sync" }), device.statusLine);
   await page.getByRole("link", { name: "Lease of the flat" }).press("F2");
-  await closed(title, page.getByRole("link", { name: "Lease of the flat" }));
+  await expectCloses(title, page.getByRole("link", { name: "Lease of the flat" }));
   await dots.press("Enter");
   await button("Rename").press("Enter");
-  await closed(title, dots); // what opened it is gone, and this had the focus before that
+  await expectCloses(title, dots); // its opener is gone, and this button had the focus before
   await button("Add a document").press("Enter");
-  await closed(page.getByRole("menu"), button("Add a document"));
-  await visit.goTo("Settings");
+  await expectCloses(page.getByRole("menu"), button("Add a document"));
+  await device.clickLink("Settings");
   await button("Sign out").press("Enter");
-  await closed(page.getByRole("dialog"), button("Sign out"));
+  await expectCloses(page.getByRole("dialog"), button("Sign out"));
 });
 
-/** By Escape, once it has the focus itself. */
-async function closed(sheet: Locator, opener: Locator): Promise<void> {
+/** Close an overlay by Escape once it has the focus, and expect the focus on its opener. */
+async function expectCloses(sheet: Locator, opener: Locator): Promise<void> {
   await sheet.waitFor();
   const has = (one: Locator) =>
     one.evaluate((element) => element !== document.body && element.contains(document.activeElement));
   await expect.poll(() => has(sheet)).toBe(true);
-  await visit.page.keyboard.press("Escape");
+  await device.page.keyboard.press("Escape");
   await sheet.waitFor({ state: "detached" });
   await expect.poll(() => has(opener)).toBe(true);
 }
 
 test("a replaced edit is kept and restored", async () => {
-  await visit.device.offline(true);
-  await visit.ask("changeFact", "f2", { value: "the laptop's words" });
+  await device.setOffline(true);
+  await device.call("changeFact", "f2", { value: "the laptop's words" });
   await push(ada, "facts", fact("f3", "another"));
   const stored = await onServer(ada, "facts", "f2");
   const body = JSON.stringify([
     { newDocumentState: { ...stored, value: "the phone's words" }, assumedMasterState: stored },
   ]);
   await harness.call(ada, "/v1/sync/facts/0/push", { method: "POST", body });
-  await visit.device.offline(false);
-  await visit.ask("syncNow");
-  await visit.said("lost");
-  expect(await visit.values()).toContain("the phone's words");
-  const zip = await visit.page.evaluate(async () => {
-    const taken: Blob = await (window as any).vademecum.exportAccount();
-    return [...new Uint8Array(await taken.arrayBuffer())];
+  await device.setOffline(false);
+  await device.call("syncNow");
+  await device.untilStatusIs("lost");
+  expect(await factValues(device)).toContain("the phone's words");
+  const zip = await device.page.evaluate(async () => {
+    const zip: Blob = await (window as any).vademecum.exportAccount();
+    return [...new Uint8Array(await zip.arrayBuffer())];
   });
   expect(strFromU8(unzipSync(new Uint8Array(zip))["lost.jsonl"]!)).toContain("the laptop's words");
-  await visit.line().click();
-  await visit.page.getByText("the laptop's words").waitFor();
-  await visit.page.getByText("Your version of “about.f2” was replaced").waitFor(); // and not only that it was a fact
-  await visit.accessible();
-  await visit.press("Restore my version");
-  await visit.device.until(
-    async () => (await onServer(ada, "facts", "f2"))?.["value"] === "the laptop's words",
-  );
-  await visit.page.keyboard.press("Escape");
-  await visit.said("synced");
+  await device.statusLine.click();
+  await device.page.getByText("the laptop's words").waitFor();
+  await device.page.getByText("Your version of “about.f2” was replaced").waitFor();
+  await device.expectAccessible();
+  await device.clickButton("Restore my version");
+  await device.until(async () => (await onServer(ada, "facts", "f2"))?.["value"] === "the laptop's words");
+  await device.page.keyboard.press("Escape");
+  await device.untilStatusIs("synced");
 });
 
 test("an offline question to a deleted chat is kept", async () => {
-  const train = await Visit.of(ada, { installs: true });
-  await train.device.installed();
+  const train = await syncedDevice(ada, { installs: true });
+  await train.installed();
   await push(ada, "sessions", session("s-cold", "Cold rooms"));
   await train.page.getByRole("link", { name: "Cold rooms" }).click();
   await train.page.waitForURL("**/s/s-cold");
-  await train.device.offline(true);
-  await train.device.ask("Why was the heating cold in May?");
-  await train.device.until(async () => (await train.device.rows("episodes")).length === 1);
+  await train.setOffline(true);
+  await train.ask("Why was the heating cold in May?");
+  await train.until(async () => (await train.rows("episodes")).length === 1);
   await push(ada, "sessions", { ...(await onServer(ada, "sessions", "s-cold")), _deleted: true });
-  await train.device.offline(false);
-  await train.ask("syncNow");
-  await train.said("lost");
-  expect(await train.device.rows("episodes")).toEqual([]);
-  await train.line().click();
-  const told = t("sync.replacedQuestion", { name: "Why was the heating cold in May?" });
-  await train.page.getByText(told).waitFor();
-  expect(await train.page.getByRole("button", { name: "Restore my version" }).count()).toBe(0); // there is no row for it
+  await train.setOffline(false);
+  await train.call("syncNow");
+  await train.untilStatusIs("lost");
+  expect(await train.rows("episodes")).toEqual([]);
+  await train.statusLine.click();
+  const explanation = t("sync.replacedQuestion", { name: "Why was the heating cold in May?" });
+  await train.page.getByText(explanation).waitFor();
+  expect(await train.page.getByRole("button", { name: "Restore my version" }).count()).toBe(0); // its row is gone
   await train.page.getByRole("button", { name: "Copy" }).last().waitFor();
-  await train.accessible();
-  await train.press("Dismiss");
-  await train.page.getByText(told).waitFor({ state: "detached" });
+  await train.expectAccessible();
+  await train.clickButton("Dismiss");
+  await train.page.getByText(explanation).waitFor({ state: "detached" });
   await train.page.keyboard.press("Escape");
-  await train.said("synced");
+  await train.untilStatusIs("synced");
 });
 
 test("a rejected row shows its reason and retries", async () => {
   await push(ada, "sessions", session("s-taken", "Taken", { externalId: "x" }));
   const line = JSON.stringify(session("s-refused", "Refused", { externalId: "x" }));
-  await visit.bringIn(zipSync({ "sessions.jsonl": strToU8(`${line}\n`) }));
-  await visit.said("refused");
-  await visit.line().click();
-  await visit.page.getByText("Refused", { exact: true }).last().waitFor();
-  const dialog = visit.page.getByRole("dialog", { name: "Sync" });
+  await importZip(device, zipSync({ "sessions.jsonl": strToU8(`${line}\n`) }));
+  await device.untilStatusIs("refused");
+  await device.statusLine.click();
+  await device.page.getByText("Refused", { exact: true }).last().waitFor();
+  const dialog = device.page.getByRole("dialog", { name: "Sync" });
   await dialog.getByText("a chat with the same ID").waitFor();
   expect(await dialog.innerText()).not.toContain("externalId");
-  expect((await visit.device.rows("sessions", { selector: { id: "s-refused" } }))[0]?.syncError?.code).toBe(
+  expect((await device.rows("sessions", { selector: { id: "s-refused" } }))[0]?.syncError?.code).toBe(
     "DUPLICATE",
   );
-  await visit.accessible();
+  await device.expectAccessible();
   await harness.call(ada, "/v1/sessions/s-taken", { method: "DELETE" });
-  await visit.press("Retry");
-  await visit.device.until(async () => (await onServer(ada, "sessions", "s-refused")) !== undefined);
-  await visit.page.keyboard.press("Escape");
-  await visit.said("synced");
+  await device.clickButton("Retry");
+  await device.until(async () => (await onServer(ada, "sessions", "s-refused")) !== undefined);
+  await device.page.keyboard.press("Escape");
+  await device.untilStatusIs("synced");
 });
 
 test("announcements match the sync status", async () => {
-  const heard = await visit.page.evaluate(() => (window as any).heard as [Said, string][]);
-  expect(heard.filter(([said, told]) => told && told !== t(`sync.detail.${said}`))).toEqual([]);
-  const told = new Set(heard.filter(([, told]) => told).map(([said]) => said));
-  expect([...told]).toEqual(expect.arrayContaining(["starting", "synced", "lost", "refused"]));
+  const announced = await device.page.evaluate(() => (window as any).announced as [Said, string][]);
+  expect(announced.filter(([status, text]) => text && text !== t(`sync.detail.${status}`))).toEqual([]);
+  const statuses = new Set(announced.filter(([, text]) => text).map(([status]) => status));
+  expect([...statuses]).toEqual(expect.arrayContaining(["starting", "synced", "lost", "refused"]));
 });
 
 test("a fact is confirmed and edited", async () => {
-  await visit.goTo("Memory");
-  await visit.press("Confirm: about.f1");
-  await visit.press("Edit: about.f2");
-  await visit.page.getByLabel("Value").fill("edited by hand");
-  await visit.press("Save");
-  await visit.device.until(async () => {
+  await device.clickLink("Memory");
+  await device.clickButton("Confirm: about.f1");
+  await device.clickButton("Edit: about.f2");
+  await device.page.getByLabel("Value").fill("edited by hand");
+  await device.clickButton("Save");
+  await device.until(async () => {
     const [one, two] = await Promise.all(["f1", "f2"].map((id) => onServer(ada, "facts", id)));
     return one?.["confirmed"] === true && two?.["value"] === "edited by hand";
   });
-  await visit.accessible();
+  await device.expectAccessible();
 });
 
 test("a very long fact is collapsed", async () => {
   const end = "and this is how it ends";
   await push(ada, "facts", fact("f4", `${"a word ".repeat(40_000)}${end}`));
-  const row = visit.page.getByRole("listitem").filter({ hasText: "about.f4" });
+  const row = device.page.getByRole("listitem").filter({ hasText: "about.f4" });
   await row.waitFor();
   expect((await row.boundingBox())!.height).toBeLessThan(800);
   await row.getByRole("button", { name: "Show all 280,023 characters" }).click();
@@ -232,15 +232,15 @@ test("a very long fact is collapsed", async () => {
 });
 
 test("a chat deleted elsewhere accepts no message", async () => {
-  const { page } = visit;
+  const { page } = device;
   await push(ada, "sessions", session("s-gone", "Soon gone"));
   await page.getByRole("link", { name: "Soon gone" }).click();
-  const box = page.getByRole("textbox", { name: "Ask about your documents" });
+  const box = device.composer;
   await box.waitFor();
   await push(ada, "sessions", { ...session("s-gone", "Soon gone"), _deleted: true });
   await page.getByText("This chat was deleted, here or on another device.").waitFor();
   expect(await box.count()).toBe(0);
-  await visit.accessible();
+  await device.expectAccessible();
   await page.getByRole("log").getByRole("link", { name: "New chat" }).click();
   await box.waitFor();
   expect(page.url()).not.toContain("s-gone");
@@ -250,67 +250,67 @@ test("large text fits a small screen", async () => {
   const filename = "Lease of the flat in Harbour Street, with all that was agreed later.pdf";
   await push(ada, "documents", { ...lease(ada.userId, "d-long"), activeSessions: ["s-lease"], filename });
   await push(ada, "vectorEmbeddings", block("d-long"));
-  await visit.device.until(async () => (await visit.device.rows("documents")).length === 2);
-  await visit.page.setViewportSize({ width: 360, height: 740 });
-  await letters(32);
-  for (const [place, button] of [
+  await device.until(async () => (await device.rows("documents")).length === 2);
+  await device.page.setViewportSize({ width: 360, height: 740 });
+  await setFontSize(32);
+  for (const [name, button] of [
     ["Memory", "Forget everything"],
     ["Settings", "Set password"],
   ] as const) {
-    await visit.press("Menu");
-    await visit.goTo(place);
-    await visit.page.getByRole("button", { name: button }).waitFor();
-    expect(await tooWide(), place).toEqual([]);
+    await device.clickButton("Menu");
+    await device.clickLink(name);
+    await device.page.getByRole("button", { name: button }).waitFor();
+    expect(await overflowing(), name).toEqual([]);
   }
-  await visit.press("Menu");
-  expect(await visit.page.getByRole("button", { name: "Search", exact: true }).isVisible()).toBe(true);
-  expect(await tooWide(), "Menu").toEqual([]);
-  await visit.goTo("Lease of the flat");
-  const box = visit.page.getByRole("textbox", { name: "Ask about your documents" });
+  await device.clickButton("Menu");
+  expect(await device.page.getByRole("button", { name: "Search", exact: true }).isVisible()).toBe(true);
+  expect(await overflowing(), "Menu").toEqual([]);
+  await device.clickLink("Lease of the flat");
+  const box = device.composer;
   expect((await box.boundingBox())!.width).toBeGreaterThan(250);
-  await visit.page.getByText("Documents only", { exact: true }).waitFor();
-  await visit.press("2 documents");
-  await visit.page.getByRole("button", { name: `Remove ${filename} from this chat` }).waitFor();
-  expect(await tooWide(), "a conversation").toEqual([]);
-  await visit.press("2 documents");
-  const [top, bottom] = await visit.page.evaluate(() => {
+  await device.page.getByText("Documents only", { exact: true }).waitFor();
+  await device.clickButton("2 documents");
+  await device.page.getByRole("button", { name: `Remove ${filename} from this chat` }).waitFor();
+  expect(await overflowing(), "the chat").toEqual([]);
+  await device.clickButton("2 documents");
+  const [top, bottom] = await device.page.evaluate(() => {
     const [head, composer] = ["header", "section:has(textarea)"].map((one) =>
       document.querySelector(one)!.getBoundingClientRect(),
     );
     return [head!.bottom, [composer!.top, composer!.bottom]] as const;
   });
-  expect(bottom[1], "where one writes is in view").toBeLessThanOrEqual(740);
-  expect(bottom[0] - top, "and there is room to read above it").toBeGreaterThan(300);
+  expect(bottom[1], "the composer is in view").toBeLessThanOrEqual(740);
+  expect(bottom[0] - top, "there is room above the composer").toBeGreaterThan(300);
 });
 
 test("the sync status fits 320 pixels", async () => {
-  await visit.page.setViewportSize({ width: 320, height: 640 });
-  await letters(16);
-  await visit.said("synced");
-  const words = visit.line().locator("span").first();
-  const lacking = await words.evaluate((element) => {
-    const whole = element.parentElement!.appendChild(element.cloneNode(true) as HTMLElement);
-    Object.assign(whole.style, { position: "absolute", width: "max-content" });
-    const lacks = whole.getBoundingClientRect().width - element.getBoundingClientRect().width;
-    whole.remove();
+  await device.page.setViewportSize({ width: 320, height: 640 });
+  await setFontSize(16);
+  await device.untilStatusIs("synced");
+  const text = device.statusLine.locator("span").first();
+  const missing = await text.evaluate((element) => {
+    const full = element.parentElement!.appendChild(element.cloneNode(true) as HTMLElement);
+    Object.assign(full.style, { position: "absolute", width: "max-content" });
+    const lacks = full.getBoundingClientRect().width - element.getBoundingClientRect().width;
+    full.remove();
     return lacks;
   });
-  expect(lacking).toBe(0); // a thirtieth of a pixel cuts letters off
+  expect(missing).toBe(0); // a fraction of a pixel cuts letters off
 });
 
-/** So large the person wants letters, as they set it in the browser. */
-async function letters(standard: number): Promise<void> {
-  const session = await visit.page.context().newCDPSession(visit.page);
+/** Set the standard font size of the browser. */
+async function setFontSize(standard: number): Promise<void> {
+  const session = await device.page.context().newCDPSession(device.page);
   await session.send("Page.setFontSizes", { fontSizes: { standard } });
-  await visit.page.waitForFunction(
+  await device.page.waitForFunction(
     (standard) => getComputedStyle(document.documentElement).fontSize === `${standard}px`,
     standard,
   );
 }
 
-/** What of the page asks for more width than there is: buttons with cut-off words, and the page itself. */
-const tooWide = () =>
-  visit.page.evaluate(() =>
+/** Return the texts of buttons that are cut off, and "the page" if it is too wide. */
+const overflowing = () =>
+  device.page.evaluate(() =>
     [...document.querySelectorAll<HTMLElement>("html, .mantine-Button-label")]
       .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
       .map(({ tagName, textContent }) => (tagName === "HTML" ? "the page" : textContent)),

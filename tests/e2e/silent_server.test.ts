@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 
 test("a signed-out device keeps an added file", async () => {
-  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.untilSyncIs("live");
   await device.page.context().clearCookies();
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await device.until(async () => (await device.state()).uploads.some(({ stage }) => stage !== "waiting"));
@@ -29,14 +29,14 @@ test("the app opens while the server is silent", async () => {
 test("a first question does not wait for downloads", async () => {
   const gate = await Gate.open(harness);
   gate.holds = (path) => path.endsWith(".wasm"); // what runs the model does not come either
-  const first = await Device.of(await harness.user(), { at: gate.url }); // it is kept nowhere yet
+  const first = await Device.of(await harness.user(), { origin: gate.url }); // it is kept nowhere yet
   await first.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await first.embedded(1);
   await first.modelReady();
   // Each takes one of the six connections that a browser has.
   gate.holds = (path) => path.startsWith("/v1/") || path.endsWith(".wasm");
   await first.page.reload();
-  await first.page.locator('[data-said="starting"]').waitFor();
+  await first.page.locator('[data-status="starting"]').waitFor();
   await first.ask("How much is the rent?");
   await first.page.getByText("Quoted from your documents").waitFor({ timeout: 20_000 }); // silence lasts 30 s
   await first.stop();

@@ -1,7 +1,6 @@
 /** A device without room, and one that was cleared: nothing is lost, and the app says what is and what to do. */
 
 import type { CDPSession, Page } from "playwright-core";
-import { violations } from "./accessibility.ts";
 import { soon } from "../soon.ts";
 import { Device, harness, withServer } from "./app.ts";
 import { person, push, session, type Person } from "./accounts.ts";
@@ -9,7 +8,6 @@ import { person, push, session, type Person } from "./accounts.ts";
 /** Room for all of this, and so little that one write can be larger; of pieces, for a large value is not counted. */
 const ROOMY = 2 ** 23;
 const PIECE = 60_000;
-const BOTH = ["light", "dark"] as ("light" | "dark")[];
 
 let ada: Person;
 let device: Device;
@@ -18,12 +16,12 @@ let disk: CDPSession;
 withServer();
 beforeAll(async () => {
   ada = await person();
-  const before = async (page: Page) => {
+  const beforeOpen = async (page: Page) => {
     disk = await page.context().newCDPSession(page);
     await quota(ROOMY);
   };
-  device = await Device.of(ada, { before });
-  await device.until(async () => (await device.state()).sync.kind === "live");
+  device = await Device.of(ada, { beforeOpen });
+  await device.untilSyncIs("live");
 });
 
 /** So many bytes for all that the app keeps. */
@@ -57,7 +55,8 @@ async function fillUp(): Promise<void> {
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
 }
 
-const said = (what: string) => device.page.locator(`button[data-said=${what}]`).waitFor({ timeout: 60_000 });
+const said = (what: string) =>
+  device.page.locator(`button[data-status=${what}]`).waitFor({ timeout: 60_000 });
 
 test("a full device syncs after space is freed", async () => {
   const { page } = device;
@@ -75,7 +74,7 @@ test("a full device syncs after space is freed", async () => {
   expect(await box.inputValue()).toBe("How much is the rent?");
   await page.getByRole("button", { name: "Browser storage full" }).click();
   await page.getByText("Everything here is safe, and so is the rest on the server").last().waitFor();
-  expect(await violations(page, BOTH)).toEqual([]);
+  await device.expectAccessible();
   expect(await device.rows("documents")).toEqual([]);
 
   await quota(ROOMY);
@@ -171,7 +170,7 @@ test("cleared storage is reported and synced again", async () => {
   const { page } = device;
   await disk.send("Storage.clearDataForOrigin", { origin: harness.url, storageTypes: "indexeddb" });
   await page.getByRole("alert").getByText("The browser deleted this app's data on this device.").waitFor();
-  expect(await violations(page, BOTH)).toEqual([]);
+  await device.expectAccessible();
   await page.getByRole("button", { name: "Reload" }).click();
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   await device.until(async () => (await device.rows("sessions")).length > 150);

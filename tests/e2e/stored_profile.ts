@@ -9,7 +9,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { harness } from "./app.ts";
-import type { Ways } from "./browser.ts";
+import type { BrowserOptions } from "./browser.ts";
 
 export const ORIGIN = "http://vademecum.localhost";
 
@@ -24,9 +24,9 @@ const FOLDERS = ["IndexedDB", "Local Storage"];
 const ABOUT = "about.json";
 
 /** A browser with a profile on disk that finds the app at `ORIGIN`. */
-export function atOrigin(): Ways {
+export function atOrigin(): BrowserOptions {
   const { host } = new URL(harness.url);
-  return { own: [`--host-resolver-rules=MAP vademecum.localhost:80 ${host}`], at: ORIGIN };
+  return { processArguments: [`--host-resolver-rules=MAP vademecum.localhost:80 ${host}`], origin: ORIGIN };
 }
 
 /** Archive a closed profile without what Chromium writes for itself. */

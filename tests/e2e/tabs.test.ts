@@ -52,13 +52,13 @@ test("another account in another tab never mixes", async () => {
   await other.getByRole("button", { name: "Sign in" }).click();
   await other.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   await note("after");
-  await device.until(async () => (await device.state()).sync.kind === "signed-out");
+  await device.untilSyncIs("signed-out");
   await other.evaluate(() => (window as any).vademecum.addFact("of Bob", "his"));
   await device.until(async () => (await harness.live(bob, "facts")).length > 0);
   const keys = async (rows: Promise<Record<string, any>[]>) => (await rows).map(({ key }) => key).sort();
   expect(await keys(harness.live(bob, "facts"))).toEqual(["of Bob"]);
   expect(await keys(device.rows("facts"))).toEqual(["after", "before"]);
-  await expect(device.page.evaluate(() => (window as any).vademecum.forgetEverything())).rejects.toThrow();
+  await expect(device.call("forgetEverything")).rejects.toThrow();
   expect(await keys(harness.live(bob, "facts"))).toEqual(["of Bob"]);
   const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
   await device.page.goto(`${harness.url}/sign-in`);
@@ -70,10 +70,10 @@ test("another account in another tab never mixes", async () => {
   await soon(async () => expect(await device.page.evaluate(isWaiting, lock)).toBe(true));
   await device.page.reload(); // it stays chosen until it is open
   await holder.close();
-  await device.page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await device.composer.waitFor();
   expect(await keys(device.rows("facts"))).toEqual(["after", "before"]);
   await device.page.reload(); // it was chosen once
-  await device.page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await device.composer.waitFor();
   expect(await keys(device.rows("facts"))).toEqual(["of Bob"]);
 });
 
@@ -133,7 +133,7 @@ test("deferred questions are asked by one tab", async () => {
     for (const id of ids) await vademecum.deferQuestion(id, true);
   }, questions);
   await harness.ask("up");
-  await device.page.evaluate(() => (window as any).vademecum.syncNow());
+  await device.call("syncNow");
   await device.until(async () => {
     const turns = await device.rows("episodes", { selector: { sessionId: "one-session" } });
     return turns.every(({ aiResponse }) => aiResponse.startsWith("You asked"));
@@ -145,7 +145,7 @@ test("an open tab continues a closed tab's uploads", async () => {
   const add = (name: string, buffer: Buffer) =>
     second.locator("input[type=file]").first().setInputFiles({ name, mimeType: "text/plain", buffer });
   await harness.ask("down");
-  await device.until(async () => (await device.state()).sync.kind === "offline");
+  await device.untilSyncIs("offline");
   const tray = (page: Page) => page.getByRole("region", { name: "Uploads" });
   const kept = "Kept on this device until the server can read it";
   await add("utf32.txt", Buffer.from("fffe00004100000042000000", "hex")); // only the server reads it
@@ -166,6 +166,6 @@ test("an open tab continues a closed tab's uploads", async () => {
   expect(blocks.length).toBeGreaterThan(0);
   expect(blocks.every(({ embedding }) => embedding !== null)).toBe(true);
   await harness.ask("up");
-  await device.page.evaluate(() => (window as any).vademecum.syncNow());
+  await device.call("syncNow");
   await device.until(async () => (await device.waitingFiles()) === 0);
 });

@@ -6,7 +6,6 @@ import { violations } from "./accessibility.ts";
 import { Device, harness, library, withServer } from "./app.ts";
 import { MODELS } from "./browser.ts";
 
-const BOTH = ["light", "dark"] as ("light" | "dark")[];
 /** Of the logbook: a block of 16 is embedded before the page is closed, and there is work for the next. */
 const CHAPTERS = 28;
 const PDF = "legal-aid-retainer.pdf"; // two pages
@@ -29,7 +28,8 @@ function tray(page: Page): Locator {
 }
 
 /** The cited passage as it is shown beside the conversation, or over it. */
-async function passage({ page }: Device): Promise<string> {
+async function passage(device: Device): Promise<string> {
+  const { page } = device;
   await page
     .getByRole("button", { name: `${PDF}, page 2` })
     .first()
@@ -37,14 +37,14 @@ async function passage({ page }: Device): Promise<string> {
   const panel = page.getByRole("dialog", { name: PDF });
   await panel.getByText("Page 2").waitFor();
   const marked = await panel.locator("mark").innerText();
-  expect(await violations(page, BOTH)).toEqual([]);
+  await device.expectAccessible();
   await page.keyboard.press("Escape");
   await panel.waitFor({ state: "detached" });
   return marked;
 }
 
 test("an offline PDF answers and syncs its vectors", async () => {
-  await laptop.offline(true);
+  await laptop.setOffline(true);
   await laptop.reopen(); // from here on all comes out of the browser: app, PDF reader, model
   await laptop.drop(PDF, library(`documents/${PDF}`));
   await laptop.embedded(1);
@@ -52,7 +52,7 @@ test("an offline PDF answers and syncs its vectors", async () => {
   expect(await passage(laptop)).toContain("electronic communications (email) for two (2) years");
   const made = await laptop.rows("vectorEmbeddings", { sort: [{ id: "asc" }] });
 
-  await laptop.offline(false);
+  await laptop.setOffline(false);
   await phone.embedded(1);
   const [there] = await phone.rows("documents");
   expect(there).toMatchObject({ filename: PDF, pageCount: 2, status: "ready" });
@@ -72,7 +72,7 @@ test("a reopened page resumes embedding offline", async () => {
     { length: CHAPTERS },
     (_, n) => `Chapter ${n}. ${`On day ${n} the ferry carried ${n * 7} people over. `.repeat(20)}`,
   );
-  await laptop.offline(true);
+  await laptop.setOffline(true);
   await laptop.drop("logbook.txt", chapters.join("\n\n"));
   const embedding = async () => {
     const { uploads } = await laptop.state();
@@ -101,7 +101,7 @@ test("a reopened page resumes embedding offline", async () => {
   expect(blocks.every(({ embedding }) => embedding !== null)).toBe(true);
   for (const { id, updatedAt } of begun)
     expect(blocks.find((block) => block.id === id)!.updatedAt).toBe(updatedAt); // none was made twice
-  await laptop.offline(false);
+  await laptop.setOffline(false);
 });
 
 test("a text of unknown encoding waits for the server", async () => {
@@ -110,16 +110,16 @@ test("a text of unknown encoding waits for the server", async () => {
   const russian = Buffer.from(
     [...letter.repeat(8)].map((one) => (one >= "А" ? one.charCodeAt(0) - 0x410 + 0xc0 : one.charCodeAt(0))),
   ); // windows-1251, which bears no mark
-  await laptop.offline(true);
-  await laptop.until(async () => (await laptop.state()).sync.kind === "offline");
+  await laptop.setOffline(true);
+  await laptop.untilSyncIs("offline");
   await laptop.drop("паром.txt", russian);
   const waiting = "Kept on this device until the server can read it";
   await tray(laptop.page).getByText(waiting).waitFor();
   await tray(laptop.page).getByText("1 file waiting for the server").waitFor();
-  expect(await violations(laptop.page, BOTH)).toEqual([]);
+  await laptop.expectAccessible();
   await laptop.reopen();
   await tray(laptop.page).getByText(waiting).waitFor();
-  await laptop.offline(false);
+  await laptop.setOffline(false);
   const isFerry = ({ filename, status }: { filename?: string; status?: string }) =>
     filename === "паром.txt" && status === "ready";
   await laptop.until(async () => (await laptop.rows("documents")).some(isFerry));

@@ -34,7 +34,7 @@ export function SyncStatusLine() {
         className={classes["line"]!}
         data-attention={isUrgent || undefined}
         title={line}
-        data-said={said}
+        data-status={said}
         aria-haspopup="dialog"
         aria-expanded={opened}
         onClick={() => setOpened(true)}
