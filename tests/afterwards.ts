@@ -1,4 +1,4 @@
-/** The next file in the same process has its own modules, and the globals and environment of Node; packages stay loaded. */
+/** Reset globals, environment and modules after each test file in the same process. Packages stay loaded. */
 afterAll(() => {
   vi.unstubAllGlobals();
   vi.unstubAllEnvs();

@@ -1,4 +1,4 @@
-/** For a whole run: a model so small that no test waits for it, for those that do not ask what it finds. */
+/** Build a tiny model once per run, for tests that do not depend on the quality of its results. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,6 +8,6 @@ import { join } from "node:path";
 export default function setup(): () => void {
   const folder = mkdtempSync(join(tmpdir(), "vademecum-model-"));
   execFileSync(".venv/bin/python", ["tests/e2e/small_model.py", folder, "--smallest"]);
-  process.env["VADEMECUM_SMALL_MODEL"] = folder; // which the tests' own processes inherit
+  process.env["VADEMECUM_SMALL_MODEL"] = folder; // inherited by the test processes
   return () => rmSync(folder, { recursive: true });
 }

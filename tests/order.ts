@@ -1,4 +1,4 @@
-/** Files that drive a browser first: where they came last, a worker would have nothing to do at the end. */
+/** Run the slow browser tests first, so that no worker is idle at the end. */
 
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 

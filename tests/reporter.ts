@@ -1,4 +1,4 @@
-/** At the very end of a run what failed and where, because a CI shows the tail of what was said. */
+/** Print the failures again at the end of a run, because a CI shows the tail of the output. */
 
 import type { Reporter, TestModule } from "vitest/node";
 
@@ -10,7 +10,7 @@ interface Failure {
 export default class Failures implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const lines = modules.flatMap((module) => failuresOf(module).map((failure) => told(module, failure)));
-    // Other reporters say what they have to say at this moment, too.
+    // Other reporters print at the same moment.
     if (lines.length) process.once("exit", () => console.error(`\n${lines.join("\n")}`));
   }
 }

@@ -1,4 +1,4 @@
-/** For a whole run: a server for all files that want the same settings, begun when the first of them asks for it. */
+/** Share servers between test files: one per settings, started when the first file requests it. */
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

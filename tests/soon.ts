@@ -1,4 +1,4 @@
-/** Waits until the check holds, which it does soon on a quiet machine and late on a busy one. */
+/** Retry a check until it passes, for up to a minute on a busy machine. */
 export function soon<T>(check: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(check, { timeout: 60_000 });
 }

@@ -1,14 +1,14 @@
-/** What axe-core finds wrong with a page as it is now. */
+/** Check pages with axe-core. */
 
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 
 const AXE = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 
-/** Two themes of one page differ in nothing else. */
+/** Rules for the second theme of a page: themes differ only in colors. */
 const COLOURS = { runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] } };
 
-/** Rules that are broken and where; none on a page that all can use. In the theme the page has, or in both. */
+/** Return the violated rules and where. `schemes`: the color schemes to check. */
 export async function violations(page: Page, schemes: ("light" | "dark")[] = ["light"]): Promise<string[]> {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
   const found: string[] = [];
@@ -20,7 +20,7 @@ export async function violations(page: Page, schemes: ("light" | "dark")[] = ["l
     );
     await page.evaluate(async () => {
       const changing = document.getAnimations().filter((one) => one instanceof CSSTransition);
-      await Promise.allSettled(changing.map(({ finished }) => finished)); // colours in between are nobody's choice
+      await Promise.allSettled(changing.map(({ finished }) => finished)); // colors during a transition do not count
     });
     found.push(
       ...(await page.evaluate(
@@ -39,7 +39,7 @@ export async function violations(page: Page, schemes: ("light" | "dark")[] = ["l
   return found;
 }
 
-/** Nothing is wrong with the page, in both themes, and on a phone it is not wider than that. */
+/** Expect no violations in both themes, and that the page fits the width of a phone. */
 export async function expectFit(page: Page): Promise<void> {
   expect(await violations(page, ["light", "dark"])).toEqual([]);
   const before = page.viewportSize()!;

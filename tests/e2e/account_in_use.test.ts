@@ -1,4 +1,4 @@
-/** An account that another tab still has open: it cannot be removed from the device yet. */
+/** An account that another tab has open cannot be removed from the device yet. */
 
 import type { Page } from "playwright-core";
 import { soon } from "../soon.ts";
@@ -11,7 +11,7 @@ const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your do
 let device: Device;
 beforeAll(async () => void (device = await Device.of(await harness.user())));
 
-/** A fact on the device, and another tab, which does not get away: the network takes and gives nothing. */
+/** Store a fact, and open another tab that cannot leave the account, because its navigation never ends. */
 async function held(): Promise<Page> {
   await device.call("addFact", "rent", "940 euros");
   await device.until(async () => (await harness.live(device.user, "facts")).length === 1);

@@ -1,4 +1,4 @@
-/** What coding agents did, as a person sees it: in the list of projects, and as a timeline of one of them. */
+/** Agent activity in the list of projects and on the page of a project. */
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const SOAK = Boolean(process.env["SOAK"]);
 const HOSTILE = "<img src=x onerror=\"document.title='broken'\"> and <b>bold</b>";
 const EDIT = "web/pier.ts";
 
-/** Two checkouts of one name: told apart by their folders, which must exist for that. */
+/** Two checkouts of the same name are distinguished by their folders, which must exist. */
 const folders = mkdtempSync(join(tmpdir(), "vademecum-agents-"));
 const folder = (name: string, within = "dev") => {
   const root = join(folders, within, name);
@@ -65,7 +65,7 @@ let device: Device;
 let page: Page;
 let ferry: string;
 
-withServer(); // what is muted below no other file asks for
+withServer(); // no other file sends the requests that are muted below
 beforeAll(async () => {
   ada = await harness.user();
   await push(ada, "projects", {
@@ -102,7 +102,7 @@ async function projectId(name: string): Promise<string> {
   return rows[0]!.id;
 }
 
-/** As the server has them. */
+/** Return the observations of the server. */
 async function kept(): Promise<Observation[]> {
   const path = `/v1/observations?project=${ferry}&limit=1000`;
   return (await harness.call<{ observations: Observation[] }>(ada, path)).observations;
@@ -183,7 +183,7 @@ test("steps are filtered by type and session", async () => {
 test("a late search response still shows its results", async () => {
   const words = page.getByRole("searchbox", { name: "Search agent activity" });
   const asked = "POST /v1/observations/search";
-  await harness.ask("mute", { request: asked }); // the app asks again when it has waited for long enough
+  await harness.ask("mute", { request: asked }); // the app retries after its timeout
   await words.fill("northern pier in winter");
   await device.until(async () => (await harness.ask<{ yes: boolean }>("muted")).yes);
   await device.collectGarbage();
@@ -193,7 +193,7 @@ test("a late search response still shows its results", async () => {
   await stepOf("left out in winter alone").waitFor();
   expect(await steps().first().innerText()).toContain("in winter alone");
   const days = page.getByRole("main").getByRole("heading", { level: 4 });
-  expect(await days.count()).toBe(0); // by fit and not by day
+  expect(await days.count()).toBe(0); // sorted by relevance, not grouped by day
   await words.fill("");
   await expect.poll(() => days.count()).toBe(2);
 });

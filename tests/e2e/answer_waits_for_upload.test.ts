@@ -1,4 +1,4 @@
-/** A file is dropped without a network, and asked about at once: the answer waits for it. */
+/** A question about a file that was just added offline waits for the file. */
 
 import { violations } from "./accessibility.ts";
 import { Device, harness, withServer } from "./app.ts";
@@ -6,7 +6,7 @@ import { onServer, push, session } from "./accounts.ts";
 
 withServer();
 
-/** Long enough to be read and embedded for a while. */
+/** A text that takes a while to embed. */
 const LOGBOOK = Array.from({ length: 400 }, (_, day) =>
   `On day ${day} the ferry carried ${day * 7} people over the sound. `.repeat(20),
 ).join("\n\n");
@@ -43,7 +43,7 @@ test("waiting for a file can be skipped", async () => {
   await device.until(async () => (await turn()).status === "done");
   expect((await turn()).aiResponse).toMatch(/logbook\.txt(: not read when it was given)?\.$/u);
   const { uploads } = await device.state();
-  expect(uploads.find(({ name }) => name === "logbook.txt")!.stage).not.toBe("done"); // it was not waited for
+  expect(uploads.find(({ name }) => name === "logbook.txt")!.stage).not.toBe("done"); // the answer did not wait for it
 });
 
 test("a reopened page answers the waiting question", async () => {

@@ -1,4 +1,4 @@
-/** The first seconds, while nothing is known of the server yet: it is asked all the same, and not for long. */
+/** Questions in the first seconds, before the state of the server is known. */
 
 import { Device, harness } from "./app.ts";
 import { withAssistant } from "./scripted_assistant.ts";
@@ -11,7 +11,7 @@ beforeAll(async () => {
   await device.installed();
 });
 
-/** What these requests ask is taken and never answered; everything else is. */
+/** Reopen the page while requests that match these patterns are never answered. */
 async function opened(silent: string[]) {
   const context = device.page.context();
   for (const pattern of silent) await context.route(pattern, () => {});
@@ -21,7 +21,7 @@ async function opened(silent: string[]) {
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
 }
 
-/** Answers with the turn when it is over. */
+/** Ask a question and return its turn when it is done. */
 async function turnOf(question: string) {
   const id = await device.page.evaluate(
     (question) => (window as any).vademecum.ask("one-session", question),
@@ -50,7 +50,7 @@ test("a closed account sends nothing to other tabs", async () => {
   await second.evaluate(async () => {
     const { vademecum } = window as any;
     await vademecum.close();
-    await vademecum.syncNow(); // as a button does that was pressed a moment before
+    await vademecum.syncNow(); // as a button that was pressed just before
   });
   await second.close();
 });

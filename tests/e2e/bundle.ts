@@ -1,8 +1,8 @@
-/** TypeScript for a page that serves none: a module and what it imports as one script. */
+/** Bundle TypeScript for a page without a server. */
 
 import { build } from "vite";
 
-/** A script that puts what the module exports into a global variable of this name. */
+/** Return a script that assigns the exports of a module to a global variable. */
 export async function bundle(entry: string, name: string): Promise<string> {
   const made = await build({
     configFile: false,

@@ -1,4 +1,4 @@
-/** A conversation with an assistant: a language model by script, over real HTTP, behind the real server. */
+/** A chat with a scripted assistant behind the real server. */
 
 import { violations } from "./accessibility.ts";
 import { Device, harness } from "./app.ts";
@@ -27,7 +27,7 @@ withAssistant(RULES);
 
 const LEASE = "The rent of the flat in Harbour Street is 940 euros a month, due on the third working day.";
 
-/** All tests have this device, and all but the second a conversation of its own. */
+/** All tests use this device. Each except the second starts a new chat. */
 let device: Device;
 beforeAll(async () => {
   device = await Device.of(await harness.user(), { installs: true });
@@ -40,7 +40,7 @@ function begin(): Promise<void> {
   return device.page.getByRole("link", { name: "New chat" }).first().click();
 }
 
-/** The turns of the conversation that is shown. */
+/** Return the turns of the open chat. */
 function turns(): Promise<EpisodeDoc[]> {
   return device.rows("episodes", { selector: { sessionId: shown() } });
 }
@@ -49,13 +49,13 @@ function shown(): string {
   return device.page.url().split("/s/")[1]!;
 }
 
-/** What is still being written would draw on beside the next test. */
+/** Stop the answer, so that it does not continue during the next test. */
 async function stop(): Promise<void> {
   await device.page.getByRole("button", { name: "Stop" }).click();
   await device.page.getByText("Stopped. What arrived is kept.").waitFor();
 }
 
-/** More than what was kept of the answer before: only then is a stopped one kept in its place. */
+/** Wait until an answer is longer than the previous one: only then does it replace it when it is stopped. */
 async function saysMoreThan(kept: string): Promise<void> {
   const next = kept.trim().split(" ").length + 3;
   await device.page.getByText(new RegExp(`word${next}\\b`, "u")).waitFor();
@@ -80,7 +80,7 @@ test("an answer shows its sources and prompt", async () => {
 });
 
 test("an offline question is answered later on request", async () => {
-  const { page } = device; // in the conversation of the first test
+  const { page } = device; // in the chat of the first test
   await device.modelReady();
   await device.setOffline(true);
   await page.getByRole("button", { name: "Regenerate answer" }).click();
@@ -108,10 +108,10 @@ test("resending replaces the running answer", async () => {
   }
   await page.getByText(/again5/).waitFor();
   const said = await page.getByRole("article").innerText();
-  expect(said.match(/again2\b/gu)).toHaveLength(1); // two that write at once say it twice
+  expect(said.match(/again2\b/gu)).toHaveLength(1); // two concurrent answers would contain it twice
   expect(said).not.toContain("word");
   await stop();
-  await page.getByRole("button", { name: "Regenerate answer" }).waitFor(); // nothing writes any more
+  await page.getByRole("button", { name: "Regenerate answer" }).waitFor(); // no answer is running
   const [turn] = await turns();
   expect(turn).toMatchObject({ status: "stopped", userMessage: "Tell it slowly, once more." });
 });
@@ -176,7 +176,7 @@ test("a reopened page continues an interrupted answer", async () => {
   await device.page.getByText("Reading your documents…").waitFor();
   await device.page.getByRole("button", { name: "Stop" }).waitFor();
   await device.reopen();
-  await device.page.getByText("At last.").waitFor(); // nothing had come, and it was not asked for again
+  await device.page.getByText("At last.").waitFor(); // nothing had arrived, and the question was not sent twice
   await device.ask("Tell me slowly.");
   const slowly = ({ userMessage }: { userMessage: string }) => userMessage === "Tell me slowly.";
   const said = async () => (await turns()).find(slowly)?.aiResponse ?? "";
@@ -199,7 +199,7 @@ test("a mentioned document is added on confirmation", async () => {
   const include = page.getByRole("button", { name: "Include", exact: true });
   const composer = page.getByRole("textbox", { name: "Ask about your documents" });
   const [shown, below] = await Promise.all([include.boundingBox(), composer.boundingBox()]);
-  expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // in sight, without scrolling
+  expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // visible without scrolling
   await include.click();
   await page.getByRole("button", { name: /Remove lease.txt/ }).waitFor();
   const [after] = await device.rows("documents");
@@ -234,7 +234,7 @@ test("earlier messages load without moving the page", async () => {
   await page.goto(`${harness.url}/s/long`);
   await page.getByText("Answer 59.").waitFor();
   expect(await drawn()).toBe(50);
-  expect(await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)).toBe(0); // the log alone scrolls
+  expect(await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)).toBe(0); // only the log scrolls
   const earlier = page.getByRole("button", { name: "Show 10 earlier messages" });
   await earlier.scrollIntoViewIfNeeded();
   const placeOfFirst = () => page.getByText("Question 10?").evaluate((it) => it.getBoundingClientRect().top);
@@ -242,9 +242,9 @@ test("earlier messages load without moving the page", async () => {
   await earlier.click();
   await page.getByText("Question 0?").waitFor();
   expect(await drawn()).toBe(60);
-  expect(Math.abs((await placeOfFirst()) - before)).toBeLessThan(60); // the place of the button is taken
+  expect(Math.abs((await placeOfFirst()) - before)).toBeLessThan(60); // the messages take the place of the button
   expect(await earlier.count()).toBe(0);
-  await page.goto(`${harness.url}/s/long?turn=e3`); // as from the timeline
+  await page.goto(`${harness.url}/s/long?turn=e3`); // as a link in the timeline
   await page.getByText("Question 3?").waitFor();
   expect(await drawn()).toBe(57);
 });

@@ -1,4 +1,4 @@
-/** The texts' rules in Chromium, whose Unicode is newer than the server's, against the shared cases. */
+/** Run the shared conformance cases in Chromium, whose Unicode version is newer than the server's. */
 
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
@@ -24,7 +24,7 @@ test.each([
   ["ranking", "runRanking"],
   ["vectors", "runVectors"],
 ] as const)("Chromium gives the server's results for %s", async (name, run) => {
-  // As text: half a pair of surrogates stays escaped on the way into the browser.
+  // Pass the file as text, in which lone surrogates stay escaped.
   const file = readFileSync(`tests/conformance/${name}.json`, "utf8");
   const [count, differences] = await page.evaluate(
     ([file, run]) => {

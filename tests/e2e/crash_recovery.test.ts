@@ -1,13 +1,13 @@
-/** Server and page are killed while they sync, again and again: nothing is lost, nothing is there twice, nothing hangs. */
+/** Kill server and page repeatedly while they sync: no row is lost or duplicated, and nothing hangs. */
 
 import { Device, harness, withOwnServer } from "./app.ts";
 
 withOwnServer();
 
-/** Of so many documents the oldest is deleted: an account has a hundred. */
+/** Rounds, and the number of documents from which the oldest is deleted. */
 const [ROUNDS, KEPT] = process.env["SOAK"] ? [200, 50] : [4, 3];
 
-/** Numbers that look random and are the same every time (mulberry32). */
+/** Return a random number generator (mulberry32) with a seed. */
 function dice(seed: number): () => number {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -19,12 +19,12 @@ function dice(seed: number): () => number {
 
 async function deleteDocument(device: Device, filename: string): Promise<void> {
   const rows = () => device.rows("documents", { selector: { filename } });
-  await device.until(async () => (await rows()).length === 1); // it may wait to be read
+  await device.until(async () => (await rows()).length === 1); // it may still wait to be parsed
   const ids = (await rows()).map(({ id }) => id);
   await device.page.evaluate((ids) => window.vademecum.deleteDocuments(ids), ids);
 }
 
-/** While the question before has no answer yet nothing is sent, and the words stay in the box. */
+/** Ask a question. While the previous one has no answer, nothing is sent and the text stays in the box. */
 async function ask(device: Device, question: string): Promise<void> {
   await device.ask(question);
   const box = device.composer;

@@ -1,4 +1,4 @@
-/** Deleted text leaves the files of the browser: the bytes of a Chromium profile are searched for it. */
+/** Deleted text is erased from the files of the browser: search the bytes of a Chromium profile for it. */
 
 import { randomUUID } from "node:crypto";
 import type { CDPSession, Page } from "playwright-core";
@@ -17,7 +17,7 @@ interface Filled {
   kept: string;
 }
 
-/** A device whose profile has canaries in all that can be deleted, and one in a fact that stays. */
+/** Return a device whose profile has canaries in everything that can be deleted, and one in a fact that stays. */
 async function filled(): Promise<Filled> {
   const device = await Device.of(await harness.user(), { processArguments: [] });
   const [inDocument, inFact, inQuestion, inDraft, inLost, kept] = Array.from({ length: 6 }, canary) as [
@@ -43,7 +43,7 @@ async function filled(): Promise<Filled> {
   await synced(device);
   const profile = device.browser.profile!;
   for (const one of [inDocument, inFact, inQuestion, inDraft, inLost, kept])
-    await soon(() => expect(filesWith(profile, [one])).not.toEqual([])); // the scan finds what is there
+    await soon(() => expect(filesWith(profile, [one])).not.toEqual([])); // check that the scan works
   return { device, profile, canaries: [inDocument, inFact, inQuestion, inDraft, inLost], kept };
 }
 
@@ -65,7 +65,7 @@ const synced = (device: Device) =>
     return kind === "live" && waiting === 0;
   });
 
-/** Store a row beside the synced ones, or change the account's. */
+/** Store a conflict loser, or change the account row. */
 function account(device: Device, table: "lost" | "accounts", change: object): Promise<void> {
   return device.page.evaluate(
     ([table, change, userId]) =>
@@ -131,7 +131,7 @@ test(`closing the page during a rewrite loses nothing, ${ROUNDS} times`, async (
   const device = await Device.of(await harness.user(), { processArguments: [] });
   await addFacts(device, () => canary().repeat(10));
   await synced(device);
-  const page = await device.browser.page(`${harness.url}/v1/me`); // no page of the app
+  const page = await device.browser.page(`${harness.url}/v1/me`); // not a page of the app
   const databases = () =>
     page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name!).sort());
   for (let round = 0; round < ROUNDS; round++) {
@@ -146,7 +146,7 @@ test(`closing the page during a rewrite loses nothing, ${ROUNDS} times`, async (
         (await indexedDB.databases()).some(({ name }) => name!.startsWith("copy-of-rxdb"));
       while (!(await isCopied())) if (performance.now() > 60_000) throw new Error("It is not rewritten.");
       await new Promise((resolve) => setTimeout(resolve, ms));
-    }, round * 60); // at another moment each time
+    }, round * 60); // at a different moment each time
     await opened.close();
     await device.reopen();
     expect((await device.rows("facts")).length).toBe(100);
@@ -162,7 +162,7 @@ const databasesOf = (page: Page) =>
 const copiesOf = async (page: Page) =>
   (await databasesOf(page)).filter((name) => name.startsWith("copy-of-rxdb"));
 
-/** Keep the databases with this in their names open in a page without the app, so that their deletion waits. */
+/** Keep databases whose name contains `part` open in a page without the app, so that their deletion waits. */
 async function hold(page: Page, part: string): Promise<void> {
   await page.goto(`${harness.url}/v1/me`);
   await page.evaluate(async (part) => {
@@ -187,7 +187,7 @@ const isDeleting = (page: Page) => page.evaluate(() => (window as any).isDeletin
 const release = (page: Page) =>
   page.evaluate(() => (window as any).held.forEach((database: IDBDatabase) => database.close()));
 
-/** Return a page that waits, in the middle of a rewrite, to delete the facts: their copy is complete. */
+/** Return a page that waits, in the middle of a rewrite, to delete the facts whose copy is complete. */
 async function midRewrite(device: Device, holder: Page): Promise<Page> {
   await addFacts(device, () => "value");
   await synced(device);
@@ -219,7 +219,7 @@ test("a waiting tab finishes a closed tab's rewrite", async () => {
 });
 
 test("a rewrite without space keeps its copy", async () => {
-  const roomy = 2 ** 23; // see storage_full.test.ts: the browser recounts at a write that is larger
+  const roomy = 2 ** 23; // see storage_full.test.ts
   let holder!: Page;
   let disk!: CDPSession;
   const quota = (quotaSize?: number) =>

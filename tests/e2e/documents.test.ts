@@ -1,4 +1,4 @@
-/** Documents in the app: added, listed, read, lent, deleted; with a server that fails, and with no room left. */
+/** Documents: adding, listing, reading, using in chats and deleting, also with a failing server and at the limit. */
 
 import type { Locator, Page } from "playwright-core";
 import { compareStrings } from "../../web/src/lib/compareStrings.ts";
@@ -17,13 +17,13 @@ let laptop: Device;
 withOwnServer();
 beforeAll(async () => {
   ada = await harness.user();
-  const outlives = { installs: true }; // it reads a file when its server has died
+  const outlives = { installs: true }; // it parses a file after the server has crashed
   [phone, laptop] = await Promise.all([Device.of(ada), Device.of(ada, outlives)]);
   for (const { page } of [phone, laptop]) page.setDefaultTimeout(60_000);
   await phone.page.setViewportSize({ width: 360, height: 740 });
 });
 
-/** A page of the app, without loading it anew. */
+/** Show another page of the app without loading it. */
 async function go(page: Page, path: string): Promise<void> {
   await page.evaluate((path) => history.pushState(null, "", path), path);
 }
@@ -36,7 +36,7 @@ function tray(page: Page): Locator {
   return page.getByRole("region", { name: "Uploads" });
 }
 
-/** As from the desktop into the window. */
+/** Drop a file on the window. */
 async function dropFile(page: Page, name: string, content: string): Promise<void> {
   await page.evaluate(
     ([name, content]) => {
@@ -78,15 +78,15 @@ test("the first visit offers a sample document", async () => {
   expect(await things.count()).toBe(3);
   const composer = page.getByRole("textbox", { name: "Ask about your documents" });
   const [shown, below] = await Promise.all([sample.boundingBox(), composer.boundingBox()]);
-  expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // in sight on a phone, without scrolling
+  expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // visible on a phone without scrolling
   await page.getByText("on your devices and on your server").waitFor();
   await phone.expectAccessible();
   await sample.click();
   await tray(page).getByText("1 file added").waitFor();
-  expect(await tray(page).getByRole("listitem").count()).toBe(0); // nothing but that is to be told
+  expect(await tray(page).getByRole("listitem").count()).toBe(0); // the list is collapsed
   await tray(page).getByRole("button", { name: "Show files" }).click();
   await tray(page).getByText("Done").waitFor();
-  await sample.waitFor({ state: "detached" }); // who has a document finds the place as calm as ever
+  await sample.waitFor({ state: "detached" }); // with a document, the page no longer shows it
   await page.getByText("Ask a question, or drop a file here.").waitFor();
   const [{ activeSessions }] = (await phone.rows("documents")) as [DocumentDoc];
   expect(new URL(page.url()).pathname).toBe(`/s/${activeSessions.join()}`);
@@ -105,7 +105,7 @@ test("an identical file is stored once", async () => {
   const text = blocks.flatMap(({ chunks }) => chunks.map((chunk) => chunk.text)).join("\n\n");
   await go(page, "/s/tides");
   await dropFile(page, "tides.md", text);
-  await tray(page).getByText("1 file added").waitFor(); // other bytes: another document
+  await tray(page).getByText("1 file added").waitFor(); // different bytes are a different document
   await dropFile(page, "tides again.md", text);
   await tray(page).getByText("Already in your documents, now in this chat").waitFor();
   await tray(page).getByRole("button", { name: "Clear" }).click();
@@ -113,7 +113,7 @@ test("an identical file is stored once", async () => {
   await settled(laptop);
   expect((await harness.live(ada, "documents")).length).toBe(2);
   const [, dropped] = await laptop.rows("documents", { sort: [{ id: "asc" }] });
-  expect(dropped!.activeSessions).toEqual(["tides"]); // dropped on a conversation
+  expect(dropped!.activeSessions).toEqual(["tides"]); // dropped on a chat
 });
 
 test("the reader scrolls to a cited passage", async () => {
@@ -225,7 +225,7 @@ test("a canceled upload is deleted from the server", async () => {
   let answered = (): void => {};
   const stored = new Promise<void>((resolve) => (answered = resolve));
   await page.route("**/v1/documents", async (route) => {
-    await route.fetch(); // it arrives and is stored; its answer is on its way for ever
+    await route.fetch(); // the file is stored, but the response never arrives
     answered();
   });
   await dropFile(page, "unwanted.md", "Never mind.");
@@ -271,7 +271,7 @@ test("a server crash after an upload stores one document", async () => {
   await harness.ask("die", { instead_of_answering: "/v1/documents" });
   await dropFile(page, "ferry.md", "The ferry leaves at nine from the northern pier.");
   const isFerry = ({ filename }: { filename?: string }) => filename === "ferry.md";
-  await laptop.until(async () => (await laptop.rows("documents")).some(isFerry)); // read here
+  await laptop.until(async () => (await laptop.rows("documents")).some(isFerry)); // parsed on this device
   await harness.ask("up");
   await settled(laptop);
   await laptop.until(
@@ -301,7 +301,7 @@ test("the 101st document stays on the device", async () => {
   await page.getByText("You have reached the limit of your account.").waitFor();
   await page.getByText("JIGGA account").waitFor();
 
-  await page.getByRole("searchbox").fill("lease"); // axe and each look for a row take long among a hundred
+  await page.getByRole("searchbox").fill("lease"); // shorten the list, because axe takes long for 100 rows
   await dropFile(page, "lease.md", "The lease ends in March.");
   const refused = row(page, "lease.md");
   await refused
@@ -329,7 +329,7 @@ test("the 101st document stays on the device", async () => {
   await page.getByText("1 document on this device only").first().click();
   const details = page.getByRole("dialog", { name: "Sync" });
   await details.getByText("lease.md", { exact: true }).waitFor();
-  expect(await details.getByRole("button", { name: "Keep on this device" }).count()).toBe(0); // it is kept
+  expect(await details.getByRole("button", { name: "Keep on this device" }).count()).toBe(0); // the rejection is dismissed
   await page.keyboard.press("Escape");
   await refused.getByRole("button", { name: "Retry: lease.md" }).click();
   await refused.getByText("On this device and the server").waitFor();

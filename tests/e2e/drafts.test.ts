@@ -1,4 +1,4 @@
-/** What somebody is writing belongs to them: it is there again wherever they would look for it, and in no other tab. */
+/** Unsent text is kept as a draft and appears in no other tab. */
 
 import type { Page } from "playwright-core";
 import { Device, harness, withServer } from "./app.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
 const go = (name: string) => page.getByRole("link", { name }).first().click();
 
-/** What the next new conversation begins with, after a look elsewhere. */
+/** Return the text of a new chat, after a visit to another page. */
 async function next(): Promise<string> {
   await go("Documents");
   await box(page).waitFor({ state: "detached" });
@@ -40,7 +40,7 @@ test("a new chat keeps its draft per tab", async () => {
   expect(await box(second).inputValue()).toBe("");
   await second.close();
   const opened = page.waitForEvent("popup");
-  await page.evaluate(() => void window.open("/")); // with a copy of what is kept for the tab, as one that is duplicated
+  await page.evaluate(() => void window.open("/")); // with a copy of the session storage, as a duplicated tab
   const copy = await opened;
   expect(await box(copy).inputValue()).toBe("");
   await box(copy).fill("Another question");
@@ -68,7 +68,7 @@ test("a deleted chat's draft moves to a new chat", async () => {
   await page.getByText(KEPT).waitFor();
   await page.getByRole("status").getByRole("link", { name: "New chat" }).click();
   expect(await box(page).inputValue()).toBe("Words of mine");
-  expect(page.url()).not.toContain("/s/gone"); // to go on there would make it anew
+  expect(page.url()).not.toContain("/s/gone"); // a message there would create the chat again
   const after = await kept();
   expect(after.map(({ at }) => at)).toEqual([before!.at]); // one copy of the same age, so "forget everything" removes it
   expect(await next()).toBe("Words of mine");

@@ -1,4 +1,4 @@
-/** The model in Chromium makes the ids and the vectors that the server makes, and calls nobody else. */
+/** The model in Chromium gives the token ids and vectors of the server. */
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,11 +14,11 @@ interface Made {
   vector?: number[];
 }
 
-/** Alphabets are a matter of the ids, which are looked at in all texts; for them, a vector is a matter of arithmetic. */
+/** Compare the vector of every n-th text, and the token ids of all. */
 const EVERY = process.env["SOAK"] ? 1 : 9;
 
 const ALIKE = 0.9999;
-/** Random Unicode that the two tokenizers cut differently. There may be one in a hundred; now there is none. */
+/** Cases of random Unicode that the two tokenizers split differently. 1% is allowed; there is none now. */
 const DIFFERENT: string[] = [];
 const cases = (
   JSON.parse(readFileSync("tests/conformance/texts.json", "utf8")) as { name: string; text: Text }[]
@@ -33,7 +33,7 @@ beforeAll(async () => {
   page = await opened(0);
 });
 
-/** A page whose `model` is the open embedder. */
+/** Open a page whose `model` is the embedder. */
 async function opened(threads: number): Promise<Page> {
   const page = await browser.page(`${harness.url}/embedder.html`);
   await page.evaluate(
@@ -47,7 +47,7 @@ async function opened(threads: number): Promise<Page> {
 
 declare const window: Window & { model: Embedder };
 
-/** What the browser makes of texts: of every so manieth the vector, too. */
+/** Return the ids of texts, and the vector of every n-th. */
 function make(page: Page, texts: string[], every = 1): Promise<Made[]> {
   const whole = texts.filter((_, n) => n % every === every - 1);
   return page.evaluate(
@@ -69,7 +69,7 @@ function make(page: Page, texts: string[], every = 1): Promise<Made[]> {
   );
 }
 
-/** What the server makes of all cases. */
+/** Return the server's results for all cases. */
 function made(): Record<string, Made> {
   const program = [
     ".venv/bin/python",
@@ -84,7 +84,7 @@ function made(): Record<string, Made> {
   >;
 }
 
-/** Of two vectors of length 1. */
+/** Return the cosine of two unit vectors. */
 function cosine(a: readonly number[], b: readonly number[]): number {
   return a.reduce((sum, value, n) => sum + value * b[n]!, 0);
 }
@@ -145,12 +145,12 @@ test("two threads give the same vectors", async () => {
   const [one, two] = [await make(page, texts), await make(threaded, texts)];
   one.forEach((found, n) => expect(cosine(found.vector!, two[n]!.vector!)).toBeGreaterThan(0.999999));
   const loads = browser.requests.slice(before).filter((url) => /ort-wasm.*\.mjs$/.test(url));
-  expect(loads.length).toBeGreaterThanOrEqual(2); // the worker's own, and its thread's
+  expect(loads.length).toBeGreaterThanOrEqual(2); // for the worker and for its thread
 });
 
 test("the embedder requests only the server", () => {
   const urls = browser.requests.map((url) => new URL(url));
-  expect(urls.map(({ pathname }) => pathname)).toContain(`/models/${model.hash}/model.onnx`); // workers are heard
+  expect(urls.map(({ pathname }) => pathname)).toContain(`/models/${model.hash}/model.onnx`); // requests of workers are recorded
   expect(urls.filter(({ origin, protocol }) => protocol !== "data:" && origin !== harness.url)).toEqual([]);
   expect(browser.consoleErrors).toEqual([]);
 });

@@ -1,10 +1,10 @@
-/** The model runs out of memory, or is killed: what it did is missed, and nothing hangs. */
+/** The model's worker crashes: questions and uploads continue without it. */
 
 import { Device, harness, withServer } from "./app.ts";
 
 withServer();
 
-/** As the system does when memory runs out; the app's own goes on. */
+/** Crash the embedder's workers as when memory runs out. The app's own worker survives the error. */
 async function killWorkers({ page }: Device): Promise<void> {
   for (const worker of page.workers()) {
     await worker.evaluate(() => {
@@ -20,7 +20,7 @@ test("a question works without the crashed model", async () => {
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await device.embedded(1);
   await device.modelReady();
-  await device.ask("What does it cost?"); // which starts it
+  await device.ask("What does it cost?"); // this starts the model
   await device.page.getByText("Quoted from your documents").waitFor();
   await killWorkers(device);
   await device.ask("How much is the rent?");

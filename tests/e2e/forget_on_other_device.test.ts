@@ -1,4 +1,4 @@
-/** "Forget everything", and a delete, on one device: nothing stays on another, not even what only that one knew. */
+/** "Forget everything" or a delete on one device also clears data that only another device has. */
 
 import { Device, harness, withOwnServer } from "./app.ts";
 import { soon } from "../soon.ts";
@@ -8,7 +8,7 @@ withOwnServer();
 
 type Table = "files" | "lost" | "later" | "accounts";
 
-/** Works on what the device keeps beside the rows. */
+/** Access the device database. */
 function kept<T>(
   device: Device,
   table: Table,
@@ -37,7 +37,7 @@ function forgetEverything({ user }: Device): Promise<{ at: string }> {
   return harness.call(user, "/v1/forget", { method: "POST", body });
 }
 
-/** Asks the app, as a page does. */
+/** Call a method of the app's API. */
 function tell<T>({ page }: Device, verb: string, ...given: unknown[]): Promise<T> {
   return page.evaluate(([verb, given]) => (window as any).vademecum[verb](...given), [verb, given] as const);
 }
@@ -75,7 +75,7 @@ test("forgetting clears waiting data of that account", async () => {
   await page.evaluate(() => ((window as any).isBefore = true));
   await device.setOffline(false);
   await page.evaluate(() => (window as any).vademecum.syncNow());
-  await page.waitForFunction(() => !(window as any).isBefore); // loaded again, so that its files are rewritten
+  await page.waitForFunction(() => !(window as any).isBefore); // reloaded, so that its files are rewritten
   await live(device);
   expect(await counts()).toEqual([0, 0, 1]);
   await soon(async () => expect(await drafts(device)).toEqual([]));
@@ -115,13 +115,13 @@ test("rows after forgetting are newer despite clocks", async () => {
   const { userId } = device.user;
   const known = () => kept<{ forgottenAt?: string }>(device, "accounts", "get", userId);
   await device.page.evaluate(() => ((window as any).isBefore = true));
-  const { at } = await forgetEverything(device); // of which the device hears, though the server had no row of it
-  await device.page.waitForFunction(() => !(window as any).isBefore); // loaded again, so that its files are rewritten
+  const { at } = await forgetEverything(device); // the device is notified although the server had no rows
+  await device.page.waitForFunction(() => !(window as any).isBefore); // reloaded, so that its files are rewritten
   await live(device);
   const ahead = new Date(Date.parse(at) + 3_600_000).toISOString();
   await soon(async () => expect((await known()).forgottenAt).toBe(at));
   const account = await known();
-  await kept(device, "accounts", "put", { ...account, forgottenAt: ahead }); // by a clock an hour ahead of this one
+  await kept(device, "accounts", "put", { ...account, forgottenAt: ahead }); // as if the server's clock were an hour ahead
   await device.reopen();
   await device.call("addFact", "made", "late");
   const [fact] = await device.rows("facts");

@@ -1,4 +1,4 @@
-/** "Forget everything", and somebody who does not stand by until it is done. */
+/** The receipt of "Forget everything" is kept until the user has read it. */
 
 import { Device, harness, withServer } from "./app.ts";
 
@@ -44,7 +44,7 @@ test("forgotten data is hidden behind the receipt", async () => {
   const places = page.locator("nav");
   await places.getByText("1 / 100").waitFor();
   await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
-  // The receipt is quicker than the rows' own news that they are gone.
+  // The receipt arrives before the deletions are synced.
   const receipt = { rows: 2, files: 1, bytes: 9, at: new Date().toISOString(), checked: 9, leftovers: 0 };
   await page.context().route("**/v1/forget", (route) => route.fulfill({ json: receipt }));
   await page.getByRole("button", { name: "Forget everything" }).click();
@@ -53,7 +53,7 @@ test("forgotten data is hidden behind the receipt", async () => {
   expect(await places.locator("li").count()).toBe(0);
 });
 
-/** With a document and a fact on the server, on the page where it can be forgotten. */
+/** Return a device with a document and a fact, on the memory page. */
 async function prepared(): Promise<Device> {
   const device = await Device.of(await harness.user());
   await device.drop("lease.txt", "The rent is 940 euros.");

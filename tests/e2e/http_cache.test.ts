@@ -1,4 +1,4 @@
-/** What a person reads here is kept by the app alone, which can delete it: never by the browser's own cache. */
+/** The HTTP cache, which the app cannot clear, contains no personal data. */
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ withServer();
 
 const CANARY = "xylophonic";
 
-/** The files of a folder, and of those in it. */
+/** Return all files in a folder, recursively. */
 const files = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
     .map((name) => join(folder, name))

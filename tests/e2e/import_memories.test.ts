@@ -1,4 +1,4 @@
-/** What was made of turns comes along with them into another account: the model is not asked again, and nothing is twice. */
+/** An import includes the facts and memories of its turns, so they are not extracted again. */
 
 import { Device, harness } from "./app.ts";
 import { push, session } from "./accounts.ts";
@@ -36,7 +36,7 @@ test("imported messages are not extracted again", async () => {
       given,
     ] as const);
   await device.installed();
-  await device.page.reload(); // from now on it needs no network
+  await device.page.reload(); // now the service worker serves the app
   await device.untilSyncIs("live");
   await device.setOffline(true);
   await device.page.evaluate(
@@ -52,12 +52,12 @@ test("imported messages are not extracted again", async () => {
   const finished = async () =>
     (await jobs(bob)).jobs.filter(({ state }) => state === "done").map(({ subject }) => subject);
   await expect.poll(finished).toContain("episodes/e3");
-  // Quotations may have answered e2 while there was no network, and those are not read.
+  // If e2 was answered with quotations offline, nothing was extracted from it.
   await verb("regenerateAnswer", "e2", "And now in Thun.");
   await expect.poll(() => done(bob)).toBe(2);
   const { extraction, jobs: told } = await jobs(bob);
   expect(told.map(({ subject }) => subject).sort()).toEqual(["episodes/e2", "episodes/e3"]);
   expect(extraction.today).toBeLessThanOrEqual(3); // e2 once or twice, e3 once, e1 never
-  // Not more rows either, but that what is said anew may be read before what was brought in is there.
+  // There may be duplicates if a new turn is extracted before the imported memories have arrived.
   expect(await texts(bob)).toEqual(await texts(ada));
 });

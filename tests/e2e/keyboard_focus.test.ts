@@ -1,4 +1,4 @@
-/** Who comes by keyboard is never sent back to the top of the page by what they press. */
+/** Keyboard users keep the focus near the element that they used. */
 
 import type { Page } from "playwright-core";
 import { soon } from "../soon.ts";
@@ -9,7 +9,7 @@ import { withAssistant } from "./scripted_assistant.ts";
 
 withAssistant([
   { when: "slowly", say: ["On and on. "], pause_s: 0.1, ends: "never" },
-  { when: "rent", say: ["940 euros."], first_s: 0.5 }, // long enough for the page to show that it is answering
+  { when: "rent", say: ["940 euros."], first_s: 0.5 }, // long enough for the page to show the pending answer
 ]);
 
 let device: Device;
@@ -28,7 +28,7 @@ beforeAll(async () => {
 const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true });
 const writing = () => page.getByRole("textbox", { name: "Ask about your documents" });
 
-/** What has the focus: its tag and name. */
+/** Return the tag and name of the focused element. */
 const has = () =>
   page.evaluate(() => {
     const { tagName, ariaLabel, textContent } = document.activeElement!;

@@ -1,4 +1,4 @@
-/** The app is in English, also in a browser in another language: dates and numbers are too. */
+/** Dates and numbers are in English, the language of the app, in browsers of any language. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { Device, harness, withServer } from "./app.ts";

@@ -1,4 +1,4 @@
-/** An answer of the largest size is drawn without freezing the page. */
+/** A very long answer is rendered without freezing the page. */
 
 import { withServer } from "./app.ts";
 import { person, push, syncedDevice, withRows } from "./accounts.ts";

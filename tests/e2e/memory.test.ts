@@ -1,4 +1,4 @@
-/** Projects and what is remembered, as a person uses them: on two devices of hers, with an assistant by script. */
+/** Projects and memories on two devices of a user, with a scripted assistant. */
 
 import type { Page } from "playwright-core";
 import { expectFit } from "./accessibility.ts";
@@ -17,7 +17,7 @@ withAssistant([
 let ada: NewUser;
 let device: Device;
 let page: Page;
-/** Hers, too. */
+/** Another device of the same user. */
 let other: Device;
 
 beforeAll(async () => {
@@ -27,7 +27,7 @@ beforeAll(async () => {
   page = device.page;
   page.setDefaultTimeout(60_000);
   await device.installed();
-  await page.reload(); // from now on it needs no network
+  await page.reload(); // now the service worker serves the app
   await device.until(async () => (await device.rows("relationships")).length === 6);
 });
 
@@ -84,7 +84,7 @@ test("an overview is written or its error shown", async () => {
 });
 
 test("a memory is pinned and an earlier version restored", async () => {
-  await device.navigate("/memory/of-no-such-name"); // an old link shows what comes first
+  await device.navigate("/memory/of-no-such-name"); // an unknown page shows the first one
   await statement("cooperative answers letters").getByText("Remembered 2 months ago, almost faded").waitFor();
   await statement("cooperative answers letters").getByRole("link", { name: "Notice and deposit" }).waitFor();
   await button("Pin: The cooperative answers letters, not mails.").click();
@@ -167,7 +167,7 @@ test("the timeline searches online and offline", async () => {
   await page.getByRole("searchbox", { name: "Search messages" }).fill("much NOTICE");
   await page.getByText("1 message. Found on this device, by words only.").waitFor();
   await device.setOffline(false);
-  await page.setViewportSize({ width: 1280, height: 360 }); // so that not all of the conversation is seen
+  await page.setViewportSize({ width: 1280, height: 360 }); // so that the chat must scroll
   await page.getByRole("link", { name: "How much notice do I have to give?" }).click();
   await page.waitForURL("**/s/s-lease?turn=e-notice");
   const top = () => page.locator("#e-notice").evaluate((turn) => turn.getBoundingClientRect().top);
@@ -191,10 +191,10 @@ test("a failed background task can be retried", async () => {
     await route.fulfill({ response });
   });
   await button("Retry: Choir").click();
-  await expect.poll(() => job).toMatchObject({ state: "waiting", attempts: 0 }); // counted anew
+  await expect.poll(() => job).toMatchObject({ state: "waiting", attempts: 0 }); // the count was reset
 });
 
-/** Deletes a project with a choice for its conversations; the ids of these. */
+/** Delete a project with a choice for its chats. Return its id and those of the chats. */
 async function remove(name: string, choice: RegExp, verb: string): Promise<{ id: string; inside: string[] }> {
   const { id } = await only(device.rows("projects", { selector: { name } }));
   const inside = (await device.rows("sessions", { selector: { projectId: id } })).map((one) => one.id);

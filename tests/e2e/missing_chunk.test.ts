@@ -1,10 +1,10 @@
-/** What is loaded when it is first wanted and cannot be: the page says so, and is whole when it is loaded again. */
+/** A lazily loaded part of the app that is missing is reported, and loads after a reload. */
 
 import { Device, harness, withServer } from "./app.ts";
 
 withServer();
 
-/** All tests have this device; what one of them lost is found again after it. */
+/** All tests use this device. The missing files are available again after each test. */
 let device: Device;
 beforeAll(async () => void (device = await Device.of(await harness.user())));
 afterEach(() => context().unrouteAll());
@@ -66,7 +66,7 @@ test("an answer is shown as text without its renderer", async () => {
 test("a part missing in the worker is reported", async () => {
   const lost = ["**/assets/documentSearch-*.js", "**/assets/exportAccount-*.js"];
   await lose(...lost);
-  await device.reopen(); // which asks for the search by itself
+  await device.reopen(); // this loads the search
   await told().getByRole("button", { name: "Later" }).click();
   const { page } = device;
   await page.getByRole("link", { name: "Settings" }).click();

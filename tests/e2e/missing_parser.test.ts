@@ -1,4 +1,4 @@
-/** A first visit that ends in a tunnel: what reads a file is not on the device yet. */
+/** The connection is lost on the first visit, before the parsers are loaded. */
 
 import { Device, harness, withOwnServer } from "./app.ts";
 
@@ -14,7 +14,7 @@ const isKind = (kind: string) => device.until(async () => (await device.state())
 const has = (name: string) =>
   device.until(async () => (await device.rows("documents")).some(({ filename }) => filename === name));
 
-/** It waits while the server is away, and goes there by itself when it is back. */
+/** Expect that a file waits for the server and is uploaded when it is back. */
 async function expectWaits(name: string, content: string): Promise<void> {
   await harness.ask("down");
   await isKind("offline");
@@ -30,13 +30,13 @@ async function expectWaits(name: string, content: string): Promise<void> {
 test("a file waits without the parser worker", () => expectWaits("letter.txt", TEXT));
 
 test("a file waits without its parser", async () => {
-  await device.reopen(); // a part of the page that failed meanwhile fails until then
+  await device.reopen(); // a module that failed to load fails until the page is reloaded
   await isKind("live");
   const context = device.page.context();
   await context.route("**/v1/**", (route) => route.abort());
   await device.call("syncNow");
   await isKind("offline");
-  await device.drop("read here.txt", `${TEXT} It returns at night.`); // which brings the worker
+  await device.drop("read here.txt", `${TEXT} It returns at night.`); // this loads the worker
   await has("read here.txt");
   await context.unroute("**/v1/**");
   await isKind("live");
@@ -44,7 +44,7 @@ test("a file waits without its parser", async () => {
 });
 
 test("a file waits without the chunker", async () => {
-  await device.page.context().route("**/assets/chunking-*.js", (route) => route.abort()); // asked for at once
+  await device.page.context().route("**/assets/chunking-*.js", (route) => route.abort()); // requested when the page opens
   await device.reopen();
   await isKind("live");
   await expectWaits("notes.txt", `${TEXT} Notes.`);

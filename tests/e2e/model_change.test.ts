@@ -1,4 +1,4 @@
-/** The server gets a model, or another one, while the app is open: the app goes over to it by itself. */
+/** The app switches to a new model of the server while it is open. */
 
 import { cpSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** The download of a model goes on where it stopped, is checked, and is made once. */
+/** The download of a model resumes, is checked against its hashes, and happens once. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,7 +12,7 @@ import { browser, currentModel, harness, user, withBrowser } from "./browser.ts"
 const PIECE = 2 ** 20;
 const models = mkdtempSync(join(tmpdir(), "vademecum-models-"));
 let model: Manifest;
-let before: Manifest; // which the server used once
+let before: Manifest; // an earlier model of the server
 let graph: Manifest["files"][number];
 
 beforeAll(() => void execFileSync(".venv/bin/python", ["tests/e2e/small_model.py", models]));
@@ -25,7 +25,7 @@ beforeAll(async () => {
   graph = model.files.find(({ path }) => path === "model.onnx")!;
 });
 
-/** Every test begins with an empty cache, in a page of its own. */
+/** Each test starts with an empty cache in a new page. */
 let page: Page;
 beforeEach(async () => {
   page = await fresh();
@@ -36,7 +36,7 @@ function fresh(): Promise<Page> {
   return browser.page(`${harness.url}/embedder.html`);
 }
 
-/** Opens the model; answers with what the download said of itself, or why it ended. */
+/** Open the model. Return the progress of its download and the error, if any. */
 function open(
   page: Page,
   manifest = model,
@@ -74,7 +74,7 @@ test("an interrupted download resumes at the missing piece", async () => {
   let opened!: Awaited<ReturnType<typeof open>>;
   const requests = await asked(async () => (opened = await open(page)));
   expect(opened.error).toBe(null);
-  expect(requests).toBe(pieces() + 2); // the piece in which it broke, twice more
+  expect(requests).toBe(pieces() + 2); // two retries of the interrupted piece
   const loaded = opened.progress.map((now) => now.loaded);
   expect(loaded).toEqual([...loaded].sort((a, b) => a - b));
   expect(opened.progress.at(-1)!.loaded).toBe(opened.progress.at(-1)!.total);
@@ -121,7 +121,7 @@ test("questions and passages get their manifest prefixes", async () => {
   expect(same).toEqual([true, true]);
 });
 
-/** Hashes of the models that this browser has pieces of. */
+/** Return the hashes of the models in the cache. */
 async function kept(page: Page): Promise<string[]> {
   const urls = await page.evaluate(async () => {
     const cache = await caches.open((await caches.keys())[0]!);
@@ -133,7 +133,7 @@ async function kept(page: Page): Promise<string[]> {
 test("a complete new model evicts the unused one", async () => {
   const old = await fresh();
   await old.evaluate(async (manifest) => {
-    (window as any).held = await window.embedder.open(manifest); // and stays open
+    (window as any).held = await window.embedder.open(manifest); // the model stays open
   }, before);
   expect(await kept(page)).toEqual([before.hash]);
 

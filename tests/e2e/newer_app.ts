@@ -1,4 +1,4 @@
-/** A newer version of the app, in which facts have another form: a page gets it in place of what the server has. */
+/** Build a newer version of the app, with a migration of facts, and serve it to a page. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { build, mergeConfig, type Plugin } from "vite";
 import config from "../../web/vite.config.ts";
 import type { Gate } from "../sync/gate.ts";
 
-/** A migration that fails for as long as the page has a cache of this name. */
+/** The migration fails while the page has a cache with this name. */
 export const FAILS = "fails";
 const MIGRATIONS = `const green = async (row) => {
   if (await caches.has("${FAILS}")) throw new Error("no green today");
@@ -37,12 +37,12 @@ const TYPES: Record<string, string> = {
   ".svg": "image/svg+xml",
 };
 
-/** Both cores may be busy with other tests. */
+/** Other tests run at the same time. */
 const BUILD_MS = 400_000;
 
 let folder: string;
 
-/** For a test file: it is built once. */
+/** Build the newer app before the tests of a file. */
 export function withNewerApp(): void {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "vademecum-newer-"));
@@ -52,14 +52,14 @@ export function withNewerApp(): void {
       worker: { plugins: () => [raised] },
       build: { outDir: folder, minify: false, reportCompressedSize: false },
     };
-    vi.stubEnv("NODE_ENV", "production"); // or it were React's own for those who develop
+    vi.stubEnv("NODE_ENV", "production"); // otherwise this would be React's development build
     await build(mergeConfig(config, changes));
     vi.unstubAllEnvs();
   }, BUILD_MS);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 }
 
-/** From now on the server behind the gate has the newer app. */
+/** Serve the newer app through the gate. */
 export function release(gate: Gate): void {
   gate.forges = (path) => {
     const { pathname } = new URL(path, gate.url);
@@ -69,7 +69,7 @@ export function release(gate: Gate): void {
   };
 }
 
-/** From its next load on the page has the newer app. */
+/** Serve the newer app to a page from its next load. */
 export async function renew(page: Page): Promise<void> {
   await page.route("**/*", (route) => {
     const { pathname } = new URL(route.request().url());

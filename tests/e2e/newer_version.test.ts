@@ -1,4 +1,4 @@
-/** A newer version of the app, which gives the rows on the device another form: beside tabs that were open before. */
+/** An update of the app that migrates the stored rows, while tabs of the old version are open. */
 
 import type { Page } from "playwright-core";
 import { Gate } from "../sync/gate.ts";
@@ -25,7 +25,7 @@ async function openNewer(device: Device): Promise<Page> {
   return page;
 }
 
-/** The facts of the newer app, and which of them have its form. */
+/** Return the facts and the field that the migration adds. */
 async function facts(page: Page): Promise<Record<string, string>> {
   const rows: Record<string, string>[] = await page.evaluate(() => (window as any).vademecum.rows("facts"));
   return Object.fromEntries(rows.map(({ key, shade }) => [key, shade!]));
@@ -67,8 +67,8 @@ test("the new version waits for a busy old tab", async () => {
 test("an export delays the reload", async () => {
   const { page, user } = await Device.of(await harness.user());
   await page.context().route("**/assets/exportAccount-*.js", async (route) => {
-    await page.getByText(ASKED).waitFor(); // or it were done before anybody asks
-    await page.evaluate(() => clearInterval((window as any).asking)); // or it made way once it is done
+    await page.getByText(ASKED).waitFor(); // otherwise the export might end before the request
+    await page.evaluate(() => clearInterval((window as any).asking)); // otherwise the page would reload after the export
     await route.fallback();
   });
   const taken = await page.evaluate(async (name) => {
@@ -84,7 +84,7 @@ test("an export delays the reload", async () => {
       const [during] = await Promise.all([vademecum.isBusy(), doing]);
       return [during, await vademecum.isBusy()];
     }, verb);
-  expect(await isBusyWith("importAccount")).toEqual([true, false]); // also when it fails
+  expect(await isBusyWith("importAccount")).toEqual([true, false]); // even if it fails
 });
 
 test("an update applies to all tabs on request", async () => {
@@ -93,7 +93,7 @@ test("an update applies to all tabs on request", async () => {
   const { page } = device;
   await device.installed();
   await note(page, "before");
-  await page.reload(); // by the service worker
+  await page.reload(); // served by the service worker
   await box(page).fill("Half a question");
   const other = await page.context().newPage();
   await other.goto(gate.url);
@@ -102,7 +102,7 @@ test("an update applies to all tabs on request", async () => {
   release(gate);
   await page.evaluate(async () => (await navigator.serviceWorker.getRegistration())!.update());
   await Promise.all([page, other].map((tab) => tab.getByText(PROMPT).waitFor()));
-  await other.reload(); // it does not come unasked
+  await other.reload(); // a reload alone does not apply the update
   await box(other).waitFor();
   expect(await facts(other)).toEqual({ before: undefined });
   await other.getByText(PROMPT).waitFor();

@@ -1,4 +1,4 @@
-/** On a train: what was loaded once works without a network, and what was done there is on the other device later. */
+/** The app works offline, and its offline changes sync to another device later. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import type { NewUser } from "../sync/harness.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
   user = await harness.user();
   device = await Device.of(user, { installs: true });
   await device.installed();
-  await device.modelReady(); // fetched
+  await device.modelReady(); // downloaded
 });
 
 const LEASE = `# Lease\n\nThe rent of the flat in Harbour Street is 940 euros a month, due on the third working day.\n\nNotice is three months.\n`;
@@ -24,7 +24,7 @@ const [MODEL_WORKER] = readdirSync(ASSETS).filter(
   (name) => /^worker-.*\.js$/u.test(name) && readFileSync(`${ASSETS}/${name}`, "utf8").includes("ort-wasm"),
 ) as [string];
 
-/** Whether the model runs in a page of the app. */
+/** Return whether the model runs in the page. */
 const runs = ({ page }: Device) => page.workers().some((worker) => worker.url().includes(MODEL_WORKER));
 
 test("the model starts only when offline", async () => {
@@ -41,10 +41,10 @@ test("the model starts only when offline", async () => {
   expect(runs(device)).toBe(false);
 
   await device.setOffline(true);
-  await device.call("syncNow"); // a stream that stands outlives this tunnel
-  await device.until(async () => runs(device)); // nobody has asked yet
+  await device.call("syncNow"); // an open stream survives the emulated loss of the network
+  await device.until(async () => runs(device)); // before any question
   await device.page.reload();
-  await device.ask("What does housing cost me?"); // no word of it stands in the lease
+  await device.ask("What does housing cost me?"); // it shares no words with the lease
   await device.page.getByText("940 euros a month").waitFor();
   await device.page.getByText("Quoted from your documents").waitFor();
   await device.ask("And how much is the heating?");
@@ -52,7 +52,7 @@ test("the model starts only when offline", async () => {
     .getByText(/^No assistant answered/u)
     .nth(1)
     .waitFor();
-  expect(await device.page.getByText(/No assistant is set up\./u).count()).toBe(1); // what is true now is said once
+  expect(await device.page.getByText(/No assistant is set up\./u).count()).toBe(1); // the current state is shown only once
 });
 
 test("offline work syncs with its vectors", async () => {
@@ -71,7 +71,7 @@ test("offline work syncs with its vectors", async () => {
   const blocks = await harness.live(user, "vectorEmbeddings");
   const block = blocks.find((block) => block["documentId"] === documentId)!;
   expect(block["embedding"]).not.toBeNull();
-  expect(block["updatedAt"]).toBe(made!.updatedAt); // the server made none of its own
+  expect(block["updatedAt"]).toBe(made!.updatedAt); // the server did not embed it again
   await other.page.getByRole("link", { name: "When does the ferry leave?" }).click();
   await other.page.getByText("northern pier at nine").waitFor();
 });

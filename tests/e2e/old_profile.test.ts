@@ -1,4 +1,4 @@
-/** A browser profile that an earlier version of the app left opens, shows its content and syncs it. */
+/** A browser profile of an earlier version of the app opens, shows its content and syncs. */
 
 import { soon } from "../soon.ts";
 import { Device, harness, withOwnServer } from "./app.ts";
@@ -10,7 +10,7 @@ withOwnServer();
 
 const LEASE = "lease.txt";
 const FAILED = "scan.pdf";
-const UTF_32 = Buffer.from("fffe00004100000042000000", "hex"); // only the server reads it
+const UTF_32 = Buffer.from("fffe00004100000042000000", "hex"); // only the server can decode it
 const QUESTION = "What is the rent of the flat?";
 const UNSENT_QUESTION = "How long is the notice period?";
 const DRAFT = "A draft that was not sent";

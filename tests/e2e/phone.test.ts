@@ -1,4 +1,4 @@
-/** On a phone in a hand: all is within reach of a thumb, and nothing is cut where it is read. */
+/** The app on a phone: touch targets, wrapping and the drawer. */
 
 import type { Page } from "playwright-core";
 import { Device, harness } from "./app.ts";
@@ -10,7 +10,7 @@ const ROW = (one: string) => `|${` ${one} |`.repeat(9)}`;
 const TABLE = [ROW("Electricity"), ROW("---"), ROW("11,195"), ""].join("\n");
 
 withAssistant([
-  { when: "Another table", say: [TABLE], first_s: 1 }, // long enough for the page to notice that it is answering
+  { when: "Another table", say: [TABLE], first_s: 1 }, // long enough for the page to show the pending answer
   { when: "table", say: [TABLE] },
 ]);
 
@@ -41,7 +41,7 @@ test("a long title leaves room for its menu", async () => {
   await page.getByRole("button", { name: "Rename", exact: true }).waitFor();
 });
 
-/** What is pressed and is smaller than a thumb. Links within a line of text are as high as the line. */
+/** Return the controls that are smaller than a touch target, except links in text. */
 function small(): Promise<string[]> {
   return page.evaluate(() => {
     const pressed = "button, input:not([type=file], [type=checkbox]), select, nav a";
@@ -114,7 +114,7 @@ test("added files do not cover the next answer", async () => {
     const name = one.querySelector(".mantine-Text-root")!;
     return [one.scrollWidth > one.clientWidth, name.scrollWidth > name.clientWidth];
   });
-  expect([cut, dots]).toEqual([false, true]); // what there is no room for is told by three dots
+  expect([cut, dots]).toEqual([false, true]); // a long name is truncated with an ellipsis
 });
 
 test("failed files do not cover the next answer", async () => {

@@ -1,4 +1,4 @@
-/** What people read: quotations without the marks that a document was written with. */
+/** Quotations and documents are shown without Markdown syntax. */
 
 import type { Page } from "playwright-core";
 import { Device, harness } from "./app.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   device = await Device.of(await harness.user(), { installs: true });
   page = device.page;
   await device.installed();
-  await page.reload(); // from now on it needs no network
+  await page.reload(); // now the service worker serves the app
   page.setDefaultTimeout(30_000);
 });
 
@@ -44,7 +44,7 @@ test("quotations are shown without Markdown", async () => {
   const prompt = await would.locator("pre").innerText();
   expect(prompt).toContain("User: How high are they?\nAssistant: **Sixteen** metres [1].");
   expect(prompt).toContain("Source: tides.md\n");
-  expect(prompt).not.toContain("What are neap tides?"); // it comes after it
+  expect(prompt).not.toContain("What are neap tides?"); // the question follows the prompt
   await would.getByText(/Documents: (?!0%)[\d.]+% of its limit/u).waitFor();
   await page.getByRole("button", { name: "Close", exact: true }).click();
   await device.setOffline(false);
@@ -57,7 +57,7 @@ test("quotations are shown without Markdown", async () => {
   await device.navigate(`/documents/${document!.id}`);
   const text = page.getByRole("region", { name: "Text" });
   await text.getByText("Neap tides are").waitFor();
-  await expect.poll(async () => (await text.innerText()).trim()).toBe(READ); // more of it may just be coming
+  await expect.poll(async () => (await text.innerText()).trim()).toBe(READ); // the rest may still load
 
   await device.navigate("/memory/timeline");
   const turns = page.getByRole("main").getByRole("listitem");
@@ -90,6 +90,6 @@ test("waiting uploads are canceled, failed ones grouped", async () => {
   await tray.getByText("2 files could not be added, 1 file added").waitFor();
   expect(await failed.getByRole("listitem").count()).toBe(2);
   expect(await failed.getByText("This file contains no text.").count()).toBe(2);
-  expect(await failed.getByRole("button").count()).toBe(0); // the same would come of it again
+  expect(await failed.getByRole("button").count()).toBe(0); // a retry would fail again
   await device.expectAccessible();
 });

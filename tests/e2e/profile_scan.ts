@@ -1,4 +1,4 @@
-/** A byte scan of a Chromium profile for text that must be gone from it. */
+/** Scan the bytes of a Chromium profile for text that must be erased. */
 
 import { randomInt } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -7,12 +7,12 @@ import { join } from "node:path";
 const DIGITS = 64;
 const PIECE = 16;
 
-/** Random digits: LevelDB compresses, and finds no repeats to shorten in them. */
+/** Return random digits, which LevelDB cannot compress. */
 export function canary(): string {
   return Array.from({ length: DIGITS }, () => randomInt(10)).join("");
 }
 
-/** The files of a profile that contain a canary or a quarter of one, as Latin-1 or UTF-16. */
+/** Return the files of a profile that contain a canary or a quarter of one, as Latin-1 or UTF-16. */
 export function filesWith(profile: string, canaries: readonly string[]): string[] {
   const needles = canaries.flatMap((digits) =>
     [0, 1, 2, 3].flatMap((quarter) => {

@@ -1,4 +1,4 @@
-/** What holds for the whole app: it calls nobody else, is small, keeps no memory, and everybody can use it. */
+/** Qualities of the whole app: accessibility, size, memory use, and requests only to the server. */
 
 import { gzipSync } from "node:zlib";
 import { readFileSync, readdirSync } from "node:fs";
@@ -11,11 +11,11 @@ import { Device, harness, withServer } from "./app.ts";
 withServer();
 
 const LEASE = "The rent is 940 euros a month, due on the third working day. Notice is three months.";
-/** How many, and how much more there may be then: it moves by half a thousandth, 1.5 kilobytes for each of 20 is more. */
+/** The number of questions, and the allowed growth of the heap, which varies by 0.05%. */
 const [QUESTIONS, MOST] = process.env["SOAK"] ? [1000, 1.02] : [20, 1.005];
 const PATIENCE_MS = process.env["SOAK"] ? 3_600_000 : 180_000;
 
-/** Nothing is timed here: Lighthouse looks once the page stands, and need not wait ten seconds for it. */
+/** Settings without timing, so that Lighthouse does not wait for ten seconds. */
 const QUIET = {
   ...{ throttlingMethod: "provided" as const, skipAboutBlank: true, pauseAfterFcpMs: 0 },
   ...{ pauseAfterLoadMs: 1_000, networkQuietThresholdMs: 500, cpuQuietThresholdMs: 500 },
@@ -27,7 +27,7 @@ let port: number;
 beforeAll(async () => {
   port = await freePort();
   device = await Device.of(await harness.user(), {
-    // What is run often is compiled, and lies in the heap as well: that tells nothing of what the app holds.
+    // Disable compilation, because compiled code is on the heap, too.
     processArguments: [`--remote-debugging-port=${port}`, "--js-flags=--no-opt --no-sparkplug --no-maglev"],
     installs: true,
   });
@@ -102,7 +102,7 @@ test(
             while (true) {
               const [turn] = await window.vademecum.rows("episodes", { selector: { id } });
               if ((turn as EpisodeDoc).status === "done") break;
-              await new Promise((resolve) => setTimeout(resolve, 60)); // to look is work, too
+              await new Promise((resolve) => setTimeout(resolve, 60)); // polling takes time, too
             }
             await window.vademecum.deleteRow("episodes", id);
           }
@@ -111,7 +111,7 @@ test(
       );
     await ask(20);
     const growth: number[] = [];
-    // A part of the page that loads late makes it larger once; what leaks does so every time.
+    // Lazily loaded code grows the heap once; a leak grows it every time.
     for (let tries = 0; tries < 3 && !(Math.min(...growth) < MOST); tries++) {
       const before = await heap();
       await ask(QUESTIONS);

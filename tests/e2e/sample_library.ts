@@ -1,4 +1,4 @@
-/** A small library as somebody may have it, for pictures of the app. All of it is made up. */
+/** A small fictional library for screenshots of the app. */
 
 import type { NewUser } from "../sync/harness.ts";
 import { harness } from "./app.ts";
@@ -11,10 +11,10 @@ interface Written {
   filename: string;
   mimeType: string;
   kilobytes: number;
-  /** Days ago: added, last used. */
+  /** Days since it was added and last used. */
   days: [number, number];
   sessions: string[];
-  /** A text a page; where the kind has none, one text. */
+  /** One text per page, or one text for formats without pages. */
   pages: string[];
 }
 
@@ -111,7 +111,7 @@ async function push(user: NewUser, collection: string, rows: { id: string }[]): 
   expect(refused).toEqual([]);
 }
 
-/** Puts all of it on the server. */
+/** Store the library on the server. */
 export async function furnish(user: NewUser): Promise<void> {
   const sessions = SESSIONS.map(([id, title, days]) => {
     const at = daysAgo(days);

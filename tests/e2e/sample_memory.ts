@@ -1,4 +1,4 @@
-/** A person who talks about a flat and a choir, and what is remembered of it. All of it is made up. */
+/** Fictional chats about a flat and a choir, with their memories and entities. */
 
 import { push } from "./accounts.ts";
 import type { NewUser } from "../sync/harness.ts";
@@ -75,7 +75,7 @@ export async function withProject(user: NewUser): Promise<void> {
   );
 }
 
-/** So many statements extracted from a session, each of its own. */
+/** Return a number of different memories extracted from a session. */
 const statements = (sessionId: string, count: number) =>
   Array.from({ length: count }, (_, n) =>
     memory(`m-${sessionId}-${n}`, 1, `Key number ${n} fits.`, { sessionIds: [sessionId] }),

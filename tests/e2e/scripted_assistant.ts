@@ -1,4 +1,4 @@
-/** An assistant for tests: a language model by script, over real HTTP, behind the real server. */
+/** A scripted assistant: a language model over real HTTP behind the real server. */
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { withOwnServer } from "./app.ts";
 
-/** As in tests/server/scripted_llm.py: the first whose `when` stands in the question answers it. */
+/** A rule of tests/server/scripted_llm.py: the first one whose `when` is in the question gives the answer. */
 export interface Rule {
   when: string;
   say: string[];
@@ -17,7 +17,7 @@ export interface Rule {
   ends?: "done" | "broken" | "silent" | "never";
 }
 
-/** For a test file: one server with an assistant, without extraction, or it would be asked more than a test asks it. */
+/** Use a server with an assistant. Extraction is off, so that the assistant gets only the requests of the tests. */
 export function withAssistant(rules: readonly Rule[], extractionDaily = 0): void {
   let model: ChildProcess;
   const settings: Record<string, string> = {

@@ -1,4 +1,4 @@
-/** What the headers promise, in a real browser: threads, nobody else is called, and the pages go on working. */
+/** The security headers in a real browser: isolation, no requests to other hosts, and working pages. */
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -50,7 +50,7 @@ test("inline scripts do not run", async () => {
     return "ran" in window;
   });
   expect(ran).toBe(false);
-  expect(browser.consoleErrors.at(-1)).toContain("Content Security Policy"); // complaints are heard
+  expect(browser.consoleErrors.at(-1)).toContain("Content Security Policy"); // violations are recorded
 });
 
 test("the API documentation works", async () => {

@@ -40,21 +40,21 @@ test("the passage panel opens beside the chat", async () => {
   await device.expectAccessible();
   await page.keyboard.press("Escape");
   await panel.waitFor({ state: "detached" });
-  // The focus goes back a moment after what had it has gone.
+  // The focus returns shortly after the panel is removed.
   const isThere = (what: Locator) =>
     soon(async () => expect(await what.evaluate((one) => one === document.activeElement)).toBe(true));
-  await isThere(cited); // back where one was
+  await isThere(cited); // the focus is back on the citation
   await cited.click();
   await panel.waitFor();
   await cited.focus();
-  await page.keyboard.press("Escape"); // from the conversation, too
+  await page.keyboard.press("Escape"); // Escape works in the chat, too
   await panel.waitFor({ state: "detached" });
   await cited.click();
   await panel.waitFor();
   const writing = page.getByRole("textbox", { name: "Ask about your documents" });
   const close = panel.getByRole("button").first();
   await writing.focus();
-  await close.evaluate((button: HTMLElement) => button.click()); // as a reader's voice does, without the focus
+  await close.evaluate((button: HTMLElement) => button.click()); // as a screen reader does, without moving the focus
   await panel.waitFor({ state: "detached" });
   await isThere(writing);
 });
@@ -90,7 +90,7 @@ test("a phone collapses the documents of a chat", async () => {
   const head = async () => (await box(log)).y - 52;
   const fold = page.getByRole("button", { name: "3 documents" });
   await title.waitFor();
-  await fold.waitFor(); // what was laid out for a desk is laid out anew
+  await fold.waitFor(); // wait for the layout of the phone
   await expect.poll(head).toBeLessThan(PHONE.height / 7);
   expect(await page.getByRole("button", { name: /^Return/u }).count()).toBe(0);
   await fold.click();
@@ -110,7 +110,7 @@ test.each(["light", "dark"] as const)("progress bars have enough contrast, %s", 
   expect(contrast(done!, rest!)).toBeGreaterThan(3);
 });
 
-/** Of two colours, `rgb(r, g, b)`, as WCAG 2 has it. */
+/** Return the contrast of two colors, `rgb(r, g, b)`, as defined by WCAG 2. */
 function contrast(a: string, b: string): number {
   const [dark, light] = [a, b].map(luminance).sort((one, other) => one - other) as [number, number];
   return (light + 0.05) / (dark + 0.05);

@@ -1,4 +1,4 @@
-/** A server that is there and does not help: it takes a request and says nothing, or knows this browser no more. */
+/** A server that accepts requests but never responds, or that has signed the browser out. */
 
 import { Gate } from "../sync/gate.ts";
 import { Device, harness, withServer } from "./app.ts";
@@ -21,24 +21,24 @@ test("a signed-out device keeps an added file", async () => {
 
 test("the app opens while the server is silent", async () => {
   const page = await device.page.context().newPage();
-  await page.context().route("**/v1/me", () => {}); // taken, and never answered
+  await page.context().route("**/v1/me", () => {}); // accepted but never answered
   await page.goto(harness.url);
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
 });
 
 test("a first question does not wait for downloads", async () => {
   const gate = await Gate.open(harness);
-  gate.holds = (path) => path.endsWith(".wasm"); // what runs the model does not come either
-  const first = await Device.of(await harness.user(), { origin: gate.url }); // it is kept nowhere yet
+  gate.holds = (path) => path.endsWith(".wasm"); // the runtime of the model does not arrive either
+  const first = await Device.of(await harness.user(), { origin: gate.url }); // nothing is cached yet
   await first.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await first.embedded(1);
   await first.modelReady();
-  // Each takes one of the six connections that a browser has.
+  // Each pending request takes one of the browser's six connections.
   gate.holds = (path) => path.startsWith("/v1/") || path.endsWith(".wasm");
   await first.page.reload();
   await first.page.locator('[data-status="starting"]').waitFor();
   await first.ask("How much is the rent?");
-  await first.page.getByText("Quoted from your documents").waitFor({ timeout: 20_000 }); // silence lasts 30 s
+  await first.page.getByText("Quoted from your documents").waitFor({ timeout: 20_000 }); // the idle timeout is 30 s
   await first.stop();
   gate.close();
 });

@@ -1,11 +1,11 @@
-/** A device without room, and one that was cleared: nothing is lost, and the app says what is and what to do. */
+/** A full or cleared browser storage: nothing is lost, and the app explains what to do. */
 
 import type { CDPSession, Page } from "playwright-core";
 import { soon } from "../soon.ts";
 import { Device, harness, withServer } from "./app.ts";
 import { person, push, session, type Person } from "./accounts.ts";
 
-/** Room for all of this, and so little that one write can be larger; of pieces, for a large value is not counted. */
+/** A quota that is enough for the tests and smaller than one write of pieces. Large values do not count toward it. */
 const ROOMY = 2 ** 23;
 const PIECE = 60_000;
 
@@ -24,14 +24,14 @@ beforeAll(async () => {
   await device.untilSyncIs("live");
 });
 
-/** So many bytes for all that the app keeps. */
+/** Set the quota of the app in bytes. */
 const quota = (quotaSize: number) =>
   disk.send("Storage.overrideQuotaForOrigin", { origin: harness.url, quotaSize });
 
-/** The browser counts anew what room there is at a write that is larger than what it counted last. */
+/** Fill the storage with a write larger than the quota, at which the browser recalculates its usage. */
 async function fillUp(): Promise<void> {
   const { page } = device;
-  await page.goto(`${harness.url}/icon.svg`); // of the same origin, and nothing of the app runs
+  await page.goto(`${harness.url}/icon.svg`); // same origin, without the app
   await quota(1);
   const isWritten = await page.evaluate(
     async ([bytes, piece]) => {
@@ -86,7 +86,7 @@ test("a full device syncs after space is freed", async () => {
   await box.press("Enter");
   await device.until(async () => (await device.rows("episodes")).length === 1);
   await expect.poll(() => box.inputValue()).toBe("");
-  await tray.getByRole("button", { name: "Show files" }).click(); // they folded when the answer came
+  await tray.getByRole("button", { name: "Show files" }).click(); // the list collapsed when the answer started
   await tray.getByRole("button", { name: "Retry: lease.txt" }).click();
   await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);
   await said("synced");
@@ -98,7 +98,7 @@ test("forms keep text that cannot be stored", async () => {
   const notices = page.getByText("This browser has no storage left. Nothing was stored.");
   const refused = async () => {
     await notices.first().waitFor();
-    await expect.poll(() => notices.count()).toBe(0); // what closes with it is closed by then
+    await expect.poll(() => notices.count()).toBe(0); // wait until the notices are gone
   };
   const field = (name: string) => page.getByRole("textbox", { name });
   await fillUp();
@@ -126,7 +126,7 @@ test("forms keep text that cannot be stored", async () => {
   await device.until(async () => (await device.rows("projects")).length === 1);
 });
 
-/** As a newer version of the app does that has another form of what is kept; it stays so until the page goes on. */
+/** Upgrade databases as a newer version of the app does. */
 const upgrade = (names: string[]) =>
   device.page.evaluate(
     (names) =>
@@ -160,7 +160,7 @@ test("a closed database is reported and reopened", async () => {
   await upgrade(names.filter((name) => name.endsWith("--documents") || name === "vademecum"));
   await page.getByRole("alert").getByText("Your data is still on this device.").waitFor();
   const open = async () => (await navigator.locks.query()).held!.map(({ name }) => name).join();
-  await soon(async () => expect(await page.evaluate(open)).not.toContain("vademecum-account-")); // a newer version may
+  await soon(async () => expect(await page.evaluate(open)).not.toContain("vademecum-account-")); // so that a newer version can open the account
   await page.getByRole("button", { name: "Reload" }).click();
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   expect(await device.rows("documents")).toHaveLength(2);

@@ -13,7 +13,7 @@ import type { BrowserOptions } from "./browser.ts";
 
 export const ORIGIN = "http://vademecum.localhost";
 
-/** What a test must know of a profile. */
+/** Facts about a stored profile. */
 export interface Stored {
   userId: string;
   /** The session with an unsent draft. */

@@ -1,4 +1,4 @@
-/** Several tabs of one browser: they share a cookie and the rows on the device, and one of them syncs for all. */
+/** Several tabs of one browser share the cookie and the rows, and one of them syncs. */
 
 import type { Page } from "playwright-core";
 import { Device, harness } from "./app.ts";
@@ -8,7 +8,7 @@ import { soon } from "../soon.ts";
 withAssistant([{ when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] }]);
 
 const WAITING = process.env["SOAK"] ? 8 : 3;
-/** Of two people one after the other, and of one who has two tabs. */
+/** `shared` has two accounts; `device` has one with two tabs. */
 let shared: Device;
 let device: Device;
 let second: Page;
@@ -20,17 +20,17 @@ beforeAll(async () => {
   ]);
   await device.modelReady();
   await device.installed();
-  await device.page.reload(); // from now on it needs no network
+  await device.page.reload(); // now the service worker serves the app
   second = await device.open("/");
   await second.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
 });
 
 const answers = () => device.browser.requests.filter((url) => url.endsWith("/v1/answer"));
 
-/** A tab that keeps the others from opening an account. */
+/** Open a tab that holds a lock. */
 async function holds(page: Page, lock: string): Promise<Page> {
   const tab = await page.context().newPage();
-  await tab.goto(`${harness.url}/v1/me`); // no page of the app
+  await tab.goto(`${harness.url}/v1/me`); // not a page of the app
   await tab.evaluate(
     (lock) =>
       new Promise<void>((held) => {
@@ -68,17 +68,17 @@ test("another account in another tab never mixes", async () => {
   const isWaiting = (name: string) =>
     navigator.locks.query().then(({ pending }) => pending!.some((lock) => lock.name === name));
   await soon(async () => expect(await device.page.evaluate(isWaiting, lock)).toBe(true));
-  await device.page.reload(); // it stays chosen until it is open
+  await device.page.reload(); // the choice is kept until the account is open
   await holder.close();
   await device.composer.waitFor();
   expect(await keys(device.rows("facts"))).toEqual(["after", "before"]);
-  await device.page.reload(); // it was chosen once
+  await device.page.reload(); // the choice is used once
   await device.composer.waitFor();
   expect(await keys(device.rows("facts"))).toEqual(["of Bob"]);
 });
 
 test("an open account is removed after its tab closes", async () => {
-  const { page, user: alice } = shared; // who is signed in there is the other one
+  const { page, user: alice } = shared; // the other account is signed in
   const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
   await page.goto(`${harness.url}/sign-in`);
   await page.getByRole("button", { name: `Open ${email} without signing in` }).click();
@@ -138,7 +138,7 @@ test("deferred questions are asked by one tab", async () => {
     const turns = await device.rows("episodes", { selector: { sessionId: "one-session" } });
     return turns.every(({ aiResponse }) => aiResponse.startsWith("You asked"));
   });
-  expect(answers().length).toBeLessThan(before + 2 * questions.length); // one that failed is asked again
+  expect(answers().length).toBeLessThan(before + 2 * questions.length); // failed requests are repeated
 });
 
 test("an open tab continues a closed tab's uploads", async () => {
@@ -148,7 +148,7 @@ test("an open tab continues a closed tab's uploads", async () => {
   await device.untilSyncIs("offline");
   const tray = (page: Page) => page.getByRole("region", { name: "Uploads" });
   const kept = "Kept on this device until the server can read it";
-  await add("utf32.txt", Buffer.from("fffe00004100000042000000", "hex")); // only the server reads it
+  await add("utf32.txt", Buffer.from("fffe00004100000042000000", "hex")); // only the server can decode it
   await tray(second).getByText(kept).waitFor();
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
   await add("logbook.txt", Buffer.from(Array.from({ length: 150 }, (_, n) => day(n)).join("\n\n")));
@@ -156,7 +156,7 @@ test("an open tab continues a closed tab's uploads", async () => {
     .getByText(/^Preparing search: \d+ of \d+ passages$/u)
     .waitFor();
   const { uploads } = await device.state();
-  expect(uploads.filter(({ name }) => name !== "lease.txt")).toEqual([]); // nobody else is at what a tab is at
+  expect(uploads.filter(({ name }) => name !== "lease.txt")).toEqual([]); // other tabs do not handle a tab's uploads
   await second.close();
   await tray(device.page).getByText(kept).waitFor();
   const logbook = async () => (await device.rows("documents", { selector: { filename: "logbook.txt" } }))[0];

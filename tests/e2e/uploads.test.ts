@@ -1,4 +1,4 @@
-/** Files added on a train: read here, gone on with after a closed page, sent when the server is back, refused in plain words. */
+/** Files that are added offline: parsing, resuming after a closed page, and uploading later. */
 
 import type { Locator, Page } from "playwright-core";
 import type { NewUser } from "../sync/harness.ts";
@@ -6,7 +6,7 @@ import { violations } from "./accessibility.ts";
 import { Device, harness, library, withServer } from "./app.ts";
 import { MODELS } from "./browser.ts";
 
-/** Of the logbook: a block of 16 is embedded before the page is closed, and there is work for the next. */
+/** Chapters of the logbook, more than a block of 16, so that work remains after the page is closed. */
 const CHAPTERS = 28;
 const PDF = "legal-aid-retainer.pdf"; // two pages
 
@@ -27,7 +27,7 @@ function tray(page: Page): Locator {
   return page.getByRole("region", { name: "Uploads" });
 }
 
-/** The cited passage as it is shown beside the conversation, or over it. */
+/** Open the cited passage and return its text. */
 async function passage(device: Device): Promise<string> {
   const { page } = device;
   await page
@@ -45,7 +45,7 @@ async function passage(device: Device): Promise<string> {
 
 test("an offline PDF answers and syncs its vectors", async () => {
   await laptop.setOffline(true);
-  await laptop.reopen(); // from here on all comes out of the browser: app, PDF reader, model
+  await laptop.reopen(); // from here on the app, the PDF parser and the model come from the browser
   await laptop.drop(PDF, library(`documents/${PDF}`));
   await laptop.embedded(1);
   await laptop.ask("For how many years is email retained?");
@@ -58,13 +58,13 @@ test("an offline PDF answers and syncs its vectors", async () => {
   expect(there).toMatchObject({ filename: PDF, pageCount: 2, status: "ready" });
   const got = await phone.rows("vectorEmbeddings", { sort: [{ id: "asc" }] });
   expect(got.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt])).toEqual(
-    made.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt]), // nobody embedded them again
+    made.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt]), // they were not embedded again
   );
   await phone.until(async () => (await phone.rows("sessions")).length > 0);
   const [session] = await phone.rows("sessions");
   await phone.page.goto(`${harness.url}/s/${session!.id}`);
   expect(await passage(phone)).toContain("electronic communications (email) for two (2) years");
-  await phone.stop(); // what comes now is nothing to it
+  await phone.stop(); // it is not needed any more
 });
 
 test("a reopened page resumes embedding offline", async () => {
@@ -100,7 +100,7 @@ test("a reopened page resumes embedding offline", async () => {
   expect(before!.chunkCount).toBeGreaterThanOrEqual(CHAPTERS);
   expect(blocks.every(({ embedding }) => embedding !== null)).toBe(true);
   for (const { id, updatedAt } of begun)
-    expect(blocks.find((block) => block.id === id)!.updatedAt).toBe(updatedAt); // none was made twice
+    expect(blocks.find((block) => block.id === id)!.updatedAt).toBe(updatedAt); // no block was embedded twice
   await laptop.setOffline(false);
 });
 
@@ -109,7 +109,7 @@ test("a text of unknown encoding waits for the server", async () => {
     "Пристань открыта каждый день с девяти часов утра. Паром отходит в полдень и возвращается вечером. ";
   const russian = Buffer.from(
     [...letter.repeat(8)].map((one) => (one >= "А" ? one.charCodeAt(0) - 0x410 + 0xc0 : one.charCodeAt(0))),
-  ); // windows-1251, which bears no mark
+  ); // windows-1251, without a mark
   await laptop.setOffline(true);
   await laptop.untilSyncIs("offline");
   await laptop.drop("паром.txt", russian);
@@ -125,7 +125,7 @@ test("a text of unknown encoding waits for the server", async () => {
   await laptop.until(async () => (await laptop.rows("documents")).some(isFerry));
   const { id } = (await laptop.rows("documents")).find(isFerry)!;
   const blocks = () => laptop.rows("vectorEmbeddings", { selector: { documentId: id } });
-  await laptop.until(async () => (await blocks()).length > 0); // the server's rows come collection by collection
+  await laptop.until(async () => (await blocks()).length > 0); // collections sync in parallel
   const [block] = await blocks();
   expect(block!.chunks[0]!.text).toContain("Паром отходит в полдень");
   await laptop.until(async () => (await laptop.waitingFiles()) === 0);
