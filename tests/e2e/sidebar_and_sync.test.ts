@@ -3,7 +3,7 @@
 import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import type { Locator, Page } from "playwright-core";
 import { t } from "../../web/src/locale/t.ts";
-import type { Said } from "../../web/src/core/sync/syncStatus.ts";
+import type { SyncStatus } from "../../web/src/core/sync/syncStatus.ts";
 import { Device, harness, withServer } from "./app.ts";
 import {
   block,
@@ -200,7 +200,7 @@ test("a rejected row shows its reason and retries", async () => {
 });
 
 test("announcements match the sync status", async () => {
-  const announced = await device.page.evaluate(() => (window as any).announced as [Said, string][]);
+  const announced = await device.page.evaluate(() => (window as any).announced as [SyncStatus, string][]);
   expect(announced.filter(([status, text]) => text && text !== t(`sync.detail.${status}`))).toEqual([]);
   const statuses = new Set(announced.filter(([, text]) => text).map(([status]) => status));
   expect([...statuses]).toEqual(expect.arrayContaining(["starting", "synced", "lost", "refused"]));

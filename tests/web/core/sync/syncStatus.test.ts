@@ -1,17 +1,23 @@
-/** What is told to who listens, next to the line about sync. */
+/** The texts of the sync status line, and its announcements to screen readers. */
 
-import { besides, headline, told, type Said, type Told } from "../../../../web/src/core/sync/syncStatus.ts";
+import {
+  mainStatus,
+  nextAnnouncement,
+  otherStatuses,
+  type Announcement,
+  type SyncStatus,
+} from "../../../../web/src/core/sync/syncStatus.ts";
 
-/** What is heard at each step, from the first on. */
-function heard(first: Said, ...then: Said[]): string[] {
-  let now: Told = { said: first, holds: true };
-  return then.map((said) => {
-    now = told(now, said);
-    return now.holds ? now.said : "";
+/** The announcement after each change of the status. An empty string: none. */
+function announcements(first: SyncStatus, ...then: SyncStatus[]): string[] {
+  let now: Announcement = { status: first, isCurrent: true };
+  return then.map((status) => {
+    now = nextAnnouncement(now, status);
+    return now.isCurrent ? now.status : "";
   });
 }
 
-const known = {
+const facts = {
   kind: "live",
   waiting: 0,
   syncedAt: "2026-05-02T00:00:00.000Z",
@@ -19,11 +25,11 @@ const known = {
   lost: 0,
 } as const;
 const line = (change: object) => {
-  const all = { ...known, ...change };
-  return [headline(all), ...besides(all)].map(({ said, n }) => `${said} ${n}`);
+  const all = { ...facts, ...change };
+  return [mainStatus(all), ...otherStatuses(all)].map(({ status, n }) => `${status} ${n}`);
 };
 
-test("nothing that waits, was refused or is kept here is hidden behind another", () => {
+test("the line shows every status that needs attention", () => {
   expect(line({})).toEqual(["synced 0"]);
   expect(line({ waiting: 3, lost: 1 })).toEqual(["sending 3", "lost 1"]);
   expect(line({ refused: ["documents", "facts"], waiting: 3, lost: 1 })).toEqual([
@@ -32,18 +38,22 @@ test("nothing that waits, was refused or is kept here is hidden behind another",
   expect(line({ kind: "offline", waiting: 3, lost: 1 })).toEqual(["offline 3", "lost 1"]);
 });
 
-test("what stands is told at once, and what hinders as well", () => {
-  expect(heard("starting", "synced", "offline", "signed-out")).toEqual(["synced", "offline", "signed-out"]);
+test("lasting and blocking statuses are announced at once", () => {
+  expect(announcements("starting", "synced", "offline", "signed-out")).toEqual([
+    "synced",
+    "offline",
+    "signed-out",
+  ]);
 });
 
-test("a change that is sent at once is not heard of, nor that all is as before", () => {
-  expect(heard("synced", "sending", "synced", "sending", "synced")).toEqual(["", "", "", ""]);
+test("a change sent at once is not announced", () => {
+  expect(announcements("synced", "sending", "synced", "sending", "synced")).toEqual(["", "", "", ""]);
 });
 
-test("while something passes, nothing older is told; what comes of it is", () => {
-  expect(heard("starting", "never", "sending", "synced")).toEqual(["", "", "synced"]);
+test("a transient status withdraws the previous announcement", () => {
+  expect(announcements("starting", "never", "sending", "synced")).toEqual(["", "", "synced"]);
 });
 
-test("what has lasted and was told is followed by what comes of it", () => {
-  expect(heard("sending", "sending", "synced")).toEqual(["sending", "synced"]);
+test("the outcome of an announced status is announced", () => {
+  expect(announcements("sending", "sending", "synced")).toEqual(["sending", "synced"]);
 });

@@ -1,4 +1,4 @@
-/** Which of all that could be said about sync is said in the one line. */
+/** What the sync status line shows, and which changes are announced to screen readers. */
 
 export type SyncKind =
   | "starting" // nothing is known yet
@@ -16,7 +16,7 @@ export function isAway(kind: SyncKind): boolean {
   return ["offline", "signed-out", "outdated"].includes(kind);
 }
 
-export type Said =
+export type SyncStatus =
   | Exclude<SyncKind, "live">
   | "only-here" // documents that the server refused
   | "refused" // other rows that it refused
@@ -25,7 +25,7 @@ export type Said =
   | "synced"
   | "never";
 
-interface Known {
+interface SyncFacts {
   kind: SyncKind;
   waiting: number;
   syncedAt: string | null;
@@ -34,48 +34,49 @@ interface Known {
   lost: number;
 }
 
-interface Headline {
-  said: Said;
+interface StatusCount {
+  status: SyncStatus;
   n: number;
 }
 
-/** What hinders all comes first, with what it holds up, then what somebody has to decide, then how it goes. */
-export function headline(known: Known): Headline {
-  const { kind, waiting, syncedAt } = known;
-  if (kind !== "live") return { said: kind, n: waiting };
-  return present(known)[0] ?? { said: syncedAt ? "synced" : "never", n: 0 };
+/** In order of precedence: what blocks sync, what the user has to decide, the progress. */
+export function mainStatus(facts: SyncFacts): StatusCount {
+  const { kind, waiting, syncedAt } = facts;
+  if (kind !== "live") return { status: kind, n: waiting };
+  return present(facts)[0] ?? { status: syncedAt ? "synced" : "never", n: 0 };
 }
 
-/** What the headline would hide: the line says it, too. */
-export function besides(known: Known): Headline[] {
-  const first = headline(known).said;
-  const isTold = ({ said }: Headline) => said === first || (said === "sending" && known.kind !== "live");
-  return present(known).filter((one) => !isTold(one));
+/** The statuses that apply besides the main one. The line shows them after it. */
+export function otherStatuses(facts: SyncFacts): StatusCount[] {
+  const first = mainStatus(facts).status;
+  const isShown = ({ status }: StatusCount) =>
+    status === first || (status === "sending" && facts.kind !== "live");
+  return present(facts).filter((other) => !isShown(other));
 }
 
-function present({ waiting, refused, lost }: Known): Headline[] {
+function present({ waiting, refused, lost }: SyncFacts): StatusCount[] {
   const documents = refused.filter((collection) => collection === "documents").length;
-  const all: Headline[] = [
-    { said: "only-here", n: documents },
-    { said: "refused", n: refused.length - documents },
-    { said: "sending", n: waiting },
-    { said: "lost", n: lost },
+  const all: StatusCount[] = [
+    { status: "only-here", n: documents },
+    { status: "refused", n: refused.length - documents },
+    { status: "sending", n: waiting },
+    { status: "lost", n: lost },
   ];
   return all.filter(({ n }) => n > 0);
 }
 
-/** These mostly pass at once: who listens hears of them only if they last. */
-const PASSING: readonly Said[] = ["sending", "never"];
+/** These usually end at once, so they are announced only if they last. */
+const TRANSIENT: readonly SyncStatus[] = ["sending", "never"];
 
-/** What was told last to who listens, and whether it still holds. */
-export interface Told {
-  said: Said;
-  holds: boolean;
+/** The last announcement, and whether it is still true. */
+export interface Announcement {
+  status: SyncStatus;
+  isCurrent: boolean;
 }
 
-/** Never other than what is said. What passes takes back what was told and is itself told later, by who waits for it. */
-export function told(before: Told, said: Said): Told {
-  if (said === before.said) return before;
-  if (!PASSING.includes(said)) return { said, holds: true };
-  return before.holds ? { ...before, holds: false } : before;
+/** A transient status withdraws the announcement without making one: the caller announces it if it lasts. */
+export function nextAnnouncement(before: Announcement, status: SyncStatus): Announcement {
+  if (status === before.status) return before;
+  if (!TRANSIENT.includes(status)) return { status, isCurrent: true };
+  return before.isCurrent ? { ...before, isCurrent: false } : before;
 }

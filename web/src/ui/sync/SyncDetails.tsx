@@ -1,7 +1,7 @@
 import { Box, Button, Divider, List, Popover, ScrollArea, Stack, Text, Title } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import type { ConflictLoser, RejectedRow, SyncSummary } from "../../backend/api.ts";
-import type { Said } from "../../core/sync/syncStatus.ts";
+import type { SyncStatus } from "../../core/sync/syncStatus.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { ConflictLosers } from "./ConflictLosers.tsx";
@@ -16,12 +16,12 @@ interface Props {
   sync: SyncSummary;
   refused: RejectedRow[];
   lost: ConflictLoser[];
-  said: Said;
+  status: SyncStatus;
   onClose: () => void;
 }
 
 /** The details of the sync status: what waits, what was rejected, what was replaced, and the actions for each. */
-export default function SyncDetails({ sync, refused, lost, said, onClose }: Props) {
+export default function SyncDetails({ sync, refused, lost, status, onClose }: Props) {
   const { api } = useAccountApi();
   useHotkeys([["Escape", onClose]], []); // also if the element that had the focus was removed
   return (
@@ -40,7 +40,7 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
       <Popover.Dropdown w="min(26rem, 94vw)" p={0} role="dialog" aria-label={t("sync.title")}>
         <ScrollArea.Autosize mah="75dvh">
           <Stack p="md" gap="md">
-            <Text size="sm">{t(`sync.detail.${said}`)}</Text>
+            <Text size="sm">{t(`sync.detail.${status}`)}</Text>
             {sync.kind === "signed-out" && <SignInAgain />}
             {sync.kind === "outdated" && <UpdateRequired />}
             <Waiting waitingOf={sync.waitingOf} />

@@ -1,6 +1,12 @@
 import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { Suspense, useEffect, useState } from "react";
-import { besides, headline, told, type Said, type Told } from "../../core/sync/syncStatus.ts";
+import {
+  mainStatus,
+  nextAnnouncement,
+  otherStatuses,
+  type Announcement,
+  type SyncStatus,
+} from "../../core/sync/syncStatus.ts";
 import { useConflictLosers, useRejectedRows, useSync } from "../../client/backendClient.tsx";
 import classes from "./SyncStatusLine.module.css";
 import { useNow } from "../useNow.ts";
@@ -11,7 +17,7 @@ import { t } from "../../locale/t.ts";
 const SyncDetails = lazyComponent(() => import("./SyncDetails.tsx"));
 /** A state that ends sooner, such as sending a change, is not announced to screen readers. */
 const ANNOUNCE_AFTER_MS = 2_000;
-const ATTENTION: Said[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
+const ATTENTION: SyncStatus[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
 
 /** The sync status in one line. A click opens the details. */
 export function SyncStatusLine() {
@@ -21,20 +27,22 @@ export function SyncStatusLine() {
   const now = Math.max(useNow(), Date.parse(sync?.syncedAt ?? "") || 0);
   const [opened, setOpened] = useState(false);
   if (!sync) return null;
-  const known = { ...sync, refused: refused.map((row) => row.collection), lost: lost.length };
-  const [{ said }, others] = [headline(known), besides(known)];
+  const facts = { ...sync, refused: refused.map((row) => row.collection), lost: lost.length };
+  const [{ status }, others] = [mainStatus(facts), otherStatuses(facts)];
   const when = sync.syncedAt ? ago(sync.syncedAt, now) : "";
-  const line = [headline(known), ...others]
-    .map(({ said, n }) => t(`sync.line.${said}`, { n, when }))
+  const line = [mainStatus(facts), ...others]
+    .map(({ status, n }) => t(`sync.line.${status}`, { n, when }))
     .join(" · ");
-  const isUrgent = [said, ...others.map(({ said }) => said)].some((said) => ATTENTION.includes(said));
+  const isUrgent = [status, ...others.map(({ status }) => status)].some((status) =>
+    ATTENTION.includes(status),
+  );
   return (
     <Box pos="relative" miw={0}>
       <UnstyledButton
         className={classes["line"]!}
         data-attention={isUrgent || undefined}
         title={line}
-        data-status={said}
+        data-status={status}
         aria-haspopup="dialog"
         aria-expanded={opened}
         onClick={() => setOpened(true)}
@@ -43,10 +51,10 @@ export function SyncStatusLine() {
           {line}
         </Text>
       </UnstyledButton>
-      <Announcement said={said} />
+      <AnnouncedStatus status={status} />
       {opened && (
         <Suspense>
-          <SyncDetails {...{ sync, refused, lost, said }} onClose={() => setOpened(false)} />
+          <SyncDetails {...{ sync, refused, lost, status }} onClose={() => setOpened(false)} />
         </Suspense>
       )}
     </Box>
@@ -54,16 +62,16 @@ export function SyncStatusLine() {
 }
 
 /** The status for screen readers, without times, which would be announced every 30 seconds. */
-function Announcement({ said }: { said: Said }) {
-  const [before, setBefore] = useState<Told>({ said, holds: true });
-  const now = told(before, said);
+function AnnouncedStatus({ status }: { status: SyncStatus }) {
+  const [before, setBefore] = useState<Announcement>({ status, isCurrent: true });
+  const now = nextAnnouncement(before, status);
   if (now !== before) setBefore(now);
   useEffect(() => {
     const timer = setTimeout(
-      () => setBefore((before) => (before.said === said ? before : { said, holds: true })),
+      () => setBefore((before) => (before.status === status ? before : { status, isCurrent: true })),
       ANNOUNCE_AFTER_MS,
     );
     return () => clearTimeout(timer);
-  }, [said]);
-  return <VisuallyHidden role="status">{now.holds && t(`sync.detail.${now.said}`)}</VisuallyHidden>;
+  }, [status]);
+  return <VisuallyHidden role="status">{now.isCurrent && t(`sync.detail.${now.status}`)}</VisuallyHidden>;
 }
