@@ -2,11 +2,9 @@
 
 import type { Page } from "playwright-core";
 import { soon } from "../soon.ts";
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withServer, composerOf } from "./app.ts";
 
 withServer();
-
-const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
 
 let device: Device;
 beforeAll(async () => void (device = await Device.of(await harness.user())));
@@ -16,7 +14,7 @@ async function held(): Promise<Page> {
   await device.call("addFact", "rent", "940 euros");
   await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
   const other = await device.open("/");
-  await box(other).waitFor();
+  await composerOf(other).waitFor();
   await other.route("**/sign-in", () => {});
   return other;
 }
@@ -32,7 +30,7 @@ test("the receipt is shown while another tab is open", async () => {
   expect(await receipt.textContent()).toContain("This device is not clean yet");
   await other.close();
   await page.getByRole("button", { name: "Start over" }).click();
-  await box(page).waitFor();
+  await composerOf(page).waitFor();
   await soon(async () => expect(await device.rows("facts")).toEqual([]));
   expect(await harness.live(user, "facts")).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /** Questions in the first seconds, before the state of the server is known. */
 
-import { Device, harness } from "./app.ts";
+import { Device, harness, composerOf } from "./app.ts";
 import { withAssistant } from "./scripted_assistant.ts";
 
 withAssistant([{ when: "rent", say: ["The rent is 940 euros."] }]);
@@ -18,7 +18,7 @@ async function opened(silent: string[]) {
   const page = await device.open("/");
   await device.page.close();
   device.page = page;
-  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await composerOf(page).waitFor();
 }
 
 /** Ask a question and return its turn when it is done. */

@@ -1,7 +1,7 @@
 /** A chat with a scripted assistant behind the real server. */
 
 import { violations } from "./accessibility.ts";
-import { Device, harness } from "./app.ts";
+import { Device, harness, composerOf } from "./app.ts";
 import type { EpisodeDoc } from "../../web/src/core/schema/rows.ts";
 import { block, lease, push, session } from "./accounts.ts";
 import { turn } from "./sample_memory.ts";
@@ -151,11 +151,11 @@ test("a stopped question can be edited and resent", async () => {
   await page.getByRole("button", { name: "Resend", exact: true }).click();
   await page.getByText("940 euros", { exact: true }).waitFor();
   expect(await turns()).toHaveLength(1);
-  const box = page.getByRole("textbox", { name: "Ask about your documents" });
-  await box.fill("Not sent yet");
+  const composer = composerOf(page);
+  await composer.fill("Not sent yet");
   await page.reload();
-  await box.waitFor();
-  expect(await box.inputValue()).toBe("Not sent yet");
+  await composer.waitFor();
+  expect(await composer.inputValue()).toBe("Not sent yet");
 });
 
 test("stopping before an answer keeps none", async () => {
@@ -197,7 +197,7 @@ test("a mentioned document is added on confirmation", async () => {
   const [before] = await device.rows("documents");
   expect(before!.activeSessions).toHaveLength(1);
   const include = page.getByRole("button", { name: "Include", exact: true });
-  const composer = page.getByRole("textbox", { name: "Ask about your documents" });
+  const composer = composerOf(page);
   const [shown, below] = await Promise.all([include.boundingBox(), composer.boundingBox()]);
   expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // visible without scrolling
   await include.click();

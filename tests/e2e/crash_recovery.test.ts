@@ -24,13 +24,13 @@ async function deleteDocument(device: Device, filename: string): Promise<void> {
   await device.page.evaluate((ids) => window.vademecum.deleteDocuments(ids), ids);
 }
 
-/** Ask a question. While the previous one has no answer, nothing is sent and the text stays in the box. */
+/** Ask a question. While the previous one has no answer, nothing is sent and the text stays in the composer. */
 async function ask(device: Device, question: string): Promise<void> {
   await device.ask(question);
-  const box = device.composer;
+  const composer = device.composer;
   await device.until(async () => {
-    if ((await box.inputValue()) === "") return true;
-    await box.press("Enter");
+    if ((await composer.inputValue()) === "") return true;
+    await composer.press("Enter");
     return false;
   });
 }

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { CDPSession, Page } from "playwright-core";
 import { soon } from "../soon.ts";
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withServer, composerOf } from "./app.ts";
 import { block, lease, push } from "./accounts.ts";
 import { canary, filesWith } from "./profile_scan.ts";
 
@@ -30,12 +30,12 @@ async function filled(): Promise<Filled> {
   ];
   await device.drop("lease.txt", `The rent is ${inDocument} euros a month.`);
   await device.embedded(1);
-  await tell(device, "addFact", "deleted", inFact);
-  await tell(device, "addFact", "kept", kept);
-  await box(device.page).fill(`What is the ${inQuestion}?`);
-  await box(device.page).press("Enter");
+  await device.call("addFact", "deleted", inFact);
+  await device.call("addFact", "kept", kept);
+  await composerOf(device.page).fill(`What is the ${inQuestion}?`);
+  await composerOf(device.page).press("Enter");
   await device.until(async () => (await device.rows("episodes"))[0]?.status === "done");
-  await box(device.page).fill(inDraft);
+  await composerOf(device.page).fill(inDraft);
   await account(device, "lost", {
     ...{ id: randomUUID(), userId: device.user.userId, collection: "facts", rowId: "none" },
     ...{ fields: { value: inLost }, at: "2020-01-01T00:00:00.000Z" },
@@ -46,9 +46,6 @@ async function filled(): Promise<Filled> {
     await soon(() => expect(filesWith(profile, [one])).not.toEqual([])); // check that the scan works
   return { device, profile, canaries: [inDocument, inFact, inQuestion, inDraft, inLost], kept };
 }
-
-const tell = <T>({ page }: Device, verb: string, ...given: unknown[]): Promise<T> =>
-  page.evaluate(([verb, given]) => (window as any).vademecum[verb](...given), [verb, given] as const);
 
 /** Add a hundred facts. */
 const addFacts = ({ page }: Device, value: () => string): Promise<void> =>
@@ -87,12 +84,12 @@ test("a due rewrite erases deleted text", async () => {
   const { device, profile, canaries, kept } = await filled();
   const [document] = await device.rows("documents");
   const fact = (await device.rows("facts")).find(({ key }) => key === "deleted")!;
-  await tell(device, "deleteDocuments", [document!.id]);
-  await tell(device, "deleteRow", "facts", fact.id);
-  await tell(device, "deleteSession", (await device.rows("sessions"))[0]!.id);
+  await device.call("deleteDocuments", [document!.id]);
+  await device.call("deleteRow", "facts", fact.id);
+  await device.call("deleteSession", (await device.rows("sessions"))[0]!.id);
   await synced(device);
-  await soon(async () => expect(await tell(device, "deletedTextStatus")).not.toBeNull());
-  const { leftover } = await tell<{ leftover: { storages: string[] } }>(device, "account");
+  await soon(async () => expect(await device.call("deletedTextStatus")).not.toBeNull());
+  const { leftover } = await device.call<{ leftover: { storages: string[] } }>("account");
   expect(leftover.storages).toContain("facts");
   expect(leftover.storages).not.toContain("memories");
 
@@ -100,7 +97,7 @@ test("a due rewrite erases deleted text", async () => {
   await account(device, "accounts", { leftover: { ...leftover, since: "2020-01-01T00:00:00.000Z" } });
   device.browser.requests.length = 0;
   await device.reopen();
-  expect(await tell(device, "deletedTextStatus")).toBeNull();
+  expect(await device.call("deletedTextStatus")).toBeNull();
   await soon(() => expect(filesWith(profile, canaries.slice(0, 4))).toEqual([]));
   expect((await device.rows("facts")).map(({ value }) => value)).toEqual([kept]);
   await synced(device);
@@ -153,8 +150,6 @@ test(`closing the page during a rewrite loses nothing, ${ROUNDS} times`, async (
     await soon(async () => expect(await databases()).toEqual(before));
   }
 });
-
-const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
 
 const databasesOf = (page: Page) =>
   page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name!).sort());
@@ -213,7 +208,7 @@ test("a waiting tab finishes a closed tab's rewrite", async () => {
   await rewriting.close();
   await release(holder);
   device.page = waiting;
-  await box(waiting).waitFor();
+  await composerOf(waiting).waitFor();
   expect(await copiesOf(holder)).toEqual([]);
   expect((await device.rows("facts")).length).toBe(100);
 });
@@ -251,15 +246,15 @@ test("a rewrite without space keeps its copy", async () => {
   expect((await copiesOf(holder)).length).toBe(1);
   await quota();
   await device.page.getByRole("button", { name: "Reload" }).click();
-  await box(device.page).waitFor();
+  await composerOf(device.page).waitFor();
   expect((await device.rows("facts")).length).toBe(100);
   expect(await copiesOf(holder)).toEqual([]);
 });
 
 test("an account stays listed until its rows are gone", async () => {
   const device = await Device.of(await harness.user());
-  const { email } = await tell<{ email: string }>(device, "account");
-  await tell(device, "addFact", "key", "value");
+  const { email } = await device.call<{ email: string }>("account");
+  await device.call("addFact", "key", "value");
   await synced(device);
   const holder = await device.page.context().newPage();
   await hold(holder, "meta");
@@ -292,15 +287,14 @@ test.runIf(process.env["SOAK"])("a profile of several megabytes keeps no canary 
   await device.until(async () => (await device.rows("vectorEmbeddings")).length >= 101);
   await synced(device);
   const documents = (await device.rows("documents")).filter(({ id }) => !id.startsWith("big-"));
-  await tell(
-    device,
+  await device.call(
     "deleteDocuments",
     documents.map(({ id }) => id),
   );
-  await tell(device, "deleteSession", (await device.rows("sessions"))[0]!.id); // its answer quotes the document
+  await device.call("deleteSession", (await device.rows("sessions"))[0]!.id); // its answer quotes the document
   await synced(device);
-  await soon(async () => expect(await tell(device, "deletedTextStatus")).not.toBeNull());
-  const { leftover } = await tell<{ leftover: object }>(device, "account");
+  await soon(async () => expect(await device.call("deletedTextStatus")).not.toBeNull());
+  const { leftover } = await device.call<{ leftover: object }>("account");
   await account(device, "accounts", { leftover: { ...leftover, since: "2020-01-01T00:00:00.000Z" } });
   const began = performance.now();
   await device.reopen();

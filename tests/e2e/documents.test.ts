@@ -5,7 +5,7 @@ import { compareStrings } from "../../web/src/lib/compareStrings.ts";
 import type { DocumentDoc } from "../../web/src/core/schema/rows.ts";
 import type { NewUser } from "../sync/harness.ts";
 import { violations } from "./accessibility.ts";
-import { Device, harness, withOwnServer } from "./app.ts";
+import { Device, harness, withOwnServer, composerOf } from "./app.ts";
 
 const AT = "2026-03-01T00:00:00.000Z";
 const TIDES = "About the tides (sample).md";
@@ -76,7 +76,7 @@ test("the first visit offers a sample document", async () => {
   await page.getByRole("heading", { name: "What would you like to know?" }).waitFor();
   await sample.waitFor();
   expect(await things.count()).toBe(3);
-  const composer = page.getByRole("textbox", { name: "Ask about your documents" });
+  const composer = composerOf(page);
   const [shown, below] = await Promise.all([sample.boundingBox(), composer.boundingBox()]);
   expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // visible on a phone without scrolling
   await page.getByText("on your devices and on your server").waitFor();

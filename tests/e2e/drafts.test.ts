@@ -1,7 +1,7 @@
 /** Unsent text is kept as a draft and appears in no other tab. */
 
 import type { Page } from "playwright-core";
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withServer, composerOf } from "./app.ts";
 import { drafts, push, session } from "./accounts.ts";
 
 withServer();
@@ -17,62 +17,61 @@ beforeAll(async () => {
   await device.untilSyncIs("live");
 });
 
-const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
 const go = (name: string) => page.getByRole("link", { name }).first().click();
 
 /** Return the text of a new chat, after a visit to another page. */
 async function next(): Promise<string> {
   await go("Documents");
-  await box(page).waitFor({ state: "detached" });
+  await composerOf(page).waitFor({ state: "detached" });
   await go("New chat");
-  return box(page).inputValue();
+  return composerOf(page).inputValue();
 }
 
 test("a new chat keeps its draft per tab", async () => {
-  await box(page).fill("Half a question");
+  await composerOf(page).fill("Half a question");
   expect(await next()).toBe("Half a question");
   await go("Documents");
   await page.reload();
   await go("New chat");
-  expect(await box(page).inputValue()).toBe("Half a question");
+  expect(await composerOf(page).inputValue()).toBe("Half a question");
 
   const second = await device.open("/");
-  expect(await box(second).inputValue()).toBe("");
+  expect(await composerOf(second).inputValue()).toBe("");
   await second.close();
   const opened = page.waitForEvent("popup");
   await page.evaluate(() => void window.open("/")); // with a copy of the session storage, as a duplicated tab
   const copy = await opened;
-  expect(await box(copy).inputValue()).toBe("");
-  await box(copy).fill("Another question");
+  expect(await composerOf(copy).inputValue()).toBe("");
+  await composerOf(copy).fill("Another question");
   await copy.getByRole("link", { name: "Documents" }).first().click();
   await copy.reload();
   await copy.getByRole("link", { name: "New chat" }).first().click();
-  expect(await box(copy).inputValue()).toBe("Another question");
+  expect(await composerOf(copy).inputValue()).toBe("Another question");
   await copy.close();
 
   expect(await next()).toBe("Half a question");
-  await box(page).press("Enter");
+  await composerOf(page).press("Enter");
   await page.getByRole("article").first().waitFor();
-  await box(page).fill("And then?");
+  await composerOf(page).fill("And then?");
   expect(await next()).toBe("");
 });
 
 test("a deleted chat's draft moves to a new chat", async () => {
   await push(device.user, "sessions", session("gone", "Gone elsewhere"));
   await page.getByRole("link", { name: "Gone elsewhere" }).click();
-  await box(page).fill("Words of mine");
+  await composerOf(page).fill("Words of mine");
   const kept = async () => (await drafts(device)).filter(({ text }) => text === "Words of mine");
   const [before] = await kept();
   await harness.call(device.user, "/v1/sessions/gone", { method: "DELETE" });
   await page.getByText(DELETED).waitFor();
   await page.getByText(KEPT).waitFor();
   await page.getByRole("status").getByRole("link", { name: "New chat" }).click();
-  expect(await box(page).inputValue()).toBe("Words of mine");
+  expect(await composerOf(page).inputValue()).toBe("Words of mine");
   expect(page.url()).not.toContain("/s/gone"); // a message there would create the chat again
   const after = await kept();
   expect(after.map(({ at }) => at)).toEqual([before!.at]); // one copy of the same age, so "forget everything" removes it
   expect(await next()).toBe("Words of mine");
-  await box(page).fill("");
+  await composerOf(page).fill("");
   expect(await next()).toBe("");
 });
 
@@ -112,7 +111,7 @@ test("a fact's draft survives leaving the page", async () => {
 test("deleting a chat deletes its draft", async () => {
   await push(device.user, "sessions", session("mine", "Gone here"));
   await page.getByRole("link", { name: "Gone here" }).click();
-  await box(page).fill("Words of mine");
+  await composerOf(page).fill("Words of mine");
   await page.evaluate(() => window.vademecum.deleteSession("mine"));
   await page.getByText(DELETED).waitFor();
   expect(await page.getByText(KEPT).count()).toBe(0);

@@ -1,6 +1,6 @@
 /** "Forget everything" or a delete on one device also clears data that only another device has. */
 
-import { Device, harness, withOwnServer } from "./app.ts";
+import { Device, harness, withOwnServer, composerOf } from "./app.ts";
 import { soon } from "../soon.ts";
 import { drafts } from "./accounts.ts";
 
@@ -38,10 +38,6 @@ function forgetEverything({ user }: Device): Promise<{ at: string }> {
 }
 
 /** Call a method of the app's API. */
-function tell<T>({ page }: Device, verb: string, ...given: unknown[]): Promise<T> {
-  return page.evaluate(([verb, given]) => (window as any).vademecum[verb](...given), [verb, given] as const);
-}
-
 let device: Device;
 beforeAll(async () => {
   device = await Device.of(await harness.user(), { installs: true });
@@ -80,8 +76,8 @@ test("forgetting clears waiting data of that account", async () => {
   expect(await counts()).toEqual([0, 0, 1]);
   await soon(async () => expect(await drafts(device)).toEqual([]));
   expect(await page.evaluate(() => localStorage.getItem("draft somebody s1"))).toBe("2020 draft of somebody");
-  const box = page.getByRole("textbox", { name: "Ask about your documents" });
-  await soon(async () => expect(await box.inputValue()).toBe(""));
+  const composer = composerOf(page);
+  await soon(async () => expect(await composer.inputValue()).toBe(""));
   expect(await harness.live(user, "documents")).toEqual([]);
 });
 
@@ -89,15 +85,15 @@ test("deleting a row deletes its related data", async () => {
   const { page, user } = device;
   const at = new Date().toISOString();
   const lost = { userId: user.userId, collection: "facts", fields: { value: "mine" }, at };
-  await tell(device, "addFact", "rent", "940");
+  await device.call("addFact", "rent", "940");
   const { id } = (await device.rows("facts")).find(({ key }) => key === "rent")!;
   await kept(device, "lost", "put", { id: "here", rowId: id, ...lost });
   await kept(device, "lost", "put", { id: "gone", rowId: "gone", ...lost });
-  await expect(tell(device, "restoreConflictLoser", "gone")).rejects.toThrow("ROW_GONE");
-  await tell(device, "deleteRow", "facts", id);
+  await expect(device.call("restoreConflictLoser", "gone")).rejects.toThrow("ROW_GONE");
+  await device.call("deleteRow", "facts", id);
   await soon(async () => expect(await kept(device, "lost", "get", "here")).toBeUndefined());
   expect(await kept(device, "lost", "get", "gone")).toMatchObject({ fields: { value: "mine" } });
-  await tell(device, "ask", "s-gone", "What is the rent?");
+  await device.call("ask", "s-gone", "What is the rent?");
   const prefix = `draft ${user.userId} `;
   await page.evaluate(
     ([prefix, at]) => ["other", "s-gone"].forEach((id) => localStorage.setItem(prefix + id, `${at} draft`)),
@@ -107,7 +103,7 @@ test("deleting a row deletes its related data", async () => {
   const ids = async () => (await drafts(device)).map(({ id }) => id);
   expect(await ids()).toEqual(["other", "s-gone"]);
   expect(await device.page.evaluate(() => Object.keys(localStorage).join())).not.toContain(prefix);
-  await tell(device, "deleteSession", "s-gone");
+  await device.call("deleteSession", "s-gone");
   await soon(async () => expect(await ids()).toEqual(["other"]));
 });
 
@@ -126,8 +122,8 @@ test("rows after forgetting are newer despite clocks", async () => {
   await device.call("addFact", "made", "late");
   const [fact] = await device.rows("facts");
   expect(Date.parse(fact!.createdAt)).toBe(Date.parse(ahead) + 1);
-  const box = device.composer;
-  await box.fill("draft of the late");
+  const composer = device.composer;
+  await composer.fill("draft of the late");
   await device.reopen();
   const again = device.composer;
   expect(await again.inputValue()).toBe("draft of the late");

@@ -30,11 +30,6 @@ test("imported messages are not extracted again", async () => {
   const zip = [...new Uint8Array(await (await fetch(`${harness.url}/v1/export`, { headers })).arrayBuffer())];
 
   const device = await Device.of(bob, { installs: true });
-  const verb = <T>(name: string, ...given: unknown[]) =>
-    device.page.evaluate(([name, given]) => (window as any).vademecum[name](...given) as T, [
-      name,
-      given,
-    ] as const);
   await device.installed();
   await device.page.reload(); // now the service worker serves the app
   await device.untilSyncIs("live");
@@ -43,7 +38,7 @@ test("imported messages are not extracted again", async () => {
     (bytes) => (window as any).vademecum.importAccount(new Blob([new Uint8Array(bytes)])),
     zip,
   );
-  await verb("regenerateAnswer", "e2", "And now in Thun.");
+  await device.call("regenerateAnswer", "e2", "And now in Thun.");
   await device.setOffline(false);
   const there = async () =>
     (await harness.live(bob, "episodes")).map(({ userMessage }) => userMessage).sort();
@@ -53,7 +48,7 @@ test("imported messages are not extracted again", async () => {
     (await jobs(bob)).jobs.filter(({ state }) => state === "done").map(({ subject }) => subject);
   await expect.poll(finished).toContain("episodes/e3");
   // If e2 was answered with quotations offline, nothing was extracted from it.
-  await verb("regenerateAnswer", "e2", "And now in Thun.");
+  await device.call("regenerateAnswer", "e2", "And now in Thun.");
   await expect.poll(() => done(bob)).toBe(2);
   const { extraction, jobs: told } = await jobs(bob);
   expect(told.map(({ subject }) => subject).sort()).toEqual(["episodes/e2", "episodes/e3"]);

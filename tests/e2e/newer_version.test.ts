@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { Gate } from "../sync/gate.ts";
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withServer, composerOf } from "./app.ts";
 import { FAILS, release, renew, withNewerApp } from "./newer_app.ts";
 
 withServer();
@@ -14,7 +14,6 @@ const PROMPT = "A new version is available. Anything you are writing is kept.";
 const FAILED = "This version could not convert your data on this device to its new format.";
 const OUTDATED = "A newer version of Vademecum was opened on this device";
 
-const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
 const note = (page: Page, key: string) =>
   page.evaluate((key) => (window as any).vademecum.addFact(key, "true"), key);
 
@@ -34,15 +33,15 @@ async function facts(page: Page): Promise<Record<string, string>> {
 test("an idle old tab makes way for the update", async () => {
   const device = await Device.of(await harness.user());
   await note(device.page, "before");
-  await box(device.page).fill("Half a question");
+  await composerOf(device.page).fill("Half a question");
   const newer = await openNewer(device);
-  await box(newer).waitFor();
+  await composerOf(newer).waitFor();
   expect(await facts(newer)).toEqual({ before: "green" });
   await device.page.getByRole("alert").getByText(OUTDATED).waitFor();
   await renew(device.page);
   await device.page.getByRole("button", { name: "Update now" }).click();
-  await box(device.page).waitFor();
-  expect(await box(device.page).inputValue()).toBe("Half a question");
+  await composerOf(device.page).waitFor();
+  expect(await composerOf(device.page).inputValue()).toBe("Half a question");
   expect(await facts(device.page)).toEqual({ before: "green" });
 });
 
@@ -59,7 +58,7 @@ test("the new version waits for a busy old tab", async () => {
   await note(old, "meanwhile");
   expect(await old.getByRole("textbox", { name: "Name" }).inputValue()).toBe("Flat");
   await old.close();
-  await box(newer).waitFor();
+  await composerOf(newer).waitFor();
   expect(await facts(newer)).toEqual({ before: "green", meanwhile: "green" });
   device.page = newer;
 });
@@ -94,16 +93,16 @@ test("an update applies to all tabs on request", async () => {
   await device.installed();
   await note(page, "before");
   await page.reload(); // served by the service worker
-  await box(page).fill("Half a question");
+  await composerOf(page).fill("Half a question");
   const other = await page.context().newPage();
   await other.goto(gate.url);
-  await box(other).fill("Half another");
+  await composerOf(other).fill("Half another");
 
   release(gate);
   await page.evaluate(async () => (await navigator.serviceWorker.getRegistration())!.update());
   await Promise.all([page, other].map((tab) => tab.getByText(PROMPT).waitFor()));
   await other.reload(); // a reload alone does not apply the update
-  await box(other).waitFor();
+  await composerOf(other).waitFor();
   expect(await facts(other)).toEqual({ before: undefined });
   await other.getByText(PROMPT).waitFor();
 
@@ -111,12 +110,12 @@ test("an update applies to all tabs on request", async () => {
   await vi.waitFor(async () => {
     for (const tab of [page, other]) expect(await facts(tab)).toEqual({ before: "green" });
   }, 60_000);
-  expect(await box(page).inputValue()).toBe("Half a question");
-  expect(await box(other).inputValue()).toBe("Half another");
+  expect(await composerOf(page).inputValue()).toBe("Half a question");
+  expect(await composerOf(other).inputValue()).toBe("Half another");
 
   await device.setOffline(true);
   await page.reload();
-  await box(page).waitFor();
+  await composerOf(page).waitFor();
   expect(await facts(page)).toEqual({ before: "green" });
   gate.close();
 });
@@ -132,6 +131,6 @@ test("a failed migration is retried at each load", async () => {
   }
   await page.evaluate((name) => caches.delete(name), FAILS);
   await page.reload();
-  await box(page).waitFor();
+  await composerOf(page).waitFor();
   expect(await facts(page)).toEqual({ before: "green" });
 });

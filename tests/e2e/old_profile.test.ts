@@ -15,8 +15,6 @@ const QUESTION = "What is the rent of the flat?";
 const UNSENT_QUESTION = "How long is the notice period?";
 const DRAFT = "A draft that was not sent";
 
-const box = (device: Device) => device.composer;
-
 /** The archives of earlier versions; `MAKE_PROFILE=<archive>` writes one of this version. */
 const made = process.env["MAKE_PROFILE"];
 
@@ -48,7 +46,7 @@ test.runIf(made)("a profile of this version is stored", async () => {
   await device.until(async () => (await device.waitingFiles()) === 1);
   await device.ask(UNSENT_QUESTION);
   await device.until(async () => (await done(device)).includes(UNSENT_QUESTION));
-  await box(device).fill(DRAFT);
+  await device.composer.fill(DRAFT);
   await soon(async () => expect((await drafts(device)).map(({ text }) => text)).toEqual([DRAFT]));
   const draftPath = new URL(device.page.url()).pathname;
   await device.browser.close();
@@ -62,7 +60,7 @@ test.skipIf(made).each(["tests/e2e/profiles/0.1.0.tar.gz"])("profile %s opens an
   await device.page.goto(ORIGIN + about.draftPath);
   await device.page.getByText(QUESTION).first().waitFor();
   await device.page.getByText(UNSENT_QUESTION).first().waitFor();
-  expect(await box(device).inputValue()).toBe(DRAFT);
+  expect(await device.composer.inputValue()).toBe(DRAFT);
   await device.untilSyncIs("live");
 
   const onServer = async (name: string, field: string) =>

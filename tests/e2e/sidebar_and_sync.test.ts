@@ -89,14 +89,14 @@ test("a chat is renamed, deleted and restored", async () => {
 test("closing an overlay returns the focus", async () => {
   const { page } = device;
   await page.evaluate(() => history.pushState(null, "", "/s/s-lease"));
-  const box = device.composer;
+  const composer = device.composer;
   const dots = page.getByRole("button", { name: "Rename, move or delete “Lease of the flat”" });
   const button = (name: string) => page.getByRole("button", { name, exact: true });
   const title = page.getByRole("textbox", { name: "New title" });
   const find = page.getByRole("textbox", { name: "Search chats" });
-  await box.focus();
+  await composer.focus();
   await page.keyboard.press("Control+k");
-  await expectCloses(find, box);
+  await expectCloses(find, composer);
   await button("Search").press("Enter");
   await expectCloses(find, button("Search"));
   await device.statusLine.press("Enter");
@@ -235,14 +235,14 @@ test("a chat deleted elsewhere accepts no message", async () => {
   const { page } = device;
   await push(ada, "sessions", session("s-gone", "Soon gone"));
   await page.getByRole("link", { name: "Soon gone" }).click();
-  const box = device.composer;
-  await box.waitFor();
+  const composer = device.composer;
+  await composer.waitFor();
   await push(ada, "sessions", { ...session("s-gone", "Soon gone"), _deleted: true });
   await page.getByText("This chat was deleted, here or on another device.").waitFor();
-  expect(await box.count()).toBe(0);
+  expect(await composer.count()).toBe(0);
   await device.expectAccessible();
   await page.getByRole("log").getByRole("link", { name: "New chat" }).click();
-  await box.waitFor();
+  await composer.waitFor();
   expect(page.url()).not.toContain("s-gone");
 });
 
@@ -266,8 +266,8 @@ test("large text fits a small screen", async () => {
   expect(await device.page.getByRole("button", { name: "Search", exact: true }).isVisible()).toBe(true);
   expect(await overflowing(), "Menu").toEqual([]);
   await device.clickLink("Lease of the flat");
-  const box = device.composer;
-  expect((await box.boundingBox())!.width).toBeGreaterThan(250);
+  const composer = device.composer;
+  expect((await composer.boundingBox())!.width).toBeGreaterThan(250);
   await device.page.getByText("Documents only", { exact: true }).waitFor();
   await device.clickButton("2 documents");
   await device.page.getByRole("button", { name: `Remove ${filename} from this chat` }).waitFor();

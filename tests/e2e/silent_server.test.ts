@@ -1,7 +1,7 @@
 /** A server that accepts requests but never responds, or that has signed the browser out. */
 
 import { Gate } from "../sync/gate.ts";
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withServer, composerOf } from "./app.ts";
 
 withServer();
 
@@ -23,7 +23,7 @@ test("the app opens while the server is silent", async () => {
   const page = await device.page.context().newPage();
   await page.context().route("**/v1/me", () => {}); // accepted but never answered
   await page.goto(harness.url);
-  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await composerOf(page).waitFor();
 });
 
 test("a first question does not wait for downloads", async () => {

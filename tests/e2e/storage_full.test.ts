@@ -2,7 +2,7 @@
 
 import type { CDPSession, Page } from "playwright-core";
 import { soon } from "../soon.ts";
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withServer, composerOf } from "./app.ts";
 import { person, push, session, type Person } from "./accounts.ts";
 
 /** A quota that is enough for the tests and smaller than one write of pieces. Large values do not count toward it. */
@@ -52,7 +52,7 @@ async function fillUp(): Promise<void> {
   );
   expect(isWritten).toBe(false);
   await page.goto(harness.url);
-  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await composerOf(page).waitFor();
 }
 
 const said = (what: string) =>
@@ -70,8 +70,8 @@ test("a full device syncs after space is freed", async () => {
   await tray.getByText("This browser has no storage left for lease.txt. Nothing was stored.").waitFor();
   await device.ask("How much is the rent?");
   await page.getByText("This browser has no storage left. Nothing was stored.").waitFor();
-  const box = page.getByRole("textbox", { name: "Ask about your documents" });
-  expect(await box.inputValue()).toBe("How much is the rent?");
+  const composer = composerOf(page);
+  expect(await composer.inputValue()).toBe("How much is the rent?");
   await page.getByRole("button", { name: "Browser storage full" }).click();
   await page.getByText("Everything here is safe, and so is the rest on the server").last().waitFor();
   await device.expectAccessible();
@@ -83,9 +83,9 @@ test("a full device syncs after space is freed", async () => {
   await page.keyboard.press("Escape");
   await device.until(async () => (await device.rows("sessions")).some(({ id }) => id === "later"));
   await device.until(async () => (await device.rows("sessions")).length >= many.length + 1);
-  await box.press("Enter");
+  await composer.press("Enter");
   await device.until(async () => (await device.rows("episodes")).length === 1);
-  await expect.poll(() => box.inputValue()).toBe("");
+  await expect.poll(() => composer.inputValue()).toBe("");
   await tray.getByRole("button", { name: "Show files" }).click(); // the list collapsed when the answer started
   await tray.getByRole("button", { name: "Retry: lease.txt" }).click();
   await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);
@@ -143,12 +143,12 @@ const upgrade = (names: string[]) =>
 
 test("a brief database upgrade is not reported", async () => {
   const { page } = device;
-  const shown = page.getByRole("textbox", { name: "Ask about your documents" });
+  const composer = composerOf(page);
   await page.goto(harness.url);
-  await shown.waitFor();
+  await composer.waitFor();
   await upgrade(["vademecum"]);
   await page.waitForTimeout(3_000);
-  expect(await shown.isVisible()).toBe(true);
+  expect(await composer.isVisible()).toBe(true);
   await device.drop("ferry.txt", "The ferry leaves at noon.");
   await device.until(async () => (await device.rows("documents")).length === 2);
   await said("synced");
@@ -162,7 +162,7 @@ test("a closed database is reported and reopened", async () => {
   const open = async () => (await navigator.locks.query()).held!.map(({ name }) => name).join();
   await soon(async () => expect(await page.evaluate(open)).not.toContain("vademecum-account-")); // so that a newer version can open the account
   await page.getByRole("button", { name: "Reload" }).click();
-  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await composerOf(page).waitFor();
   expect(await device.rows("documents")).toHaveLength(2);
 });
 
@@ -172,7 +172,7 @@ test("cleared storage is reported and synced again", async () => {
   await page.getByRole("alert").getByText("The browser deleted this app's data on this device.").waitFor();
   await device.expectAccessible();
   await page.getByRole("button", { name: "Reload" }).click();
-  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await composerOf(page).waitFor();
   await device.until(async () => (await device.rows("sessions")).length > 150);
   expect(await device.rows("documents")).toHaveLength(2);
 });

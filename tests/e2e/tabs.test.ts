@@ -1,7 +1,7 @@
 /** Several tabs of one browser share the cookie and the rows, and one of them syncs. */
 
 import type { Page } from "playwright-core";
-import { Device, harness } from "./app.ts";
+import { Device, harness, composerOf } from "./app.ts";
 import { withAssistant } from "./scripted_assistant.ts";
 import { soon } from "../soon.ts";
 
@@ -82,7 +82,7 @@ test("an open account is removed after its tab closes", async () => {
   const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
   await page.goto(`${harness.url}/sign-in`);
   await page.getByRole("button", { name: `Open ${email} without signing in` }).click();
-  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await composerOf(page).waitFor();
   expect(await shared.rows("facts")).toHaveLength(2);
   const other = await shared.open("/settings");
   await other.getByRole("button", { name: `Remove from this device: ${email}` }).click();
