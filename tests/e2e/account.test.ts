@@ -235,6 +235,7 @@ test("forget everything shows a receipt and clears the device", async () => {
   await device.expectAccessible();
   await other.waitForURL("**/sign-in");
   await device.clickButton("Start over");
+  await receipt.waitFor({ state: "detached" });
   await device.untilStatusIs("synced");
   expect(await factValues(device)).toEqual([]);
   expect(await harness.live(ada, "facts")).toEqual([]);
