@@ -1,8 +1,8 @@
-"""A data folder and the real command `vademecum` on it, with or without a real server beside it.
+"""Run the real `vademecum` command on a data folder, with or without a real server.
 
-A command runs in a process of its own with its own streams, environment and exit code. These processes are forked
-from one that has imported the program already (see `forked_command`): a test calls many commands, and importing is most of
-a command's time. So are servers, unless a test is about how they start: those are started anew, as a person does it.
+Each command runs in its own process with its own streams, environment and exit code. These processes are forked from one
+that has already imported the program (see `forked_command`), because imports dominate a command's time. So are servers,
+except in tests of their start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass
 class Done:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -48,13 +48,14 @@ class Done:
         return json.loads(self.out)
 
     def refusal(self) -> str:
-        """The one sentence of a command that said no; fails when there is more than that, or less. (That no log
-        comes beside it has a test of its own.)"""
+        """Return the one sentence of a failed command; fail if there is more or less. Log lines are ignored here."""
         assert self.code != 0, f"accepted: {self.out}"
         assert self.out == "", f"a refusal goes to standard error, not to standard output: {self.out}"
         assert "Traceback" not in self.err and "ExceptionGroup" not in self.err, self.err
-        said = [line for line in self.err.splitlines() if not line.startswith(("Usage:", "Try ", '{"event"'))]
-        lines = [line for line in said if line.strip()]
+        lines = [
+            line for line in self.err.splitlines() if not line.startswith(("Usage:", "Try ", '{"event"'))
+        ]
+        lines = [line for line in lines if line.strip()]
         assert len(lines) == 1, f"not one line: {self.err}"
         assert re.fullmatch(r"Error: .+[.?)'\"]", lines[0]), f"not a sentence: {lines[0]}"
         return lines[0].removeprefix("Error: ")
@@ -62,14 +63,14 @@ class Done:
 
 @dataclass
 class Running:
-    """A server process."""
+    """A running server process."""
 
     url: str
     process: subprocess.Popen[bytes] | Forked
     log: Path
     flags: tuple[str, ...] = ()
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(errors="replace")
 
     def client(self, token: str = "", **more: Any) -> httpx.Client:
@@ -77,7 +78,7 @@ class Running:
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, **more)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Send a signal. Returns the exit code and how long the end took."""
+        """Send a signal and return the exit code and the seconds until the end."""
         began = time.monotonic()
         self.process.send_signal(number)
         code = self.process.wait(60)
@@ -100,7 +101,7 @@ class Home:
         return {**ours, **theirs, **more}
 
     def run(self, *words: object, data: object = None, stdin: str = "", **settings: str) -> Done:
-        """A command on this folder, in a process of its own."""
+        """Run a command on this folder in its own process."""
         environment = self.environment() | {f"VADEMECUM_{k.upper()}": v for k, v in settings.items()}
         with tempfile.TemporaryDirectory() as folder:
             streams = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
@@ -118,11 +119,11 @@ class Home:
         return done
 
     def add(self, email: str, tier: str = "JIGGA") -> str:
-        """A new account's id."""
+        """Create an account and return its id."""
         return self.ok("user", "add", email, "--tier", tier, "--json").json["userId"]
 
     def keep(self, email: str) -> str:
-        """A new account's id; it keeps something here, so it has a file."""
+        """Create an account with a document and return its id."""
         account = self.add(email)
         note = self.data.with_name("note.txt")
         note.write_text("The orchard has forty apple trees.")
@@ -150,13 +151,13 @@ class Home:
         """Start a server and wait until it is ready to answer. `in_new_process`: as a person does it, with all its imports."""
         process, log = self.spawn(*flags, in_new_process=in_new_process)
         began = time.monotonic()
-        while (door := local_auth.read(self.data)) is None or door.pid != process.pid:
-            said = log.read_text(errors="replace")
-            assert process.poll() is None, f"the server ended with {process.returncode}\n{said}"
-            assert time.monotonic() - began < START_S, f"the server does not come up\n{said}"
+        while (address := local_auth.read(self.data)) is None or address.pid != process.pid:
+            output = log.read_text(errors="replace")
+            assert process.poll() is None, f"the server ended with {process.returncode}\n{output}"
+            assert time.monotonic() - began < START_S, f"the server does not come up\n{output}"
             time.sleep(0.02)
-        server = Running(door.url, process, log, flags)
-        while "listens on" not in server.said():
+        server = Running(address.url, process, log, flags)
+        while "listens on" not in server.output():
             assert time.monotonic() - began < START_S, "the server does not say where it listens"
             time.sleep(0.02)
         return server
@@ -174,7 +175,7 @@ class Home:
 
 
 def small_model(folder: Path) -> Path:
-    """A folder of models with a random one of 200 kB, for what needs a model and no meaning."""
+    """Create a models folder with a random model of 200 kB."""
     from unit.engines.onnx.numpy_bert import write_source
     from vademecum.engines.onnx import download
 
@@ -185,7 +186,7 @@ def small_model(folder: Path) -> Path:
 
 
 def rows(client: httpx.Client, collection: str, **query: Any) -> list[dict[str, Any]]:
-    """All rows of a collection, tombstones too."""
+    """Return all rows of a collection, including tombstones."""
     answer = client.get(f"/v1/sync/{collection}/0/pull", params={"lwt": 0, "limit": 1000, **query})
     assert answer.status_code == 200, answer.text
     return answer.json()["documents"]
@@ -196,7 +197,7 @@ def live(client: httpx.Client, collection: str) -> dict[str, dict[str, Any]]:
 
 
 def upload(client: httpx.Client, name: str, text: str | bytes, session: str = "s1") -> dict[str, Any]:
-    """An acknowledged upload's document."""
+    """Upload a file and return its document."""
     content = text.encode() if isinstance(text, str) else text
     answer = client.post("/v1/documents", files={"file": (name, content)}, data={"sessionId": session})
     assert answer.status_code == 201, answer.text

@@ -1,4 +1,4 @@
-"""Fixtures of several files here."""
+"""Shared fixtures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a command speaks with a running server."""
+"""Calls from a command to a running server."""
 
 import asyncio
 import threading
@@ -83,7 +83,7 @@ def test_refused_request_is_not_repeated():
 
 @contextmanager
 def lost(requests):
-    """A server that loses each connection once it has been asked; it notes what it was asked."""
+    """Run a server that records requests and drops their connections."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
@@ -104,7 +104,7 @@ def lost(requests):
 
 
 def write(data):
-    """As an agent does, who waits for its turn."""
+    """Send a write as an agent does, waiting for other commands."""
     return asyncio.run(
         api_client.use_client_in_turn(
             Settings(data=data), lambda client: client.call("POST", "/v1/memories", json={})
@@ -137,10 +137,10 @@ OLD = b'{"users": 1, "accounts": 1, "erasedAgain": 0, "backupAt": "", "skipped":
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [("0.0.9", "its version is 0.0.9,"), ("", "its version is unknown,")]
+    ("version", "message"), [("0.0.9", "its version is 0.0.9,"), ("", "its version is unknown,")]
 )
-def test_missing_field_names_both_versions(tmp_path, version, said):
-    """By the command that asks for it; what the server does say is used."""
+def test_missing_field_names_both_versions(tmp_path, version, message):
+    """Only the command that needs the missing field fails."""
     home = Home(tmp_path / "data")
     with api_client.try_lock(home.data), server((200, {}, OLD)) as (address, sent):
         local_auth.publish(home.data, local_auth.Door(address, 1, "secret", version=version))
@@ -149,7 +149,9 @@ def test_missing_field_names_both_versions(tmp_path, version, said):
     refusal = done.err.strip()
     assert "lacks `removed`" in refusal
     assert (
-        said in refusal and f"this command's is {__version__}" in refusal and "Restart the server" in refusal
+        message in refusal
+        and f"this command's is {__version__}" in refusal
+        and "Restart the server" in refusal
     )
 
 

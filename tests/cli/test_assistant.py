@@ -1,4 +1,4 @@
-"""The assistant of a real server process: set up by the environment, looked at by the doctor, its key shown nowhere."""
+"""The assistant of a real server process: set up by environment variables, checked by the doctor, its key never printed."""
 
 import json
 import os
@@ -21,7 +21,7 @@ CANARY = "Zanzibarquokka"
 
 @contextmanager
 def scripted(folder, *rules):
-    """The scripted model as a process of its own. Yields its address."""
+    """Run the scripted model in its own process and yield its address."""
     script = folder / "rules.json"
     script.write_text(json.dumps(rules))
     process = subprocess.Popen(
@@ -73,9 +73,9 @@ def test_key_question_and_reply_are_not_logged(tmp_path):
             server.end()
         asked = httpx.get(f"{url}/asked", trust_env=False).json()
         assert [one["headers"]["authorization"] for one in asked][:3] == [f"Bearer {KEY}"] * 3, "it was sent"
-    said = server.said()
-    assert f"Assistant: {MODEL}" in said and '"ASSISTANT_KEY"' in said, "the operator learns what fails"
-    assert KEY not in said and CANARY not in said
+    output = server.output()
+    assert f"Assistant: {MODEL}" in output and '"ASSISTANT_KEY"' in output, "the operator learns what fails"
+    assert KEY not in output and CANARY not in output
     files = [path for path in home.data.rglob("*") if path.is_file()]
     assert files and not any(KEY.encode() in path.read_bytes() for path in files)
 
@@ -133,7 +133,7 @@ def test_stopping_server_ends_answers_with_error(tmp_path):
 
 
 def test_command_leaves_extraction_to_next_server(tmp_path):
-    """It ends in a moment: the question would be paid for, cut off, and count as an attempt."""
+    """The command ends soon, so a request would be paid for, aborted, and counted as an attempt."""
     home = home_with(tmp_path, "http://127.0.0.1:9")
     with home.serving() as server:
         home.add("ada@example.org")

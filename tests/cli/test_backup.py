@@ -1,4 +1,4 @@
-"""Backup and restore by the commands: whole, verified, a new epoch, and what was erased stays erased."""
+"""The commands `backup` and `restore`: verified copies, a new epoch, and erased rows stay erased."""
 
 import hashlib
 import shutil
@@ -20,14 +20,14 @@ def home(tmp_path):
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
-    """A folder in which Ada keeps a note, made once, and her account's id."""
+    """Return a folder with one document of Ada, created once, and her account's id."""
     there = Home(tmp_path_factory.mktemp("begun") / "data")
     return there.data, there.keep("ada@example.org")
 
 
 @pytest.fixture
 def ada(home, begun):
-    """Ada's account's id; `home` is a copy of that folder."""
+    """Return the id of Ada's account; `home` is a copy of the folder."""
     folder, account = begun
     shutil.copytree(folder, home.data)
     return account
@@ -49,7 +49,7 @@ def push(client, collection, row):
 
 
 def digest(folder):
-    """The bytes of all files below."""
+    """Return the hash of each file below the folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
@@ -126,7 +126,7 @@ def test_backup_restores_to_new_folder_without_server(home, tmp_path):
 
 
 def test_new_server_restores_owner_from_backup(home, tmp_path):
-    """`serve` has made an owner of its own by then, with the same address."""
+    """`serve` has already created another owner with the same email."""
     text = "The orchard has forty apple trees."
     with home.serving() as server, server.client(home.token("owner@localhost")) as owner:
         upload(owner, "apples.txt", text)
@@ -182,8 +182,8 @@ def test_damaged_backup_is_refused(home, ada, tmp_path):
     damaged = next(copy.glob("users/*/*/records.duckdb"))
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     name = damaged.relative_to(copy)
-    said = home.run("restore", copy, "--yes").refusal()
-    assert said.startswith(
+    printed_text = home.run("restore", copy, "--yes").refusal()
+    assert printed_text.startswith(
         f"The backup {copy} is damaged: {name} is not as it was written. Nothing was changed."
     )
     damaged.unlink()
@@ -209,8 +209,8 @@ def test_stray_files_in_backup_are_not_restored(home, ada, tmp_path):
     assert home.ok("restore", copy, "--yes", "--json").json["users"] == 1
     assert not holds(home.data, "stray")
     (folder / "records.duckdb.wal").write_text("stray")  # this one would be read as a part of the records
-    said = home.run("restore", copy, "--yes").refusal()
-    assert f"{folder.relative_to(copy)}/records.duckdb.wal is not of it. Nothing was changed." in said
+    printed_text = home.run("restore", copy, "--yes").refusal()
+    assert f"{folder.relative_to(copy)}/records.duckdb.wal is not of it. Nothing was changed." in printed_text
 
 
 @pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
@@ -224,8 +224,10 @@ def test_unwritable_backup_reports_reason(home, ada, tmp_path, with_server):
     }
     with home.serving() if with_server else nullcontext() as server:
         for name, why in {**nowhere, "loop/copy": "Too many levels of symbolic links"}.items():
-            said = home.run("backup", tmp_path / name).refusal()
-            assert said.startswith(f"{tmp_path / name} cannot be written ({why}). No backup was made"), said
+            printed_text = home.run("backup", tmp_path / name).refusal()
+            assert printed_text.startswith(
+                f"{tmp_path / name} cannot be written ({why}). No backup was made"
+            ), printed_text
         records = next(home.data.glob(f"users/*/{ada}/records.duckdb"))
         records.rename(tmp_path / "records")
         records.mkdir()
@@ -233,7 +235,7 @@ def test_unwritable_backup_reports_reason(home, ada, tmp_path, with_server):
         done = home.run("backup", tmp_path / "copy")
         assert done.code == 1 and ", 0 with records: " in done.out, done
         assert f"Not backed up: ada@example.org. {records} cannot be read (Is a directory)." in done.err
-        assert server is None or "defect" not in server.said()
+        assert server is None or "defect" not in server.output()
 
 
 def test_backup_contains_no_deleted_document(home, tmp_path):
@@ -337,7 +339,7 @@ def test_damaged_database_is_reported_with_remedy(home, ada, pattern, cure):
 
 
 def test_restore_repairs_damaged_account(home, ada, tmp_path):
-    """The refusal names `vademecum restore` as the cure."""
+    """The error message names `vademecum restore` as the remedy."""
     home.ok("backup", tmp_path / "copy")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
     home.ok("restore", tmp_path / "copy", "--yes")
@@ -349,8 +351,8 @@ def test_restore_of_one_account_with_running_server(home, ada, tmp_path):
     home.keep("bob@example.org")
     home.ok("backup", tmp_path / "copy")
     with home.serving():
-        said = home.ok("restore", tmp_path / "copy", "--user", "ada@example.org", "--yes").out
-        assert said.startswith("Restored the records of 1 account as of ")
+        printed_text = home.ok("restore", tmp_path / "copy", "--user", "ada@example.org", "--yes").out
+        assert printed_text.startswith("Restored the records of 1 account as of ")
         assert (
             "no account"
             in home.run("restore", tmp_path / "copy", "--user", "eve@example.org", "--yes").refusal()
@@ -362,8 +364,8 @@ def test_damaged_accounts_file_is_reported_in_a_sentence(home, ada):
     whole = accounts.read_bytes()
     for size in (len(whole) // 4, len(whole) // 2, len(whole) * 3 // 4):
         accounts.write_bytes(whole[:size])
-        said = home.run("user", "list").refusal()
-        assert "accounts.duckdb" in said and "backup" in said
+        printed_text = home.run("user", "list").refusal()
+        assert "accounts.duckdb" in printed_text and "backup" in printed_text
     for place in range(9_000, len(whole), 16_384):
         accounts.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         done = home.run("user", "list")
@@ -379,7 +381,7 @@ def test_damaged_account_does_not_block_others(home, ada):
 
 
 def test_accounts_file_of_backup_repairs_damage(home, ada, tmp_path):
-    """The refusal says so, and that the documents stay."""
+    """The error message says so, and that documents are kept."""
     home.ok("backup", tmp_path / "copy")
     home.keep("bob@example.org")
     accounts = home.data / "accounts.duckdb"
@@ -401,5 +403,5 @@ def test_backup_and_restore_count_accounts_alike(home, ada, tmp_path):
 
 
 def test_help_of_restore_mentions_removed_accounts(home):
-    said = " ".join(home.ok("restore", "--help").out.split())
-    assert "Missing accounts are restored, unless they were removed." in said
+    printed_text = " ".join(home.ok("restore", "--help").out.split())
+    assert "Missing accounts are restored, unless they were removed." in printed_text

@@ -1,4 +1,4 @@
-"""Every command, in real processes: the same with a running server and without one, and clear when it says no."""
+"""All commands in real processes, with and without a running server, and their error messages."""
 
 import json
 import re
@@ -23,7 +23,7 @@ MODES = ["running", "alone"]
 
 @pytest.fixture(scope="module", params=MODES)
 def home(request, tmp_path_factory):
-    """One folder a mode for the whole file; each test has accounts of its own in it."""
+    """One data folder per mode for the whole file; each test uses its own accounts."""
     there = Home(tmp_path_factory.mktemp(request.param) / "data")
     if request.param == "alone":
         yield there
@@ -33,7 +33,7 @@ def home(request, tmp_path_factory):
 
 
 def papers(folder):
-    """Two good files, a copy of one, a hidden one, and two from which no text can be had."""
+    """Create two valid files, a copy of one, a hidden file, and two without text."""
     (folder / "deep").mkdir(parents=True)
     (folder / "lease.txt").write_text(LEASE)
     (folder / "deep" / "recipe.md").write_text(RECIPE)
@@ -49,7 +49,7 @@ BAD = {"empty.txt", "broken.pdf"}
 
 @contextmanager
 def server_on(home):
-    """The running server, or one for this moment."""
+    """Yield the running server, or a temporary one."""
     if home.running is not None:
         yield home.running
         return
@@ -124,7 +124,7 @@ def test_commands_have_data_and_json_options():
 
 
 def shape(value):
-    """What is the same for the same question asked of another folder."""
+    """Return the part of an answer that is equal for another folder."""
     if isinstance(value, dict):
         return {key: shape(inner) for key, inner in value.items() if key not in ("files", "usage", "limits")}
     if isinstance(value, list):
@@ -140,15 +140,15 @@ def masked(text, home):
 
 
 def story(home):
-    """The life of an account, by every command that works on data. Returns what each said."""
+    """Run all commands that work on data and return their outputs."""
     folder = papers(home.data.with_name("papers"))
     copy = home.data.with_name("copy")
-    said = {}
+    outputs = {}
 
     def do(*words, code=0):
         done = home.run(*words)
         assert done.code == code, f"{words}: {done.code}\n{done.out}\n{done.err}"
-        said[" ".join(map(str, words)).replace(str(home.data.parent), "HOME")] = (
+        outputs[" ".join(map(str, words)).replace(str(home.data.parent), "HOME")] = (
             shape(done.json) if "--json" in words else masked(done.out, home)
         )
         return done
@@ -164,7 +164,7 @@ def story(home):
     do("token", "list", "ada@example.org")
     (token,) = do("token", "list", "ada@example.org", "--json").json
     revoked = home.ok("token", "revoke", "ada@example.org", token["id"])
-    said["token revoke"] = masked(revoked.out, home)
+    outputs["token revoke"] = masked(revoked.out, home)
     do("import", folder, *who, "--json", code=1)
     do("search", "tenant notice", *who)
     do("search", "tenant notice", *who, "--json")
@@ -173,7 +173,7 @@ def story(home):
     do("forget", "--user", "ada@example.org", "--yes", "--json")
     do("user", "remove", "bob@example.org", "--yes")
     do("models", "list", "--json")
-    return said
+    return outputs
 
 
 def test_commands_work_alike_with_and_without_server(tmp_path):
@@ -218,8 +218,8 @@ def test_unwritable_output_is_reported(home):
     with Path("/dev/full").open("w") as full:
         command = [*COMMAND, "user", "list", "--data", home.data]
         ran = subprocess.run(command, env=home.environment(), stdout=full, stderr=subprocess.PIPE, text=True)
-    said = "Error: The output could not be written (No space left on device). Your request may have been carried out: "
-    assert (ran.returncode, ran.stderr) == (1, f"{said}check before you repeat it.\n")
+    message = "Error: The output could not be written (No space left on device). Your request may have been carried out: "
+    assert (ran.returncode, ran.stderr) == (1, f"{message}check before you repeat it.\n")
 
 
 def test_token_works_until_revoked(home):
@@ -263,9 +263,9 @@ def test_import_reports_bad_files_and_skips_duplicates(home, tmp_path):
     assert empty.json["results"] == [] and empty.json["scope"]["documentIds"] == []
 
     receipt = home.ok("forget", "--user", "fred@example.org", "--json", stdin="forget everything\n")
-    said = json.loads(receipt.out[receipt.out.index("{") :])
-    assert said["rows"] == 5 and said["leftovers"] == 0 and said["checked"] > 0 and said["bytes"] > 0
-    assert "ackup" in said["note"], "it says that backups are not covered"
+    erased = json.loads(receipt.out[receipt.out.index("{") :])
+    assert erased["rows"] == 5 and erased["leftovers"] == 0 and erased["checked"] > 0 and erased["bytes"] > 0
+    assert "ackup" in erased["note"], "it says that backups are not covered"
 
 
 def test_forget_project_erases_only_that_project(tmp_path):
@@ -325,8 +325,8 @@ def test_refusals_are_one_sentence(home, tmp_path):
         words, named = REFUSED[case]
         done = home.run(*[word.format(here=tmp_path) for word in words.split()])
         try:
-            said = done.refusal()
-            return f"{named} is not named: {said}" if named not in said else ""
+            message = done.refusal()
+            return f"{named} is not named: {message}" if named not in message else ""
         except AssertionError as error:
             return str(error)
 
@@ -335,15 +335,15 @@ def test_refusals_are_one_sentence(home, tmp_path):
     else:
         with ThreadPoolExecutor(2) as both:
             wrong = dict(zip(REFUSED, both.map(ask, REFUSED), strict=True))
-    assert {case: said for case, said in wrong.items() if said} == {}
+    assert {case: message for case, message in wrong.items() if message} == {}
     assert (tmp_path / "something").read_text() == "here" and len(list(tmp_path.iterdir())) == 1
 
 
 def test_user_add_requires_tier_and_prints_limits(home):
-    said = home.run("user", "add", "kim@example.org").refusal()
+    message = home.run("user", "add", "kim@example.org").refusal()
     assert (
-        "--tier" in said
-        and "FREE: 100 documents of up to 2 MB, 20 MB in all; documents are synced, but" in said
+        "--tier" in message
+        and "FREE: 100 documents of up to 2 MB, 20 MB in all; documents are synced, but" in message
     )
     assert "kim@example.org" not in home.ok("user", "list").out
     added = home.ok("user", "add", "kim@example.org", "--tier", "jive").out
@@ -351,7 +351,7 @@ def test_user_add_requires_tier_and_prints_limits(home):
 
 
 def test_command_without_server_prints_no_log(tmp_path):
-    """Having no model is a way to live, not news at every command."""
+    """A missing model is not reported by every command."""
     home = Home(tmp_path / "data")
     assert home.ok("user", "add", "ada@example.org", "--tier", "JIVE").err == ""
     assert home.ok("token", "create", "ada@example.org").err == ""
@@ -361,8 +361,8 @@ def test_command_without_server_prints_no_log(tmp_path):
 def test_invalid_session_id_is_explained(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
-    said = home.run("import", __file__, "--user", "ada@example.org", "--session", "my thesis").refusal()
-    assert "my thesis" in said and "regex" not in said and "$." not in said
+    message = home.run("import", __file__, "--user", "ada@example.org", "--session", "my thesis").refusal()
+    assert "my thesis" in message and "regex" not in message and "$." not in message
 
 
 def test_link_ignores_address_of_crashed_server(tmp_path):

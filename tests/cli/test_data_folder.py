@@ -1,4 +1,4 @@
-"""A data folder that is not there is made only by what begins one, and gets its model by the advice that is given."""
+"""Only `serve` and `user add` create a data folder, and the printed advice installs a model."""
 
 import os
 import re
@@ -26,8 +26,8 @@ OTHERS = [
 @pytest.mark.parametrize("words", OTHERS)
 def test_missing_data_folder_is_not_created(tmp_path, words):
     home = Home(tmp_path / "nosuch")
-    said = home.run(*words.format(tmp_path).split()).refusal()
-    assert said.startswith(f"There is no data folder {home.data}.")
+    message = home.run(*words.format(tmp_path).split()).refusal()
+    assert message.startswith(f"There is no data folder {home.data}.")
     assert not home.data.exists()
 
 
@@ -61,9 +61,9 @@ def test_advice_installs_offline_model(tmp_path):
     home = Home(tmp_path / "a folder", {"models": str(tmp_path / "a folder" / "models")})
     with home.serving() as server:
         server.end()
-        said = server.said()
-    advice = re.search(r"`VADEMECUM_MODELS=.+ vademecum (models pull --data [^`]+)`", said)
-    assert advice, said
+        output = server.output()
+    advice = re.search(r"`VADEMECUM_MODELS=.+ vademecum (models pull --data [^`]+)`", output)
+    assert advice, output
     assert advice[1] in home.run("doctor").out
     *words, flag, data = shlex.split(advice[1])
     assert (flag, data) == ("--data", str(home.data))

@@ -1,4 +1,4 @@
-"""The doctor says when everybody seems to come from one address."""
+"""The doctor reports addresses that seem to be proxies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""README.md and docs/ say what the program does: their blocks run, and what they name exists."""
+"""README.md and docs/ are correct: their code blocks run, and the names in them exist."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def prose_of(page: str) -> str:
 
 
 class Shell:
-    """Run the blocks of a page one after the other, each in the environment that the ones before it have left."""
+    """Run the blocks of a page in sequence, each in the environment left by the previous ones."""
 
     def __init__(self, home: Home, folder: Path, url: str) -> None:
         self._url = url
@@ -173,11 +173,11 @@ def test_api_page_shows_the_limits_of_each_tier():
     assert "| file size | {} MB | {} MB | {} MB |".format(*megabytes["file_bytes"]) in page
     assert "| storage on the server | {} MB | {} MB | {} MB |".format(*megabytes["storage_bytes"]) in page
     rates = Rates()
-    said = (
+    message = (
         f"sign-in {rates.sign_in}, pushes {rates.push}, other writes {rates.write}, reads {rates.read}, "
         f"uploads {rates.upload}, searches {rates.search}, answers {rates.answer}"
     )
-    assert said in " ".join(page.split())
+    assert message in " ".join(page.split())
 
 
 def test_glossary_is_alphabetical_and_short():

@@ -1,4 +1,4 @@
-"""`vademecum epoch` makes the devices of one account, or of all, start from zero."""
+"""`vademecum epoch` makes the devices of one or all accounts sync from the start."""
 
 import pytest
 

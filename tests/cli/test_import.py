@@ -1,4 +1,4 @@
-"""`vademecum import`: says how it goes while it goes, and takes nothing that nobody named."""
+"""`vademecum import` reports its progress and imports only the named files."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def taken(*named: Path):
 
 
 def test_each_file_is_reported_when_done(home, tmp_path):
-    """The last file is a pipe into which nobody writes: the import stands still at it."""
+    """The import blocks at the last file, a pipe without a writer."""
     (tmp_path / "a.txt").write_text("The harbour bell rings at noon.")
     (tmp_path / "empty.txt").write_text("")
     pipe = tmp_path / "slow.txt"
@@ -61,18 +61,20 @@ def test_wait_reports_each_embedded_document(tmp_path):
     a, b = tmp_path / "a.txt", tmp_path / "b.txt"
     a.write_text("The harbour bell rings at noon.")
     b.write_text("Beat four eggs with sugar.")
-    said = home.ok("import", a, b, *WHO).err.splitlines()
-    assert said[:2] == [f"{file}: stored, 1 passage" for file in (a, b)]
-    assert "can now be found by words" in said[2] and "2 documents" in said[2] and "minutes" in said[2]
-    assert {line.partition(":")[0] for line in said[3:]} == {str(a), str(b)}
-    assert [line.partition(": ")[2] for line in said[3:]] == ["ready, 1 of 2", "ready, 2 of 2"]
+    message = home.ok("import", a, b, *WHO).err.splitlines()
+    assert message[:2] == [f"{file}: stored, 1 passage" for file in (a, b)]
+    assert (
+        "can now be found by words" in message[2] and "2 documents" in message[2] and "minutes" in message[2]
+    )
+    assert {line.partition(":")[0] for line in message[3:]} == {str(a), str(b)}
+    assert [line.partition(": ")[2] for line in message[3:]] == ["ready, 1 of 2", "ready, 2 of 2"]
     again = home.ok("import", a, *WHO)
     assert again.err == f"{a}: already imported, 1 passage\n", "what is ready is not waited for"
 
 
 def test_help_of_import_explains_waiting(home):
-    said = " ".join(home.ok("import", "--help").out.split())
-    assert "waits" in said and "minutes" in said and "Use --no-wait to return earlier" in said
+    message = " ".join(home.ok("import", "--help").out.split())
+    assert "waits" in message and "minutes" in message and "Use --no-wait to return earlier" in message
 
 
 def test_skipped_files_are_named_and_counted(home, tmp_path):
@@ -102,8 +104,8 @@ def test_odd_file_names_are_imported(home, tmp_path):
         "z.txt",
     ]
     assert all("documentId" in row for row in done.json)
-    said = [line.rpartition("/")[2] for line in done.err.splitlines()]
-    assert said == [
+    message = [line.rpartition("/")[2] for line in done.err.splitlines()]
+    assert message == [
         f"{name}: stored, 1 passage"
         for name in ("caf\ufffd.txt", "red \ufffd[31m.txt", "two\ufffdlines.txt", "z.txt")
     ]
@@ -138,8 +140,8 @@ def test_wait_reports_failed_and_deleted_documents(tmp_path, capsys):
                 )
 
     run(scenario)
-    _, *said = capsys.readouterr().err.splitlines()
-    assert said == [
+    _, *message = capsys.readouterr().err.splitlines()
+    assert message == [
         "ready: ready, 1 of 3",
         "failed: not completely embedded, found by its words only, 2 of 3",
         "gone: deleted meanwhile, 3 of 3",

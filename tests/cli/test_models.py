@@ -1,4 +1,4 @@
-"""`vademecum models use, pause, resume, list, verify`: the same with a running server and without one."""
+"""`vademecum models use, pause, resume, list, verify`, with and without a running server."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ SHAPES = {SMALL: {}, SLOW: {"hidden_size": 192, "num_hidden_layers": 12, "interm
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """Two models under the names of the known ones: a quick one, and one that is slow enough to be interrupted."""
+    """Install two models under the supported names: a fast one, and one slow enough to be interrupted."""
     folder = tmp_path_factory.mktemp("models")
     for name, shape in SHAPES.items():
         source, real = tmp_path_factory.mktemp(name), pinned_models.find_model(name)
@@ -31,7 +31,7 @@ def installed(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["running", "alone"])
 def home(request, tmp_path_factory, installed):
-    """For all tests of this file: each but the last leaves the small model in use."""
+    """Shared by all tests of this file; all but the last leave the small model in use."""
     folder = tmp_path_factory.mktemp("home")
     models = folder / "models"
     shutil.copytree(installed, models)
@@ -48,7 +48,7 @@ def home(request, tmp_path_factory, installed):
 
 
 def fill(home):
-    """An account with so much text that a change of the model takes a while."""
+    """Add an account with enough text to make a model change slow."""
     home.add("ada@example.org")
     rng = Random(1)
     sentences = (" ".join(rng.choices(string.ascii_lowercase, k=12)) for _ in range(5_000))
@@ -58,7 +58,7 @@ def fill(home):
 
 
 def state(home):
-    """Model -> its word in the list, and the line on the change, if any."""
+    """Return each model's state in the list, and the line about a model change."""
     *lines, last = home.ok("models", "list").out.splitlines()
     change = [last] if "->" in last else []
     rows = lines if change else [*lines, last]
@@ -90,8 +90,8 @@ def test_verify_finds_flipped_byte(home):
 def test_use_refuses_missing_model(home):
     folder = home.data.with_name("models") / SLOW
     elsewhere = folder.rename(home.data.with_name(SLOW))
-    said = home.run("models", "use", SLOW).refusal()
-    assert said.startswith(f"{SLOW} is not installed.") and said.endswith("Nothing was changed.")
+    message = home.run("models", "use", SLOW).refusal()
+    assert message.startswith(f"{SLOW} is not installed.") and message.endswith("Nothing was changed.")
     assert state(home)[0] == {SMALL: "in use", SLOW: "-"}
     elsewhere.rename(folder)
 
@@ -121,5 +121,5 @@ def test_model_change_is_paused_and_resumed(home):
 def wait_for_the_end(home):
     end = time.monotonic() + 120
     while (home.data / "reembed.json").exists():
-        assert time.monotonic() < end, home.running.said()
+        assert time.monotonic() < end, home.running.output()
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""`vademecum models pull` and `use` with a model of E5's shape, on a folder with documents that all the while is searched."""
+"""`vademecum models pull` and `use` with a model of E5's shape, during searches."""
 
 import threading
 import time
@@ -31,7 +31,7 @@ NOTES = {
 
 @pytest.fixture
 def home(tmp_path):
-    """A folder in which all-MiniLM is in use."""
+    """Return a data folder that uses all-MiniLM."""
     models = tmp_path / "models"
     models.mkdir()
     (models / MINILM).symlink_to(MODELS / MINILM)
@@ -47,7 +47,7 @@ def published(tmp_path_factory):
 
 
 def pull_by_command(home, published, monkeypatch):
-    """In this process, where the hashes can be those of the file that there is."""
+    """Run in this process, so that the pinned hashes can be patched."""
     monkeypatch.setattr(pinned_models, "PINNED_MODELS", pinned_models.PINNED_MODELS | {E5: published[0]})
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("VADEMECUM_MODELS", home.settings["models"])
@@ -64,7 +64,7 @@ def write_notes(folder):
 
 
 class Searches:
-    """Asks again and again, and keeps what was answered."""
+    """Search repeatedly and collect the answers."""
 
     def __init__(self, client):
         self.client = client
@@ -117,7 +117,7 @@ def test_pulled_e5_replaces_model_during_searches(home, published, tmp_path, mon
 
 
 def check_against_reference(home, rows):
-    """Some of the vectors that devices now get, against a forward pass in float64."""
+    """Compare some new vectors with a forward pass in float64."""
     embedder = Embedder(Path(home.settings["models"], E5), workers=1)
     embedder.close()
     weights = random_e5.weights()
@@ -128,7 +128,7 @@ def check_against_reference(home, rows):
 
 
 def test_file_with_wrong_hash_is_refused(home, published, monkeypatch):
-    """The command with the hashes that the program has, against a hub whose weights are random."""
+    """Run the command with the real hashes against a hub with random weights."""
     real = msgspec.structs.replace(published[0], weights=pinned_models.E5_SMALL.weights)
     done = pull_by_command(home, (real, published[1]), monkeypatch)
     assert done.exit_code == 1 and done.stdout == ""

@@ -1,4 +1,4 @@
-"""What `vademecum search` prints: the part that was found, and what the answer could not know."""
+"""The output of `vademecum search`: excerpts, and the limits of the answer."""
 
 from cli.command_runner import Home
 from property.rows import block, document
@@ -22,8 +22,8 @@ def test_empty_query_is_refused(tmp_path):
 
 
 def test_search_counts_documents_without_embeddings():
-    said = "13 of 14 documents are not embedded yet, so they are found by words only."
-    assert list(describe_limits(scope(pending=13))) == [said]
+    message = "13 of 14 documents are not embedded yet, so they are found by words only."
+    assert list(describe_limits(scope(pending=13))) == [message]
     assert list(describe_limits(scope(pending=1))) == [
         "1 of 14 documents is not embedded yet, so it is found by words only."
     ]
@@ -32,7 +32,7 @@ def test_search_counts_documents_without_embeddings():
 
 
 def test_terminal_control_characters_are_removed(tmp_path):
-    """A document may hold what sets a window's title or the clipboard, and a name may pass for another result."""
+    """A document may contain escape sequences for the window title or clipboard, and a name may imitate a result."""
     evil = "\x1b]52;c;aGk=\x07zebra\x1b[2J \x9b31m \u202e\r\n1. other.pdf"
     home = Home(tmp_path / "data")
     user = home.add("ada@example.org")
@@ -44,10 +44,10 @@ def test_terminal_control_characters_are_removed(tmp_path):
         home.ok("token", "create", "ada@example.org", "--name", evil[:100])
         found = home.ok("search", "zebra", "--user", "ada@example.org", "--session", "s1", "--mode", "words")
         listed = home.ok("token", "list", "ada@example.org")
-    for said in (found.out, listed.out):
-        assert "zebra" in said
-        assert not set(said) & set("\x1b\x07\x9b\r\u202e"), repr(said)
-        assert not any(line.startswith("1. other") for line in said.splitlines())
+    for message in (found.out, listed.out):
+        assert "zebra" in message
+        assert not set(message) & set("\x1b\x07\x9b\r\u202e"), repr(message)
+        assert not any(line.startswith("1. other") for line in message.splitlines())
 
 
 def test_excerpt_of_short_passage_is_complete():

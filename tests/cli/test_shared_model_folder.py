@@ -1,4 +1,4 @@
-"""One folder of models for all data folders of a machine; a running server finds a new model in it."""
+"""All data folders of a machine share one models folder; a running server finds a new model in it."""
 
 import httpx
 import pytest
@@ -10,7 +10,7 @@ MODEL = "e5-small-v2"
 
 
 class SharedHome(Home):
-    """A data folder whose models are where the program looks by default."""
+    """Create a data folder that uses the default models folder."""
 
     def environment(self):
         told = super().environment()
@@ -19,7 +19,7 @@ class SharedHome(Home):
 
 
 def said_of_model(home, client):
-    """What each part of the program says of the model in use: the same, or None for none."""
+    """Check that all parts of the program report the same model in use, or None."""
     served = client.get("/v1/models").json()
     current = [model["id"] for model in served["models"] if model["hash"] == served["current"]]
     listed = [row["id"] for row in home.ok("models", "list", "--json").json if row["inUse"]]

@@ -19,7 +19,7 @@ def home(tmp_path):
 
 @contextmanager
 def clients(home, server):
-    """Two devices of one user."""
+    """Create two devices of one user."""
     home.add("ada@example.org")
     token = home.token("ada@example.org")
     devices = [Client(server.url, token, ["sessions", "episodes", "facts"]) for _ in range(2)]
@@ -148,4 +148,4 @@ def test_wire_clients_bring_back_the_lost_end_of_a_log(home):
             doctor = home.run("doctor")
             (line,) = [line for line in doctor.out.splitlines() if "lost changes" in line]
             assert line.startswith("NO") and log.parent.name in line
-            assert "records lack acknowledged changes" in again.said()
+            assert "records lack acknowledged changes" in again.output()

@@ -12,7 +12,7 @@ PROJECT = {"name": "engine", "root": "~/dev/engine", "source": "git"}
 
 
 class Agent:
-    """A home folder with a repository, a data folder, and the real command as an agent runs it."""
+    """A home folder with a repository and a data folder, in which an agent runs the real command."""
 
     def __init__(self, home):
         self.home, self.data, self.cwd = home, home / "data", home / "dev" / "engine" / "src"
@@ -40,17 +40,17 @@ class Agent:
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
     def files(self):
-        """But for what is noted of how much waits."""
+        """Return the spooled files except the block count."""
         there = (self.data / "spool").rglob("*")
         return sorted(path for path in there if path.is_file() and path.name != BLOCK_COUNT_FILE)
 
     def kept(self):
-        """The one event that is in the spool."""
+        """Return the only event in the spool."""
         (only,) = self.files()
         return json.loads(only.read_bytes())
 
     def project(self):
-        """Of the one event, without what differs from machine to machine."""
+        """Return the event's project without the machine id."""
         project = self.kept()["project"]
         assert re.fullmatch(r"[0-9a-f]{16}", project.pop("machine"))
         return project

@@ -1,4 +1,4 @@
-"""`vademecum context`: what the next session of an agent is told, whatever else goes on."""
+"""`vademecum context` prints the briefing for the next agent session."""
 
 import json
 import threading
@@ -46,7 +46,7 @@ def test_context_uses_project_where_agent_started(tmp_path, monkeypatch):
 
 
 def test_moved_home_keeps_projects(tmp_path, monkeypatch):
-    """The data folder and the projects lie elsewhere now: a root is what it is as seen from home, a path as seen from the root."""
+    """The data folder and the projects are moved: roots are relative to home, paths relative to the root."""
     before, after = tmp_path / "ada", tmp_path / "countess"
     (before / "dev" / "engine").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(before))

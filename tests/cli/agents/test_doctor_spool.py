@@ -1,4 +1,4 @@
-"""What agents' hooks have left and nobody takes up is said by the doctor: how much, since when, and why."""
+"""The doctor reports events that wait in the spool: how many, since when, and why."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_doctor_reports_rejected_events(home: Home) -> None:
     aside = home.data / "spool" / "rejected" / "nobody"
     aside.mkdir(parents=True)
     (aside / "x.json").write_text("{")
-    said = found(home)
-    assert said["ok"] and said["detail"].startswith("1 in ")
+    finding = found(home)
+    assert finding["ok"] and finding["detail"].startswith("1 in ")
 
 
 def test_doctor_reports_unreadable_spool_folder(tmp_path: Path) -> None:
@@ -71,6 +71,10 @@ def test_doctor_reports_unreadable_spool_folder(tmp_path: Path) -> None:
     shut.chmod(0)
     half_shut.chmod(0o400)  # it can be listed, and not entered
     with as_anybody():
-        said = _examine_spool(tmp_path, running=True)
-    assert not said.ok and f"1 of {EMAIL} wait" in said.detail and "1 of a-half-shut wait" in said.detail
-    assert "spool/a-shut of the server's spool cannot be read (Permission denied)" in said.detail
+        finding = _examine_spool(tmp_path, running=True)
+    assert (
+        not finding.ok
+        and f"1 of {EMAIL} wait" in finding.detail
+        and "1 of a-half-shut wait" in finding.detail
+    )
+    assert "spool/a-shut of the server's spool cannot be read (Permission denied)" in finding.detail

@@ -1,4 +1,4 @@
-"""`vademecum record` keeps what an agent did, and never stands in the agent's way."""
+"""`vademecum record` records an agent's actions without disturbing it."""
 
 import json
 import os
@@ -49,7 +49,7 @@ EVENTS = {
 
 
 def placed(value, agent):
-    """With the agent's own folders in it."""
+    """Replace the placeholders by the agent's folders."""
     return json.loads(json.dumps(value).replace("{cwd}", str(agent.cwd)).replace("{home}", str(agent.home)))
 
 
@@ -78,11 +78,11 @@ def test_event_belongs_to_project_where_agent_started(agent):
 
 
 def test_decision_is_recorded_up_to_limit(agent):
-    said = "We use UTC. " * 1000
-    agent.run(json.dumps({"kind": "decision", "content": said, "cwd": str(agent.cwd)}).encode())
+    content = "We use UTC. " * 1000
+    agent.run(json.dumps({"kind": "decision", "content": content, "cwd": str(agent.cwd)}).encode())
     kept = agent.kept()
     assert (kept["kind"], agent.project(), kept["session"]) == ("decision", PROJECT, "")
-    assert kept["content"] == said[:8000]
+    assert kept["content"] == content[:8000]
 
 
 def test_unknown_events_are_ignored(agent):
@@ -118,7 +118,7 @@ def test_concurrent_events_are_all_complete(agent):
 
 
 def in_python(agent, code):
-    """What a new Python says that has nothing but this program."""
+    """Return the output of an isolated Python with only this program."""
     whole = f"import sys; sys.path.insert(0, {str(ROOT / 'server')!r})\n{code}"
     done = subprocess.run([COMMAND[0], "-I", "-c", whole], capture_output=True, text=True, cwd=agent.cwd)
     assert done.stderr == ""
@@ -126,7 +126,7 @@ def in_python(agent, code):
 
 
 def test_record_imports_no_slow_modules(agent):
-    """A regression guard: the time of a run is that of its imports."""
+    """A regression guard, because imports dominate the time of a run."""
     event = json.dumps(
         {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}}
     )
@@ -146,7 +146,7 @@ main.main(["record", "--data", {str(agent.data)!r}])
 
 
 def test_harmless_event_compiles_few_patterns(agent):
-    """A regression guard: compiling all of them takes as long as starting Python."""
+    """A regression guard, because compiling all patterns takes as long as starting Python."""
     event = {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make test && git status"}}  # fmt: skip
     compiled = in_python(
         agent,

@@ -1,4 +1,4 @@
-"""What `vademecum record` cannot keep, or not as it is, is said in a line and never fails the agent."""
+"""Errors of `vademecum record` are one line on standard error and never fail the agent."""
 
 import json
 import os
@@ -24,7 +24,7 @@ HOPELESS = {
 
 
 def refused(done):
-    """The one line of a command that could not do it, and did not say so by its end."""
+    """Return the one error line of a command that exited with 0."""
     assert (done.returncode, done.stdout) == (0, b"")
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith("vademecum record: ") and "Traceback" not in line
@@ -76,21 +76,21 @@ def test_waiting_events_are_counted_and_bounded(agent):
     assert tally.stat().st_size == sum(count_blocks(file.stat().st_size) for file in agent.files()) == 4
     os.truncate(tally, BLOCKS_MAX - 1)
     agent.tell("Stop")
-    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
-    assert "is not recorded" in said and "vademecum doctor" in said
+    message = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert "is not recorded" in message and "vademecum doctor" in message
     assert len(agent.files()) == 4, "what was kept stays"
 
 
 def test_record_prints_why_events_wait(agent):
     agent.tell("Stop")
     (agent.data / "spool" / "owner" / REASON_FILE).write_text("This account is full.")
-    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
-    assert said.endswith("is recorded but not ingested yet: This account is full.")
+    message = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert message.endswith("is recorded but not ingested yet: This account is full.")
     assert len([file for file in agent.files() if file.suffix == ".json"]) == 2
 
 
 def test_full_disk_prints_one_line_and_leaves_no_file(agent):
-    """The limit on the size of a file makes the same error in the same place."""
+    """A limit on the file size causes the same error in the same place."""
     import resource
 
     big = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "x " * 4000, "cwd": str(agent.cwd)})
@@ -118,8 +118,8 @@ def test_invalid_options_exit_with_zero(agent, words):
 
 def test_invalid_config_falls_back_to_folder_name(agent):
     (agent.cwd / ".vademecum.toml").write_text("project = 7")
-    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
-    assert ".vademecum.toml does not name its project" in said and "is “engine”" in said
+    message = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert ".vademecum.toml does not name its project" in message and "is “engine”" in message
     assert agent.project() == PROJECT
 
 

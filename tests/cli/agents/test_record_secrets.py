@@ -1,4 +1,4 @@
-"""`vademecum record` hides what is secret before it reaches the disk."""
+"""`vademecum record` redacts secrets before it writes an event."""
 
 import json
 import os
@@ -43,7 +43,7 @@ HIDDEN = [(p, s) for p in range(len(PLACES)) for s in range(len(SECRETS)) if SOA
 
 
 def step_with(secret, place):
-    """A step of an agent that has the secret there: its name, and what it says."""
+    """Return an agent event with the secret in this place: its name and fields."""
     shown = f"password={secret} # and more"
     if place == "UserPromptSubmit":
         return place, {"prompt": f"{'x ' * 3990}{shown}"}

@@ -1,4 +1,4 @@
-"""What somebody may send before the server knows who it is."""
+"""Limits on requests before authentication."""
 
 import asyncio
 import io
@@ -22,7 +22,7 @@ LOOK_S = (
 
 
 def flooded(url, start, piece, most):
-    """How many bytes the server takes of `piece` again and again, up to `most`, and what it answers."""
+    """Return how many bytes of repeated `piece` the server accepts, up to `most`, and its answer."""
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as line:
         line.sendall(start)
@@ -68,7 +68,7 @@ def test_invalid_http_is_refused_as_problem(tmp_path):
 
 
 async def echo(scope, receive, send):
-    """Answers with the length of the body; below /later, which it does not read at once, and /early, not at all."""
+    """Answer with the length of the body; /later reads it late, and /early not at all."""
     if scope["path"] == "/later":
         await asyncio.sleep(3 * LOOK_S)
     length, more = 0, scope["path"] != "/early"
@@ -82,7 +82,7 @@ async def echo(scope, receive, send):
 
 @asynccontextmanager
 async def speaking():
-    """The address of a server that echoes."""
+    """Yield the address of an echo server."""
     config = uvicorn.Config(
         echo, http=bounded_http.BoundedProtocol, log_config=None, lifespan="off", port=0, timeout_keep_alive=1
     )
@@ -104,8 +104,8 @@ def test_missing_head_times_out(monkeypatch):
             for begun in (b"", b"GET / HTTP/1.1\r\nHo", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
                 reader, writer = await asyncio.open_connection(*address[:2])
                 writer.write(begun)
-                said = await asyncio.wait_for(reader.read(), 60)
-                assert said.count(b"200 OK") == begun.count(b"\r\n\r\n")
+                printed_text = await asyncio.wait_for(reader.read(), 60)
+                assert printed_text.count(b"200 OK") == begun.count(b"\r\n\r\n")
                 writer.close()
 
     run(scenario)
@@ -135,8 +135,8 @@ def test_paused_body_does_not_time_out(monkeypatch):
             writer.write(
                 b"POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n" + b"a" * 4_000_000
             )
-            said = await asyncio.wait_for(reader.readuntil(b">"), 60)
-            assert said.endswith(b"<4000000>")
+            printed_text = await asyncio.wait_for(reader.readuntil(b">"), 60)
+            assert printed_text.endswith(b"<4000000>")
             writer.close()
 
     run(scenario)
@@ -171,8 +171,8 @@ def test_long_slow_body_is_accepted(monkeypatch):
                         (b"186a0\r\n" if coded else b"") + b"a" * 100_000 + (b"\r\n" if coded else b"")
                     )
                 writer.write(b"0\r\n\r\n" if coded else b"")
-                said = await asyncio.wait_for(reader.readuntil(b">"), 60)
-                assert said.endswith(b"<400000>")
+                printed_text = await asyncio.wait_for(reader.readuntil(b">"), 60)
+                assert printed_text.endswith(b"<400000>")
                 writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 await asyncio.wait_for(reader.readuntil(b"<0>"), 60)
                 writer.close()
@@ -181,7 +181,7 @@ def test_long_slow_body_is_accepted(monkeypatch):
 
 
 def test_idle_connection_is_closed(monkeypatch):
-    """Not even when what came last was no request: a blank line, or the rest of a body after its answer."""
+    """Also after data that is no request: a blank line, or the rest of a body after its answer."""
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
     async def scenario():
@@ -203,7 +203,7 @@ def test_idle_connection_is_closed(monkeypatch):
 
 @pytest.mark.parametrize("path", ["/v1/export", "/health"])
 def test_http_1_0_response_is_not_chunked(tmp_path, path):
-    """As nginx asks by default: HTTP/1.0, and no header that says for whom."""
+    """Send a request as nginx does by default: HTTP/1.0 without forwarding headers."""
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     token = home.token("ada@example.org")

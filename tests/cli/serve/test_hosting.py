@@ -1,4 +1,4 @@
-"""What a host meets who starts and stops a server: ports, certificates, a terminal that is closed, idle connections."""
+"""Starting and stopping a server: ports, certificates, closed terminals, idle connections."""
 
 import contextlib
 import os
@@ -53,7 +53,7 @@ def is_taken(port):
 
 
 def test_port_is_bound_before_files_are_opened(home):
-    """Whoever comes too early waits."""
+    """Early clients wait."""
     home.data.mkdir()
     os.mkfifo(home.data / "accounts.duckdb")  # the start stops here
     with socket.socket() as kept:  # to the end, so that nobody else is given its port
@@ -81,7 +81,7 @@ def test_unpublishable_address_stops_server_in_order(home):
 
 
 def test_closed_terminal_stops_server_in_order(home):
-    """The terminal is gone by then, so nothing can be said to it either."""
+    """Writing to the closed terminal fails."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
 
@@ -186,11 +186,11 @@ def encrypted(key: Path) -> Path:
 def test_expired_certificate_causes_warning(home, tmp_path):
     cert, key = certificate(tmp_path)
     with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
-        assert "Warning" not in server.said()
+        assert "Warning" not in server.output()
     openssl("req", "-new", "-key", key, "-subj", "/CN=localhost", "-out", tmp_path / "asked")
     openssl("x509", "-req", "-in", tmp_path / "asked", "-signkey", key, "-days", "-1", "-out", cert)
     with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
-        assert f"Warning: the certificate {cert} has expired" in server.said()
+        assert f"Warning: the certificate {cert} has expired" in server.output()
         with server.client(verify=False) as browser:
             assert browser.get("/health").status_code == 200
 
@@ -251,8 +251,8 @@ def test_failed_erasure_reports_reason_and_retries(home):
         ada.delete(f"/v1/documents/{document['id']}")
         (folder,) = home.data.glob(f"users/*/{account}")
         (folder / "records.duckdb.new").mkdir()
-        said = home.run("erase").refusal()
-        assert "records.duckdb.new cannot be used" in said and "Nothing was changed" in said
+        message = home.run("erase").refusal()
+        assert "records.duckdb.new cannot be used" in message and "Nothing was changed" in message
         copied = home.run("backup", home.data.with_name("copy"))
         assert copied.code == 1 and "Not backed up: ada@example.org" in copied.err
         assert "records.duckdb.new cannot be used" in copied.err

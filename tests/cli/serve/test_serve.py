@@ -1,4 +1,4 @@
-"""The server as a process: its first start, its folder to itself, TLS, proxies, stopping, and what its log does not say."""
+"""The server process: first start, exclusive data folder, TLS, proxies, stopping, and the log."""
 
 import contextlib
 import json
@@ -39,10 +39,10 @@ def test_first_start_prints_link_that_works_once(home):
     with home.serving(in_new_process=True) as server:
         assert (
             "Sign in as owner@localhost (administrator) with this one-time link, within 15 minutes: http"
-            in server.said()
+            in server.output()
         )
-        assert "not encrypted" not in server.said(), "nobody else reaches the loopback"
-        (link,) = LINK.findall(server.said())
+        assert "not encrypted" not in server.output(), "nobody else reaches the loopback"
+        (link,) = LINK.findall(server.output())
         assert link.startswith(server.url) and home.data.stat().st_mode & 0o077 == 0
         assert (home.data / "server.json").stat().st_mode & 0o077 == 0
         with server.client() as browser:
@@ -62,7 +62,7 @@ def test_first_start_prints_link_that_works_once(home):
         assert server.end()[1] < STOP_S
         assert not (home.data / "server.json").exists()
     with home.serving() as server:
-        assert not LINK.search(server.said()), "the owner has a browser that is signed in"
+        assert not LINK.search(server.output()), "the owner has a browser that is signed in"
         made = home.ok("user", "link", "owner@localhost").out.strip()
         with server.client() as browser:
             assert sign_in(browser, made).status_code == 303
@@ -122,13 +122,13 @@ def speaks_ipv6():
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"] if speaks_ipv6() else ["0.0.0.0"])
 def test_public_server_prints_address_and_tls_warning(home, host):
     with home.serving("--host", host) as server:
-        said = server.said()
-        url = re.search(r"^Vademecum listens on (\S+) \(and all addresses of this machine\)$", said, re.M)
+        output = server.output()
+        url = re.search(r"^Vademecum listens on (\S+) \(and all addresses of this machine\)$", output, re.M)
         assert url and httpx.get(url[1] + "/health", trust_env=False).status_code == 200
         assert not url[1].startswith((f"http://{host}:", f"http://[{host}]:"))
-        (link,) = LINK.findall(said)
+        (link,) = LINK.findall(output)
         assert link.startswith(url[1])
-        assert "Warning: connections are not encrypted (no TLS)" in said
+        assert "Warning: connections are not encrypted (no TLS)" in output
         assert home.add("ada@example.org"), "commands find their way in by the loopback"
 
 
@@ -173,8 +173,8 @@ def test_damaged_file_prevents_start_with_a_sentence(home):
     home.data.mkdir()
     (home.data / "reembed.json").write_text("{")
     done = home.run("serve", "--port", 0)
-    said = done.err.splitlines()
-    assert done.code != 0 and said[-1].startswith(f"Error: {home.data / 'reembed.json'} ")
+    message = done.err.splitlines()
+    assert done.code != 0 and message[-1].startswith(f"Error: {home.data / 'reembed.json'} ")
     assert "exception" not in done.err.lower(), "where it arose tells nobody more"
     assert "reembed.json" in home.run("user", "list").refusal()
     assert any(not one["ok"] and "reembed.json" in one["detail"] for one in home.run("doctor", "--json").json)
@@ -187,7 +187,7 @@ def test_uncreatable_data_folder_is_refused(home, tmp_path, command):
 
 
 def certificate(folder):
-    """A self-signed certificate and its key."""
+    """Create a self-signed certificate and its key."""
     cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
@@ -201,7 +201,7 @@ def test_https_by_certificate_sets_secure_cookies(home, tmp_path):
     cert, key = certificate(tmp_path)
     with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
         assert server.url.startswith("https://")
-        (link,) = LINK.findall(server.said())
+        (link,) = LINK.findall(server.output())
         assert link.startswith(server.url)
         with server.client(verify=ssl.create_default_context(cafile=cert)) as browser:
             cookie = sign_in(browser, link).headers["set-cookie"].lower()
@@ -214,9 +214,9 @@ def test_https_by_certificate_sets_secure_cookies(home, tmp_path):
 
 
 def signed_in_through_a_proxy(server, client_address):
-    """What a proxy on this machine passes on for a client that came to it by HTTPS."""
+    """Sign in through a local proxy that forwards an HTTPS client."""
     headers = {"X-Forwarded-For": client_address, "X-Forwarded-Proto": "https"}
-    (link,) = LINK.findall(server.said())
+    (link,) = LINK.findall(server.output())
     with server.client() as proxy:
         metrics = proxy.get("/metrics", headers=headers).status_code
         entered = proxy.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]}, headers=headers)
@@ -243,9 +243,9 @@ def test_sign_in_link_uses_public_address(home):
         assert home.ok("user", "link", "ada@example.org").out.startswith(
             "https://docs.example.org/v1/sign-in?link="
         )
-        assert "no proxy is trusted" in server.said()
+        assert "no proxy is trusted" in server.output()
     with home.serving("--origin", "https://docs.example.org", "--trusted-proxies", "127.0.0.1") as server:
-        assert "no proxy is trusted" not in server.said()
+        assert "no proxy is trusted" not in server.output()
     with home.serving() as server:
         assert home.ok("user", "link", "ada@example.org").out.startswith(server.url)
 
@@ -289,9 +289,9 @@ def test_stop_ends_streams_and_finishes_uploads(home):
         code, took = server.end()
         for thread in threads:
             thread.join(30)
-        assert took < STOP_S, server.said()
+        assert took < STOP_S, server.output()
         assert ended.is_set(), "the stream was closed, not cut"
-        assert "Traceback" not in server.said()
+        assert "Traceback" not in server.output()
         assert not list(home.data.rglob("*.wal")), "files are detached: no log is left beside them"
     with home.serving() as server, server.client(token) as ada:
         assert len(acknowledged) >= 2 and set(acknowledged) <= live(ada, "documents").keys()
@@ -301,7 +301,7 @@ def test_stop_ends_streams_and_finishes_uploads(home):
 def test_log_is_json_without_content_or_secrets(home):
     canary = "Zanzibarquokka"
     with home.serving() as server:
-        (link,) = LINK.findall(server.said())
+        (link,) = LINK.findall(server.output())
         home.add("ada@example.org")
         token = home.token("ada@example.org")
         with server.client(token) as ada:
@@ -318,18 +318,18 @@ def test_log_is_json_without_content_or_secrets(home):
             assert ada.post("/v1/sign-in", json=wrong).status_code == 401
         secrets = [token, local_auth.read(home.data).secret]
         server.end()
-        said = server.said().replace(link, "")
-        assert [line for line in said.splitlines() if canary.lower() in line.lower()] == []
-        assert not any(secret in said for secret in secrets)
-        assert "ada@example.org" not in said
+        output = server.output().replace(link, "")
+        assert [line for line in output.splitlines() if canary.lower() in line.lower()] == []
+        assert not any(secret in output for secret in secrets)
+        assert "ada@example.org" not in output
         greeting = ("Vademecum listens", "Data:", "Assistant:", "Sign in")
-        written = [line for line in said.splitlines() if not line.startswith(greeting)]
+        written = [line for line in output.splitlines() if not line.startswith(greeting)]
         assert written and [line for line in written if not line.startswith('{"event"')] == []
         assert all({"event", "level", "timestamp"} <= json.loads(line).keys() for line in written)
 
 
 def errors_of(server):
-    return [line for line in server.said().splitlines() if '"level": "error"' in line]
+    return [line for line in server.output().splitlines() if '"level": "error"' in line]
 
 
 def test_log_of_defect_has_no_content(home):
@@ -350,7 +350,7 @@ def test_log_of_defect_has_no_content(home):
 
 
 def foreign_sockets(pid):
-    """Lines of /proc/net of this process's sockets that are neither local nor listening on TCP."""
+    """Return lines of /proc/net for this process's sockets that are neither local nor listening."""
     inodes = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
@@ -367,7 +367,7 @@ def foreign_sockets(pid):
 
 
 def test_server_with_model_contacts_no_host(tmp_path, monkeypatch):
-    """onnxruntime reports to its maker unless it is told not to before it is loaded."""
+    """onnxruntime sends telemetry unless it is disabled before the import."""
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()

@@ -1,4 +1,4 @@
-"""A start is mostly imports: what is loaded by the first answer of sync, and by a command."""
+"""Imports at the first sync request and in commands, because imports dominate the startup."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ OF_THE_SERVER = {"duckdb", "litestar", "numpy"}
 
 
 def loaded(code, *words):
-    """The last line of a Python that runs `code` by itself, word by word."""
+    """Return the words of the last line that a new Python prints for `code`."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("VADEMECUM_")}
     environment["PYTHONPATH"] = str(ROOT / "server")
     command = [sys.executable, "-c", code, *words]

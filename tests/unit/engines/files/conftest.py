@@ -1,4 +1,4 @@
-"""What has to be true after any file, however bad."""
+"""Checks after each parsed file."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +11,7 @@ from unit.engines.files.file_reader import anew, children, read
 
 @contextmanager
 def harmless(reading):
-    """No process stays, nothing is written where the reader runs, and the next file is read."""
+    """Check that no process remains, nothing was written and the next file can be parsed."""
     ready = forked_worker.reader().pid
     before, root = (children(), children(ready)), set(Path("/").iterdir())
     yield

@@ -1,4 +1,4 @@
-"""Reading a file as the server does, and what is left in the system afterwards.
+"""Parse a file as the server does, and check what remains in the system.
 
 `read` takes a copy of a process that is ready; `anew` starts one as the server does, and is what tests of that start,
 and of little memory, take instead.
@@ -41,7 +41,7 @@ def sections(parsed):
 
 
 def in_order(text, *pieces):
-    """Each piece stands after the one before it."""
+    """Check that the pieces occur in this order."""
     at = 0
     for piece in pieces:
         found = text.find(piece, at)
@@ -51,7 +51,7 @@ def in_order(text, *pieces):
 
 
 def refused(data, filename="file.txt", by=read, **limits):
-    """The code of the refusal, after a look at its message."""
+    """Return the error code and check the message."""
     with pytest.raises(Unreadable) as caught:
         by(data, filename, **limits)
     return code_of(caught.value)
@@ -68,7 +68,7 @@ def is_a_sentence(message):
 
 
 def children(parent=None):
-    """Processes of ours, or of this one, dead but not yet collected ones too."""
+    """Return the child processes of a process, including zombies."""
     parent = parent or os.getpid()
     found = set()
     for folder in Path("/proc").iterdir():
@@ -83,7 +83,7 @@ def children(parent=None):
 
 
 def readers():
-    """The processes that read a file for us at this moment."""
+    """Return the running worker processes."""
     found = set()
     for child in children():
         try:

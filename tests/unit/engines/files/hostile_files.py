@@ -49,7 +49,7 @@ def innocent(ending):
 
 @functools.cache
 def gibibyte():
-    """A GiB of zeros, packed, and its checksum. A packed MiB that leans on nothing before it can be repeated."""
+    """Return a compressed GiB of zeros and its checksum, by repeating an independent compressed MiB."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     piece = packer.compress(b"\0" * 2**20) + packer.flush(zlib.Z_FULL_FLUSH)
     checksum = 0
@@ -59,7 +59,7 @@ def gibibyte():
 
 
 def bomb(ending, claimed=GIB):
-    """The member with the words unpacks to a GiB; the archive says `claimed`."""
+    """Make the text member unpack to a GiB, with `claimed` as the size in the archive."""
     name = MEMBERS[ending]
     packed, checksum = gibibyte()
     with zipfile.ZipFile(io.BytesIO(innocent(ending))) as archive:
@@ -78,7 +78,7 @@ def bomb(ending, claimed=GIB):
 
 
 def with_doctype(ending, doctype):
-    """The format's own document, which says `before`, the entity `k`, `after`."""
+    """Return a document with the text `before`, the entity `k` and `after`."""
     said = "before &k; after"
     new = {
         "docx": f"{doctype}<w:document {WORD_NAMES}><w:body><w:p><w:r><w:t>{said}</w:t></w:r></w:p></w:body></w:document>",
@@ -97,18 +97,18 @@ def with_doctype(ending, doctype):
 
 
 def laughs():
-    """Ten levels of ten: 10^10 times a word."""
+    """Ten nested entities of ten references: 10^10 copies of a word."""
     levels = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(10))
     return f'<!DOCTYPE l [<!ENTITY a "laughter">{levels}]>'
 
 
 def outside(place, other):
-    """An entity, and a parameter entity, that want to be fetched."""
+    """An external entity and an external parameter entity."""
     return f'<!DOCTYPE l [<!ENTITY k SYSTEM "{place}"><!ENTITY % p SYSTEM "{other}"> %p;]>'
 
 
 def nested_xml(ending):
-    """Stored, not packed: so deep that the parser has to say no, not the archive."""
+    """Stored uncompressed, so that the parser refuses it and not the archive check."""
     spans = "<text:span>" * DEEP + "deep" + "</text:span>" * DEEP
     content = odt(f"<text:p>start {spans}</text:p>") if ending == "odt" else None
     if content is None:
@@ -157,7 +157,7 @@ def pdf_whose_drawing_draws_itself():
 
 
 def pdf_of_endless_words():
-    """Eight pages, each of as many letters as a line can have, so small that they stand on it."""
+    """Eight pages with one very long line each, in tiny letters."""
     out = io.BytesIO()
     pages = canvas.Canvas(out)
     for _ in range(8):
@@ -175,7 +175,7 @@ def pdf_bomb():
 
 @functools.cache
 def slow():
-    """A sound file that takes many times longer to read than any test here gives it."""
+    """A valid file that takes much longer to parse than the tests allow."""
     rows = "".join(
         "<row>" + "".join(f"<c><v>{n * 7919 % 10007 + c}</v></c>" for c in range(100)) + "</row>"
         for n in range(100)

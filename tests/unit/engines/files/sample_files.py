@@ -46,7 +46,7 @@ def saved(document):
 
 
 def pdf(*pages, password=None, owner="owner"):
-    """A page a string, a line a line. A `password` of "" locks only what may be done, not the reading."""
+    """Create a PDF from a string per page. A `password` of "" restricts permissions but not reading."""
     out = io.BytesIO()
     lock = None if password is None else StandardEncryption(password, ownerPassword=owner, strength=128)
     drawn = canvas.Canvas(out, encrypt=lock)
@@ -59,7 +59,7 @@ def pdf(*pages, password=None, owner="owner"):
 
 
 def raw_pdf(*objects):
-    """A PDF of these objects, numbered from 1; the first is its catalogue. The table of places is right."""
+    """Create a PDF of these objects, numbered from 1, with the catalog first and a valid cross-reference table."""
     out = bytearray(b"%PDF-1.7\n")
     places = []
     for number, body in enumerate(objects, start=1):
@@ -77,7 +77,7 @@ def stream(content, more=b""):
 
 
 def word(*blocks):
-    """DOCX of ("Heading 1", text), plain text, or a table as a list of rows."""
+    """Create a DOCX of ("Heading 1", text), plain text, or tables as lists of rows."""
     document = docx.Document()
     for block in blocks:
         if isinstance(block, str):
@@ -96,7 +96,7 @@ def fill(table, rows):
 
 
 def slides(*contents):
-    """PPTX of (title, text) pairs."""
+    """Create a PPTX of (title, text) pairs."""
     deck = pptx.Presentation()
     for title, body in contents:
         slide = deck.slides.add_slide(deck.slide_layouts[1])
@@ -106,7 +106,7 @@ def slides(*contents):
 
 
 def workbook(**sheets):
-    """XLSX of rows by the name of their sheet."""
+    """Create an XLSX of rows by sheet name."""
     book = openpyxl.Workbook()
     book.remove(book.active)
     for name, rows in sheets.items():
@@ -137,7 +137,7 @@ def zipped(members, compression=zipfile.ZIP_DEFLATED):
 
 
 def long_zipped(members):
-    """As programs write it that do not know how large it will be: sizes and places stand where those of huge files do."""
+    """Rewrite an archive with ZIP64 sizes and offsets, as streaming programs do."""
     content, table = b"", b""
     for name, data in members.items():
         about = struct.pack("<I", zlib.crc32(data)) + b"\xff" * 8 + struct.pack("<HH", len(name), 20)
@@ -152,14 +152,14 @@ def long_zipped(members):
 
 
 def with_members(data, members):
-    """The archive with these members put in place of its own, or added."""
+    """Return the archive with these members replaced or added."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     return zipped(content | members)
 
 
 def with_text(data, name, old, new):
-    """The archive with a word of one member put in place of another."""
+    """Return the archive with a word in one member replaced."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         content = archive.read(name).decode()
     assert old in content
@@ -167,7 +167,7 @@ def with_text(data, name, old, new):
 
 
 def with_link(data, listed, address):
-    """An Office file with a link in the list of relations that is named."""
+    """Return an Office file with a link added to the named relations."""
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
     link = f'<Relationship Id="rIdL" Type="{kind}" Target="{address}" TargetMode="External"/></Relationships>'
     return with_text(data, listed, "</Relationships>", link)
@@ -193,7 +193,7 @@ def xhtml(body, title="A book"):
 
 
 def epub(chapters, order=None, doctype="", folder="OEBPS/", **more):
-    """Chapters by file name; `order` is the spine, where it differs from the order in the archive."""
+    """Create an EPUB of chapters by file name. `order`: the spine, if it differs from the archive's order."""
     items = "".join(
         f'<item id="i{n}" href="{name}" media-type="application/xhtml+xml"/>'
         for n, name in enumerate(chapters)
@@ -215,7 +215,7 @@ def epub(chapters, order=None, doctype="", folder="OEBPS/", **more):
 
 
 def plain_files():
-    """One small file of each format, all with the same words."""
+    """Create one small file of each format with the same text."""
     words = "The lease ends in May."
     return {
         "pdf": pdf(words),

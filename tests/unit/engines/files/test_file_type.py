@@ -1,4 +1,4 @@
-"""The bytes decide what a file is; its name only tells kinds of plain text apart."""
+"""The content determines a file's type; the name only distinguishes kinds of plain text."""
 
 import bz2
 import gzip

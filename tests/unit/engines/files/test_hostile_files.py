@@ -1,4 +1,4 @@
-"""A file made to hurt costs one clear refusal, or is read for what it is; never the server, never its secrets."""
+"""A hostile file is refused or parsed harmlessly; it never harms the server or reads its secrets."""
 
 import http.server
 import io
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("unharmed")
 
 
 def text_or_code(data, filename="file.txt", **limits):
-    """The text, or the code of a refusal."""
+    """Return the text, or the error code."""
     try:
         return text_of(data, filename, **limits)
     except Unreadable as error:
@@ -63,7 +63,7 @@ def test_pdf_bomb_is_refused():
 
 
 def test_endless_word_in_pdf_is_fast():
-    """What looks for divided words begins where a word begins, and not at each of its letters."""
+    """The search for split words starts at word starts, not at each letter."""
     words = text_of(hostile_files.pdf_of_endless_words(), seconds=60).split()
     assert [len(word) for word in words] == [hostile_files.ENDLESS] * 8
 

@@ -1,4 +1,4 @@
-"""A file that gives no words is refused for the reason that is true of it."""
+"""A file without text is refused for the correct reason."""
 
 import io
 import zipfile
@@ -33,7 +33,7 @@ def test_every_refusal_says_nothing_was_stored(code):
 
 
 def scan(*captions):
-    """Pictures of pages, with a caption under some."""
+    """Create a PDF of page images, some with a caption."""
     out = io.BytesIO()
     drawn = canvas.Canvas(out)
     for caption in captions:

@@ -1,4 +1,4 @@
-"""The process that reads a file: its time, its memory, its death, and what happens when nobody waits for it any more."""
+"""The worker process: time limit, memory limit, crashes and cancellation."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ SOAK = bool(os.environ.get("SOAK"))
 
 
 async def started(count=1):
-    """Waits until so many readers run."""
+    """Wait until so many workers run."""
     for _ in range(1000):
         found = readers()
         if len(found) >= count:
@@ -74,7 +74,7 @@ def test_memory_limit_is_reported(text):
 
 
 def outcomes(data, sizes):
-    """What is said of this file with so much memory, in MB."""
+    """Return the error code with a memory limit in MB."""
     said = {}
     for memory in sizes:
         try:

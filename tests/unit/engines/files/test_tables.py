@@ -1,4 +1,4 @@
-"""Tables: what a passage says of its columns, and where a table stays as it is."""
+"""Tables: parts repeat the header row, and tables without one are unchanged."""
 
 import datetime
 
@@ -91,7 +91,7 @@ def test_empty_lines_are_not_table_rows(end):
 
 
 def test_one_column_may_lack_a_name():
-    """As above what the rows are called."""
+    """The first column contains row labels."""
     for names in (",Price,Stock", "Article,Price,Stock,"):
         rows = "\n".join([names, *(f"table of oak {n},{n},7" for n in range(100))])
         parts = read(rows.encode(), "prices.csv").parts

@@ -1,4 +1,4 @@
-"""Whose project a folder is: told from its config, else its repository, else its name; the same on every machine."""
+"""A folder's project: by its config, otherwise its repository, otherwise its name; equal on every machine."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ GIT = which("git")
 
 
 def repository(folder, store=".git"):
-    """A repository as git makes it, as far as git itself looks."""
+    """Create the entries that git requires of a repository."""
     for part in ("objects", "refs"):
         (folder / store / part).mkdir(parents=True)
     (folder / store / "HEAD").write_text("ref: refs/heads/main\n")
@@ -28,7 +28,7 @@ def config(folder, name):
 
 
 def worktree(main, top, store=".git"):
-    """What `git worktree add` leaves behind."""
+    """Create the files of `git worktree add`."""
     own = main / store / "worktrees" / top.name
     own.mkdir(parents=True)
     (own / "commondir").write_text("../..\n")
@@ -47,7 +47,7 @@ def submodule(main, top):
 
 
 def tree(home):
-    """A home folder with a case of everything in it."""
+    """Create a home folder with all kinds of projects."""
     dev = home / "dev"
     mono = repository(dev / "mono")
     config(mono / "apps" / "shop", "the shop")
@@ -114,7 +114,7 @@ PLACES = {
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory):
-    """The same tree under two home folders, one of them reached by a symlink."""
+    """Create the same tree in two home folders, one of them behind a symlink."""
     first, second = tmp_path_factory.mktemp("one") / "ada", tmp_path_factory.mktemp("two") / "grace"
     link = tmp_path_factory.mktemp("three") / "linked"
     link.symlink_to(tree(second))
@@ -128,7 +128,7 @@ def test_identity_is_equal_in_every_home(homes, folder):
 
 
 def forgeries(home):
-    """What an archive from elsewhere may hold, to pass for a worktree of ~/dev/app."""
+    """Create the files with which a foreign archive may imitate a worktree of ~/dev/app."""
     app, trees = home / "dev" / "app" / ".git", home / "trees"
     yield app / "worktrees" / "app-fix", {}  # one that belongs to another folder
     brought = trees / "brought" / "own"

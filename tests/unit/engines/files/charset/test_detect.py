@@ -1,4 +1,4 @@
-"""Text in the encodings that people's files have. What is no text in any of them is not taken for it."""
+"""Text in common encodings is decoded; other data is refused."""
 
 import pytest
 
@@ -134,7 +134,7 @@ def test_utf16_without_bom_is_decoded(language, end):
 
 
 def wrongly_named(name, more=""):
-    """As programs write that think of their own memory when they name it."""
+    """Declare the encoding of the program's memory instead of that of the file."""
     return f'<?xml version="1.0" encoding="{name}"?>\n<a>{GERMAN}{more}</a>'
 
 

@@ -1,4 +1,4 @@
-"""Texts that do not say their encoding, in those that their languages had: real sentences, long and short."""
+"""Undeclared legacy encodings are detected from real sentences, long and short."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What went in comes out, in order, with the pages and sections that each format promises."""
+"""Every format yields its text in order, with pages and sections."""
 
 import io
 import json
@@ -57,7 +57,7 @@ def test_pdf_hyphen_of_compound_word_stays(how):
 
 
 def celled(turned=0):
-    """A table drawn cell by cell, as programs that make invoices do."""
+    """A table drawn cell by cell, as invoice programs do."""
     out = io.BytesIO()
     page = canvas.Canvas(out, pagesize=(500, 500))
     page.setPageRotation(turned)
@@ -81,7 +81,7 @@ def test_pdf_table_cells_are_separated(turned):
 
 
 def form():
-    """Filled in; a password, and what nobody filled in, are not told."""
+    """A filled form; password and empty fields are skipped."""
     out = io.BytesIO()
     drawn = canvas.Canvas(out)
     drawn.drawString(72, 760, "Name and town:")
@@ -119,7 +119,7 @@ def test_pptx_groups_tables_and_notes_are_read():
 
 
 def changed_deck():
-    """A box with a formula in it, as PowerPoint writes it; a hidden box; a hidden slide."""
+    """A text box with a formula as PowerPoint writes it, a hidden box, and a hidden slide."""
     deck = pptx.Presentation()
     slide = deck.slides.add_slide(deck.slide_layouts[6])
     for words in ("With a formula.", "UNSEEN", "Seen."):
@@ -301,7 +301,7 @@ MAIN = b"""<!DOCTYPE html><title>Lease</title><h2>Keys of this page</h2><nav>Hom
 
 
 def test_html_main_element_delimits_sections():
-    """A menu, and the help of a page, come before it with headings of their own."""
+    """A menu and a help text with their own headings precede the main part."""
     parts = [(part.section, part.text) for part in read(MAIN).parts]
     assert parts == [
         ("Keys of this page", "Keys of this page\n\nHome"),

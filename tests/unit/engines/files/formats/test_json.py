@@ -1,4 +1,4 @@
-"""JSON is read as it is written, but for what nobody could read or find."""
+"""JSON is unchanged except for escapes and Base64 data."""
 
 import base64
 import json

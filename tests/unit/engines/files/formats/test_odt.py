@@ -1,4 +1,4 @@
-"""OpenDocument texts: what a reader sees is read, in the order in which it stands, and nothing else."""
+"""OpenDocument texts: exactly the displayed text is read, in order."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_odt_text_is_as_displayed(how):
 
 
 def headed():
-    """The second page is used, the third is not."""
+    """The second page style is used, the third is not."""
     above = "<style:header><text:p>Lease of the flat</text:p></style:header><style:footer><text:p>2</text:p></style:footer>"
     first = '<style:header-first style:display="false"><text:p>GONE</text:p></style:header-first>'
     below = "<style:footer><text:p>Ada Lovelace</text:p></style:footer>"

@@ -1,4 +1,4 @@
-"""Hostile text files take a second of CPU time at most, or are refused for their length."""
+"""Hostile text files take at most a second of CPU time, or are refused for their length."""
 
 import os
 import time

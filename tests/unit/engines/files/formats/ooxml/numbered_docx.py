@@ -1,4 +1,4 @@
-"""DOCX with the definitions of lists, and paragraphs that are numbered by them."""
+"""Build DOCX files with list definitions and numbered paragraphs."""
 
 from docx.oxml.ns import nsdecls
 
@@ -18,7 +18,7 @@ def level(number, text, spelling="decimal", start=1, more=""):
 
 
 def abstract(name, *levels, more=""):
-    """Each level is written as XML, or is one of whole numbers."""
+    """Levels are given as XML, or default to decimal numbers."""
     written = "".join(
         said if said.startswith("<") else level(number, said) for number, said in enumerate(levels)
     )
@@ -56,7 +56,7 @@ def style(name, num=None, at=None, based=None):
 
 
 def numbered(numbering, *paragraphs, styles=""):
-    """DOCX of these definitions and paragraphs, as XML."""
+    """Create a DOCX of these definitions and paragraphs, given as XML."""
     members = {
         NUMBERING: f"<w:numbering {nsdecls('w')}>{numbering}</w:numbering>",
         "word/document.xml": f"<w:document {nsdecls('w')}><w:body>{''.join(paragraphs)}</w:body></w:document>",
@@ -75,12 +75,12 @@ def lines(*made, **more):
 
 
 def clauses(*levels, num="1"):
-    """A paragraph at each of these levels."""
+    """Return a paragraph at each of these levels."""
     return [paragraph("x", num, at) for at in levels]
 
 
 def shown(*levels, at=(0,), more=""):
-    """The numbers of paragraphs at these levels of one list."""
+    """Return the numbers of paragraphs at these levels of one list."""
     said = lines(abstract(0, *levels) + num(1, 0, more), *clauses(*at))
     assert all(line.endswith("x") for line in said)
     return [line.removesuffix("x").strip() for line in said]
@@ -97,7 +97,7 @@ def boxed(*said):
 
 
 def contract():
-    """Headings of two levels, a list, a box, a table; what is gone, and what is empty."""
+    """Headings of two levels, a list, a text box, a table, deleted and empty paragraphs."""
     levels = (
         level(0, "Article %1", "upperRoman", more='<w:pStyle w:val="HeadingOne"/>'),
         level(1, "%1.%2", more='<w:pStyle w:val="HeadingTwo"/><w:isLgl/>'),

@@ -1,4 +1,4 @@
-"""Charts and diagrams: what they say is read where they stand, in presentations and in Word documents alike."""
+"""Charts and diagrams in presentations and Word documents are read in their place."""
 
 import io
 import zipfile
@@ -47,7 +47,7 @@ def charted():
 
 
 def _points():
-    """A diagram as PowerPoint and Word keep it."""
+    """A diagram as PowerPoint and Word store it."""
     points = (
         _POINT % (1, ' type="doc"', "<a:p/>"),
         _POINT % (2, "", _PARAGRAPH % ("Sign ", "the lease") + _PARAGRAPH % ("in", " May")),
@@ -60,7 +60,7 @@ def _points():
 
 
 def diagrammed():
-    """A slide with what PowerPoint calls SmartArt. python-pptx makes none."""
+    """A slide with SmartArt, which python-pptx cannot create."""
     deck = pptx.Presentation()
     slide = deck.slides.add_slide(deck.slide_layouts[5])
     slide.shapes.title.text = "Steps"

@@ -1,4 +1,4 @@
-"""Office files with parts that are odd or damaged and hold no text: the text is read all the same."""
+"""Office files with damaged parts that contain no text are still read."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_file_with_damaged_optional_part_is_read(name, words):
 
 
 def with_chunk(name, data):
-    """DOCX that imports this file below its first paragraph."""
+    """Create a DOCX that embeds this file below its first paragraph."""
     whole = CASES.joinpath("d07-altchunk.docx").read_bytes()
     named = with_text(whole, "word/_rels/document.xml.rels", "chunk.html", name)
     return with_members(named, {f"word/{name}": data})

@@ -1,4 +1,4 @@
-"""Word documents: what a reader sees is read, in the order in which it stands, and nothing else."""
+"""Word documents: exactly the displayed text is read, in order."""
 
 import io
 import zipfile
@@ -81,7 +81,7 @@ _NOTES = (
 
 
 def docx_noted(kind):
-    """With two notes: the first is named twice, the second in what was struck out."""
+    """Two notes: the first is referenced twice, the second only in deleted text."""
     data = docx_with(_REFERRING.replace("%s", kind))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         relations = archive.read(RELATIONS).decode()
@@ -101,7 +101,7 @@ def test_docx_note_follows_referring_paragraph(kind):
 
 
 def docx_numbered():
-    """As some programs write it: the main member has a number behind its name."""
+    """The main member's name has a number, as some programs write it."""
     data = docx_noted("footnote")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -116,7 +116,7 @@ def test_docx_with_numbered_main_member_is_read():
 
 
 def docx_lost(target):
-    """It names a picture that is not there."""
+    """It references a missing picture."""
     data = word("The lease ends in May.")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         relations = archive.read(RELATIONS).decode()
@@ -205,7 +205,7 @@ def test_docx_text_with_toggled_hiding_is_read(how):
 
 
 def docx_boxed():
-    """As Word writes it: the words, and the same words for older programs."""
+    """A text box as Word writes it, with a fallback copy for older programs."""
     box = "<w:txbxContent><w:p><w:r><w:t>In a</w:t></w:r></w:p><w:p><w:r><w:t>box.</w:t></w:r></w:p></w:txbxContent>"
     names = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" xmlns:wps="wps"'
     return docx_with(

@@ -1,4 +1,4 @@
-"""What the formats of a workbook make of its numbers: what a person sees, in digits by which it is found."""
+"""Number formats: cells are read as displayed, with digits that a search finds."""
 
 import datetime
 import random
@@ -178,7 +178,7 @@ MONEY = [
 
 
 def formatted(*cells, since_1904=False):
-    """A workbook with a row for each (format or its number, what is stored)."""
+    """Create a workbook with a row for each (format or format id, stored value)."""
     own = {code: 164 + n for n, code in enumerate(dict.fromkeys(c for c, _ in cells if isinstance(c, str)))}
     formats = "".join(f'<numFmt numFmtId="{n}" formatCode={quoteattr(code)}/>' for code, n in own.items())
     styles = "".join(f'<xf numFmtId="{own.get(code, code)}"/>' for code, _ in cells)
@@ -203,7 +203,7 @@ def hostile():
 
 
 def of_openpyxl():
-    """As programs write it: a tariff with a share, an article, an effort, a start and a fee."""
+    """A price list with a percentage, an article number, a duration, a date and a fee."""
     book = openpyxl.Workbook()
     row = {
         "0.0%": 0.125,
@@ -222,7 +222,7 @@ def of_openpyxl():
 
 
 def numbers():
-    """Many, at which two programs may round or spell differently: of all sizes, and with a five at every end."""
+    """Many numbers of all sizes that two implementations may round or format differently."""
     chance = random.Random(1)
     drawn = [f"{chance.uniform(-1, 1) * 10 ** chance.randint(-20, 20)!r}" for _ in range(300)]
     halves = [f"{n + 0.5**k!r}" for n in (0, 1, 12, 10**10, 99_999_999_999) for k in range(1, 20)]
@@ -242,7 +242,7 @@ def numbers():
 
 
 def paid_in(code):
-    """A long table with amounts that are numbers only with their currency."""
+    """A long table with amounts that count as numbers only because of their currency."""
     book = openpyxl.Workbook()
     book.active.append(["Article", "Price"])
     for n in range(300):

@@ -1,4 +1,4 @@
-"""Office files as programs write them: under other names, with links that are none, in archives of other kinds."""
+"""Office files with unusual member names, invalid links and other archive variants."""
 
 import io
 import re
@@ -13,7 +13,7 @@ from vademecum.engines.files.result import Limits
 
 
 def strict(data):
-    """As Office saves "Strict Open XML": the same, under other names."""
+    """Convert a file to "Strict Open XML", which uses other namespaces."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     usual, other = (
@@ -57,7 +57,7 @@ KIN = {
 
 
 def kin(ending):
-    """It differs in what it is called alone."""
+    """The files differ only in their content type."""
     like, usual, called = KIN[ending]
     return with_text(plain_files()[like], "[Content_Types].xml", usual, called)
 
@@ -85,7 +85,7 @@ LINKED = {"docx": "word/_rels/document.xml.rels", "pptx": "ppt/slides/_rels/slid
 
 
 def linked(ending, address="http://www.example.org:80a/"):
-    """Somebody has typed what is no address."""
+    """A link has an invalid address."""
     return with_link(plain_files()[ending], LINKED[ending], address)
 
 

@@ -1,4 +1,4 @@
-"""Workbooks: what a person sees in them is read, and one cell that cannot be costs no other."""
+"""Workbooks: displayed cells are read, and an invalid cell does not affect others."""
 
 import datetime
 import io
@@ -136,12 +136,12 @@ def test_xlsx_member_is_found_by_inexact_name(how):
 
 
 @pytest.mark.parametrize("what", LOST)
-def test_xlsx_without_shared_strings_is_refused(what):
+def test_xlsx_with_missing_parts_is_refused(what):
     assert refused(LOST[what]) == "DAMAGED"
 
 
 def with_odd_looks():
-    """A font family, a colour and a day of making that the standard does not know."""
+    """A font family, a color and a creation date that violate the standard."""
     data = workbook(Sheet=[["The lease ends", datetime.datetime(2026, 5, 1)]])
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         styles = archive.read("xl/styles.xml").decode()
