@@ -1,4 +1,4 @@
-/** The page's side of the worker: one connection, and hooks that draw again when something changes. */
+/** The page's connection to the worker, and hooks that render again when data changes. */
 
 import { proxy, wrap, type ProxyMarked, type Remote } from "comlink";
 import { createContext, useContext, useEffect, useState } from "react";
@@ -13,6 +13,7 @@ import type {
   SignInApi,
   SyncSummary,
 } from "../backend/api.ts";
+import { applyPatches, type AnswerDrafts, type DraftPatches } from "../core/chat/draftPatches.ts";
 import type { Progress } from "../core/documents/documentList.ts";
 import type { Collections, VectorEmbeddingDoc } from "../core/schema/rows.ts";
 import type { Task } from "../core/documents/uploadTask.ts";
@@ -25,11 +26,11 @@ const worker = new Worker(new URL("../worker.ts", import.meta.url), { type: "mod
 
 export const signInApi: Remote<SignInApi> = wrap<SignInApi>(worker);
 
-/** Rejects when the worker cannot be loaded or begun: whatever is asked of it would never be answered. */
+/** Rejects when the worker cannot be loaded or started. Calls to it would wait forever. */
 export const workerFailure = new Promise<never>((_, reject) => {
   worker.addEventListener("error", ({ message }) => reject(new Error(message)), { once: true });
 });
-workerFailure.catch(() => {}); // told by whoever waits for it
+workerFailure.catch(() => {}); // reported by the caller that awaits it
 
 export interface OpenAccount {
   api: RemoteAccountApi;
@@ -42,33 +43,46 @@ export const AccountProvider = Context.Provider;
 
 export function useAccountApi(): OpenAccount {
   const found = useContext(Context);
-  if (!found) throw new Error("Nobody is signed in here.");
+  if (!found) throw new Error("No account is open.");
   return found;
 }
 
-/** Comlink's types do not say that what is proxied, as what stops a watch, is called from afar. */
+/** Comlink's types do not say that a proxied function, such as the returned unsubscribe, is asynchronous. */
 type Subscribe<T> = (listener: ((value: T) => void) & ProxyMarked) => unknown;
 
-/** What `watch` last said; undefined until it has. `key` names what is watched: another key is another watch. */
-export function useSubscription<T>(watch: Subscribe<T>, key: string): T | undefined {
-  const [held, setHeld] = useState<{ key: string; value: T }>();
+/** Return the last value of a subscription, or undefined before the first. Another `key` is another subscription. */
+export function useSubscription<T>(subscribe: Subscribe<T>, key: string): T | undefined {
+  return usePatchedSubscription<T, T>(subscribe, key, (_, value) => value);
+}
+
+/** The same for a subscription that sends patches of its value. */
+function usePatchedSubscription<Value, Patch>(
+  subscribe: Subscribe<Patch>,
+  key: string,
+  apply: (value: Value | undefined, patch: Patch) => Value,
+): Value | undefined {
+  const [latest, setLatest] = useState<{ key: string; value: Value }>();
   useEffect(() => {
-    let gone = false;
-    const listener = proxy((value: T) => void (gone || setHeld({ key, value })));
-    const stopping = watch(listener) as Promise<() => void>;
+    let isActive = true;
+    let value: Value | undefined;
+    const listener = proxy((patch: Patch) => {
+      value = apply(value, patch);
+      if (isActive) setLatest({ key, value });
+    });
+    const unsubscribe = subscribe(listener) as Promise<() => void>;
     return () => {
-      gone = true;
-      void stopping.then((stop) => stop());
+      isActive = false;
+      void unsubscribe.then((stop) => stop());
     };
-    // `watch` is made anew at every drawing; `key` says when it is another one.
+    // The function is new at each render; `key` says whether it subscribes to something else.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [key]);
-  return held?.key === key ? held.value : undefined;
+  return latest?.key === key ? latest.value : undefined;
 }
 
 const NONE: never[] = [];
 
-/** Rows of a collection that fit a Mango query. */
+/** Return the rows of a collection that match a Mango query. */
 export function useRows<Name extends keyof Collections>(
   name: Name,
   query: object = {},
@@ -81,7 +95,7 @@ export function useRows<Name extends keyof Collections>(
   return useIsForgotten() ? NONE : rows;
 }
 
-/** The account as it is known now, and not only when the app was opened. */
+/** Return the account as it is now, not as it was when the app was opened. */
 export function useAccount({ api, account }: OpenAccount): DeviceAccount {
   const found = useSubscription<DeviceAccount>((listener) => api.watchAccount(listener), "account");
   return found ?? account;
@@ -92,19 +106,19 @@ export function useSync(): SyncSummary | undefined {
   return useSubscription((listener) => api.watchSync(listener), "sync");
 }
 
-/** Rows that the server refused, newest first. */
+/** Return the rows that the server rejected, newest first. */
 export function useRejectedRows(): RejectedRow[] | undefined {
   const { api } = useAccountApi();
   return useSubscription((listener) => api.watchRejectedRows(listener), "refused");
 }
 
-/** Words that gave way in a conflict, newest first. */
+/** Return the texts that lost a conflict, newest first. */
 export function useConflictLosers(): ConflictLoser[] | undefined {
   const { api } = useAccountApi();
   return useSubscription((listener) => api.watchConflictLosers(listener), "lost");
 }
 
-/** The ids of files that wait on this device alone. */
+/** Return the ids of files that exist only on this device. */
 export function useWaitingFiles(): string[] | undefined {
   const { api } = useAccountApi();
   return useSubscription((listener) => api.watchFiles(listener), "files");
@@ -115,13 +129,13 @@ export function useUploads(): Task[] | undefined {
   return useSubscription((listener) => api.watchUploads(listener), "uploads");
 }
 
-/** How far documents are that the server embeds, by their ids. */
+/** Return the progress of the documents that the server embeds, by id. */
 export function useServerEmbedding(): Record<string, Progress> | undefined {
   const { api } = useAccountApi();
   return useSubscription((listener) => api.watchEmbedding(listener), "embedding");
 }
 
-/** The text of a document as its chunks; undefined until they are read. */
+/** Return the chunks of a document, or undefined until they are read. */
 export function useChunks(documentId: string): VectorEmbeddingDoc["chunks"] | undefined {
   const { api } = useAccountApi();
   return useSubscription((listener) => api.watchChunks(documentId, listener), `chunks ${documentId}`);
@@ -132,9 +146,13 @@ export function useModel(): ModelState | undefined {
   return useSubscription((listener) => api.watchModel(listener), "model");
 }
 
-export function useAnswerDrafts(): Record<string, AnswerDraft> | undefined {
+export function useAnswerDrafts(): Readonly<Record<string, AnswerDraft>> | undefined {
   const { api } = useAccountApi();
-  return useSubscription((listener) => api.watchAnswerDrafts(listener), "writing");
+  return usePatchedSubscription<AnswerDrafts<AnswerDraft>, DraftPatches<AnswerDraft>>(
+    (listener) => api.watchAnswerDrafts(listener),
+    "answer drafts",
+    (drafts = {}, patches) => applyPatches(drafts, patches),
+  );
 }
 
 export function useAssistant(): AssistantState | undefined {

@@ -6,12 +6,13 @@
  */
 
 import { proxy, type ProxyMarked } from "comlink";
-import { distinctUntilChanged } from "rxjs";
+import { distinctUntilChanged, map, pairwise, startWith } from "rxjs";
 import type { DeviceAccount, ConflictLoser } from "../../storage/deviceDatabase.ts";
 import { ANY_ACCOUNT } from "../../lib/http.ts";
 import { proxySubscription, type Unsubscribe } from "./proxySubscription.ts";
 import { lazy } from "../../lib/lazy.ts";
 import { lazyApi } from "./lazyApi.ts";
+import { diffDrafts, type DraftPatches } from "../../core/chat/draftPatches.ts";
 import type { Progress } from "../../core/documents/documentList.ts";
 import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import * as accounts from "../account/accounts.ts";
@@ -169,8 +170,10 @@ export class AccountApi {
     return proxySubscription(chunks$(this.#context, documentId), listener);
   }
 
-  watchAnswerDrafts(listener: (writing: Record<string, AnswerDraft>) => void) {
-    return proxySubscription(this.#asking.throttledDrafts$, listener);
+  /** Patches of the answers that are being written, first all of them. */
+  watchAnswerDrafts(listener: (patches: DraftPatches<AnswerDraft>) => void) {
+    const drafts$ = this.#asking.throttledDrafts$.pipe(startWith({}), pairwise());
+    return proxySubscription(drafts$.pipe(map(([before, after]) => diffDrafts(before, after))), listener);
   }
 
   watchAssistant(listener: (assistant: AssistantState) => void) {
