@@ -1,4 +1,4 @@
-/** Documents belong to the person; sessions borrow them. */
+/** Documents belong to the account; sessions borrow them. */
 
 import { distinctUntilChanged, map, type Observable } from "rxjs";
 import { editRow } from "../../storage/editRow.ts";
@@ -6,12 +6,12 @@ import { matchFilenames } from "../../core/documents/filename_match.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import { childIdRange, now, type AccountContext } from "../account/accountContext.ts";
 
-/** Makes the document visible in the session; a repeat changes nothing. */
+/** Make the document visible in the session. */
 export async function borrow(context: AccountContext, documentId: string, sessionId: string): Promise<void> {
   await editDocument(context, documentId, (row) => withSession(row, sessionId));
 }
 
-/** Borrow a document that a message named: its owner has thought of it just now. */
+/** Borrow a document that a message mentions, and count it as accessed now. */
 export async function includeDocument(
   context: AccountContext,
   documentId: string,
@@ -38,7 +38,7 @@ function withSession(row: DocumentDoc, sessionId: string): DocumentDoc {
   return { ...row, activeSessions: [...row.activeSessions, sessionId], updatedAt: now() };
 }
 
-/** Takes it out of the session; it stays in the pool. */
+/** Remove the document from the session. It stays in the pool. */
 export async function returnDocument(
   context: AccountContext,
   documentId: string,
@@ -51,7 +51,7 @@ export async function returnDocument(
   });
 }
 
-/** Documents of the pool that a message names and the session does not see, best first. */
+/** Return the documents that a message mentions and the session has not borrowed, best match first. */
 export async function mentionedDocuments({ database }: AccountContext, message: string, sessionId: string) {
   const pool = (await database.documents.find().exec()).map((row) => row.toJSON() as DocumentDoc);
   return matchFilenames(
@@ -60,22 +60,22 @@ export async function mentionedDocuments({ database }: AccountContext, message: 
   );
 }
 
-/** The blocks of a document that are here, in their order. */
-export async function blocksOf({ database }: AccountContext, documentId: string) {
+/** Return the blocks of a document on this device, in order. */
+export async function blocksOf({ database }: Pick<AccountContext, "database">, documentId: string) {
   const blocks = await database.vectorEmbeddings.find({ selector: { id: childIdRange(documentId) } }).exec();
   return blocks.sort((a, b) => a.block - b.block);
 }
 
-/** Whether all text of a document is here. */
+/** Return whether this device has all text of a document. */
 export async function isWhole(
-  context: AccountContext,
+  context: Pick<AccountContext, "database">,
   { id, chunkCount }: Pick<DocumentDoc, "id" | "chunkCount">,
 ) {
   const chunks = (await blocksOf(context, id)).flatMap((block) => block.chunks);
   return chunkCount > 0 && chunks.length === chunkCount;
 }
 
-/** Its text as chunks, now and whenever more of it comes. That a passage gets its vector changes no text. */
+/** Emit the chunks of a document now and when its text changes, but not when vectors are added. */
 export function chunks$(
   context: AccountContext,
   documentId: string,
@@ -88,7 +88,7 @@ export function chunks$(
   );
 }
 
-/** What changes whenever the text of the blocks does. */
+/** Return a value that changes with the text of the blocks. */
 function signature(blocks: readonly Pick<VectorEmbeddingDoc, "block" | "chunks">[]): string {
   return blocks
     .map(({ block, chunks }) => [block, ...chunks.map(({ start, text }) => start + text.length)])

@@ -1,76 +1,92 @@
-/** The files that a conversation takes in while something is asked there: the answer waits until it can look into them. */
+/** Wait for the files that are being added to a chat before a question there is answered. */
 
-import { EMPTY, lastValueFrom, map, takeUntil, takeWhile, tap, timeout, type BehaviorSubject } from "rxjs";
-import { sleep } from "../../lib/sleep.ts";
+import {
+  concatMap,
+  EMPTY,
+  lastValueFrom,
+  map,
+  merge,
+  startWith,
+  takeUntil,
+  takeWhile,
+  tap,
+  timeout,
+  timer,
+  type BehaviorSubject,
+} from "rxjs";
 import { isComing, type Task } from "../../core/documents/uploadTask.ts";
 import { isWhole } from "../library/documents.ts";
+import type { AccountDatabase } from "../../storage/accountDatabase.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
 export interface IncomingFiles {
   tasks$: BehaviorSubject<Task[]>;
-  /** Resolves when each file that was chosen so far is a task. */
+  /** Resolves when each file that was added so far is a task. */
   filesAdded(): Promise<unknown>;
 }
 
-/** After so long without a word of any file nobody knows whether one still comes. The server reads in silence. */
+/** Give up after this time without progress. The server reports none while it parses. */
 const UPLOAD_TIMEOUT_MS = 300_000;
-/** What the server has read comes by the sync, collection by collection. */
+/** Text that the server has parsed arrives by the sync. */
 const SYNC_TIMEOUT_MS = 10_000;
-const LOOK_MS = 50;
-
 /**
- * Resolves when none of them is on its way any more, or when `enough` says that nobody waits for the rest: with those
- * that are not wholly here. `tell` is told the names of those that are waited for.
+ * Wait until no file of the session is being processed, or until `skip` aborts. Return the files whose text is not
+ * complete on this device. `onPending` gets the names of the files that are waited for.
  */
 export async function waitForUploads(
   context: AccountContext,
-  { tasks$, filesAdded: chosen }: IncomingFiles,
+  { tasks$, filesAdded }: IncomingFiles,
   sessionId: string,
-  tell: (names: string[]) => void,
-  enough: AbortSignal,
-  silentMs = UPLOAD_TIMEOUT_MS,
+  onPending: (names: string[]) => void,
+  skip: AbortSignal,
+  timeoutMs = UPLOAD_TIMEOUT_MS,
 ): Promise<Task[]> {
-  await chosen();
-  const isOurs = (task: Task) => task.sessionId === sessionId && isComing(task);
-  const ours = new Map(tasks$.value.filter(isOurs).map((task) => [task.id, task]));
-  if (ours.size === 0 || enough.aborted) return [];
-  const coming$ = tasks$.pipe(
-    timeout({ each: silentMs, with: () => EMPTY }),
+  await filesAdded();
+  const isPending = (task: Task) => task.sessionId === sessionId && isComing(task);
+  const ours = new Map(tasks$.value.filter(isPending).map((task) => [task.id, task]));
+  if (ours.size === 0 || skip.aborted) return [];
+  const pending$ = tasks$.pipe(
+    timeout({ each: timeoutMs, with: () => EMPTY }),
     map((tasks) => {
       for (const task of tasks) if (ours.has(task.id)) ours.set(task.id, task);
       return [...ours.values()].filter(isComing);
     }),
-    takeWhile((coming) => coming.length > 0),
-    tap((coming) => tell(coming.map(({ name }) => name))),
-    takeUntil(whenAborted(enough)),
+    takeWhile((pending) => pending.length > 0),
+    tap((pending) => onPending(pending.map(({ name }) => name))),
+    takeUntil(whenAborted(skip)),
   );
-  await lastValueFrom(coming$, { defaultValue: [] });
-  const isDone = ({ stage }: Task) => stage === "done";
-  const missing = [...ours.values()].filter((task) => !isDone(task));
-  const until = performance.now() + SYNC_TIMEOUT_MS; // by a clock that nobody sets
-  let done = [...ours.values()].filter(isDone);
-  while (
-    (done = await notSynced(context, done, sessionId)).length > 0 &&
-    performance.now() < until &&
-    !enough.aborted
-  )
-    await sleep(LOOK_MS, enough);
-  return [...missing, ...done];
+  await lastValueFrom(pending$, { defaultValue: [] });
+  const [done, failed] = [true, false].map((isDone) =>
+    [...ours.values()].filter(({ stage }) => (stage === "done") === isDone),
+  ) as [Task[], Task[]];
+  return [...failed, ...(await waitForText(context, done, sessionId, skip))];
 }
 
-/** Those whose text is not in the conversation yet. */
+/** Wait until the text of the tasks' documents has arrived. Return the tasks whose text has not. */
+function waitForText({ database }: AccountContext, tasks: Task[], sessionId: string, skip: AbortSignal) {
+  const unsynced$ = merge(database.documents.eventBulks$, database.vectorEmbeddings.eventBulks$).pipe(
+    takeUntil(timer(SYNC_TIMEOUT_MS)),
+    takeUntil(whenAborted(skip)),
+    startWith(null), // check at least once
+    concatMap(() => notSynced(database, tasks, sessionId)),
+    takeWhile((unsynced) => unsynced.length > 0, true),
+  );
+  return lastValueFrom(unsynced$);
+}
+
+/** Return the tasks whose text has not arrived in the session. */
 async function notSynced(
-  context: AccountContext,
+  database: AccountDatabase,
   tasks: readonly Task[],
   sessionId: string,
 ): Promise<Task[]> {
-  const here = await Promise.all(
+  const isSynced = await Promise.all(
     tasks.map(async ({ documentId }) => {
-      const found = await context.database.documents.findOne(documentId!).exec();
-      return found !== null && found.activeSessions.includes(sessionId) && isWhole(context, found);
+      const found = await database.documents.findOne(documentId!).exec();
+      return found !== null && found.activeSessions.includes(sessionId) && isWhole({ database }, found);
     }),
   );
-  return tasks.filter((_, at) => !here[at]);
+  return tasks.filter((_, at) => !isSynced[at]);
 }
 
 export function whenAborted(signal: AbortSignal): Promise<unknown> {
