@@ -1,11 +1,11 @@
-/** Where the app runs. */
+/** Entry point of the worker. */
 
 import { expose, transferHandlers } from "comlink";
 import { SignInApi } from "./backend/api/signInApi.ts";
 import { CodedError } from "./core/errors.ts";
 import { isQuotaExceeded } from "./lib/quotaExceeded.ts";
 
-// Of an error only its name and its message come out: that there is no room is often said by what it wraps.
+// Only the name and message of an error reach the page, but often only its cause says that the disk is full.
 const thrown = transferHandlers.get("throw")!;
 transferHandlers.set("throw", {
   ...thrown,

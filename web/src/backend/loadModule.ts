@@ -1,15 +1,15 @@
 /**
- * Parts of the worker that are loaded when they are wanted. Chromium does not fetch a module again that it could not
- * fetch once, nor what imports it, under whatever address: only a page that is loaded anew has it.
+ * Modules of the worker that are loaded on demand. Chromium never retries a module that failed to load, nor its
+ * importers. Only a reloaded page gets it.
  */
 
 import { ReplaySubject } from "rxjs";
 import { CodedError } from "../core/errors.ts";
 
-/** Each time that one could not be loaded. */
+/** Emits each time a module fails to load. */
 export const loadErrors$ = new ReplaySubject<void>(1);
 
-/** What `loading` brings. Throws `UNLOADED`, and nothing was done. */
+/** Return the loaded module. Throw `UNLOADED` if it cannot be loaded. */
 export async function loadModule<T>(loading: Promise<T>): Promise<T> {
   try {
     return await loading;

@@ -1,6 +1,6 @@
 /**
- * The rows of one account on this device: an RxDB database of its own, so that two accounts never mix. Ten
- * collections: RxDB refuses the fourteenth of a page, and waits at the thirteenth.
+ * The rows of one account on this device, in an RxDB database of its own, so that accounts never mix. It has ten
+ * collections. RxDB delays the thirteenth collection of a page and rejects the fourteenth.
  */
 
 import Dexie from "dexie";
@@ -26,7 +26,7 @@ export { compact } from "./compaction.ts";
 
 export type AccountDatabase = RxDatabase<{ [Name in keyof Collections]: RxCollection<Collections[Name]> }>;
 
-/** What a database is made of; tests walk from one schema to the next before there is a second. */
+/** What a database is built from. Tests replace it to migrate between schema versions. */
 interface DatabaseDefinition {
   schemas: Schemas;
   migrations: Migrations;
@@ -34,15 +34,12 @@ interface DatabaseDefinition {
 }
 
 const DEFINITION: DatabaseDefinition = { schemas, migrations, storage: getRxStorageDexie() };
-/** RxDB keeps what a hundred questions found. Texts with their vectors are megabytes each: whoever needs them keeps them. */
+/** RxDB caches the results of a hundred queries. Blocks with vectors take megabytes, so their queries are not cached. */
 const NO_QUERY_CACHE = defaultCacheReplacementPolicyMonad(0, 0);
 const databaseName = (userId: string) => `vademecum-${userId}`;
 const storagePrefix = (userId: string) => `rxdb-dexie-${databaseName(userId)}--`;
 
-/**
- * Rows of an older schema are brought to this one before it resolves. `conflictHandlerOf`: of each collection, how two
- * versions of a row become one.
- */
+/** Open the database of an account. Rows of older schemas are migrated first. */
 export async function openAccountDatabase(
   userId: string,
   conflictHandlerOf: (name: keyof Collections) => RxConflictHandler<any>,
@@ -54,7 +51,7 @@ export async function openAccountDatabase(
   const database: AccountDatabase = await createRxDatabase({
     name: databaseName(userId),
     storage,
-    multiInstance: true, // other tabs hear of what this one writes
+    multiInstance: true, // other tabs receive the changes of this one
     eventReduce: true,
   });
   const collections = Object.entries(schemas).map(([key, schema]) => {
@@ -76,14 +73,14 @@ export async function openAccountDatabase(
     await Promise.all(Object.values(database.collections).map(migrate));
     return database;
   } catch (error) {
-    await database.close(); // or it could not be opened again, nor removed
+    await database.close(); // otherwise it could not be opened again or removed
     throw error;
   }
 }
 
 /**
- * The rows of the form before stay until all have the new one. RxDB's own would say of each later try, too, that it
- * failed, since it remembers the first.
+ * Migrate a collection. The old rows stay until all are migrated. RxDB's own `migratePromise` remembers the first
+ * failure and fails every later attempt.
  */
 async function migrate(collection: RxCollection): Promise<void> {
   if (collection.schema.version === 0) return;
@@ -93,7 +90,7 @@ async function migrate(collection: RxCollection): Promise<void> {
   await migration.startMigration();
   subscription.unsubscribe();
   if (!(await collection.migrationNeeded())) return;
-  console.error(cause); // only the code comes out of the worker
+  console.error(cause); // only the code reaches the page
   throw new CodedError("NOT_CARRIED_OVER");
 }
 
@@ -124,7 +121,7 @@ export async function needsRecovery(userId: string): Promise<boolean> {
   return (await copies(userId)).length > 0;
 }
 
-/** Finish what a page that was closed while it rewrote storages has left. */
+/** Finish the rewrite that a closed page interrupted. */
 export async function recoverStorages(userId: string): Promise<void> {
   await recoverRewrites(storagePrefix(userId));
   await recoverRewrites(draftDatabaseOf(userId));
@@ -134,7 +131,7 @@ async function copies(userId: string): Promise<string[]> {
   return [...(await copyNames(storagePrefix(userId))), ...(await copyNames(draftDatabaseOf(userId)))];
 }
 
-/** The form of an account's rows on this device: RxDB keeps each version of a collection under a name of its own. */
+/** Compare the schema versions on this device with this app's. RxDB's database names contain the version. */
 export async function schemaVersionOnDevice(userId: string): Promise<StoredVersion> {
   const stored = (await storageNames(userId)).map((name) => {
     const [version, collection] = name.slice(storagePrefix(userId).length).split("--");
@@ -143,7 +140,7 @@ export async function schemaVersionOnDevice(userId: string): Promise<StoredVersi
   return compareStoredVersion(stored, schemas);
 }
 
-/** Is there anything of an account's rows on this device? It is not opened to be looked at. */
+/** Return whether this device has rows of an account, without opening them. */
 export async function isOnDevice(userId: string): Promise<boolean> {
   return (await storageNames(userId)).length > 0;
 }

@@ -1,4 +1,4 @@
-/** What this device alone knows and never sends: who was here, which files wait, which words lost a conflict. */
+/** Data that never leaves this device: its accounts, files to be processed, texts that lost a conflict. */
 
 import Dexie, { liveQuery, type EntityTable } from "dexie";
 import type { Manifest } from "../core/schema/modelManifest.ts";
@@ -9,39 +9,39 @@ export interface DeviceAccount {
   tier: "FREE" | "JIVE" | "JIGGA";
   limits: Limits;
   usedAt: string;
-  /** Somebody wants to see its rows next, whoever the server says is here. */
+  /** The user chose to open this account next, whichever account the cookie belongs to. */
   isWanted?: boolean;
-  /** What of the limits was taken when the server was last asked. */
+  /** The last known usage. */
   usage?: Usage;
-  /** Of the server's data; another one means that it was restored (see engines/sync). */
+  /** The server's epoch. Another one means that it was restored (see backend/sync/replication.ts). */
   epoch?: string;
-  /** Drawn at each start from zero: RxDB keeps its checkpoints by a name that holds it. */
+  /** Random for each sync from zero. It is a part of the replication identifier, under which RxDB keeps checkpoints. */
   round?: string;
-  /** The last "forget everything" that was carried out here, too. */
+  /** Time of the last "forget everything" that was applied on this device. */
   forgottenAt?: string;
-  /** The server's model when it was last asked; null: it had none. */
+  /** The last known model of the server; null: it had none. */
   model?: (Manifest & { id: string }) | null;
-  /** Whether an assistant was set up on the server when it was last asked, and its name. */
+  /** The last known assistant of the server. */
   assistant?: { available: boolean; model: string | null };
-  /** When the server was last known to have all of this device and the other way round. */
+  /** When this device and the server were last in sync. */
   syncedAt?: string;
   /** Deleted text that is still on the disk; null or absent: none. */
   leftover?: DeletedText | null;
 }
 
-/** Text that was deleted and stays in the browser's files until the storages that had it are rewritten. */
+/** Deleted text that stays in the browser's files until the storages that had it are rewritten. */
 export interface DeletedText {
   since: string;
   deletes: number;
   /** Names of RxDB storages: collections and their replication metadata. */
   storages: string[];
-  /** Everything was forgotten: do not wait until it is due. */
+  /** Everything was forgotten: erase without delay. */
   atOnce?: boolean;
   /** How often the pages were asked to reload for the rewrite, and when they may be asked again. */
   asked?: { times: number; nextAt: string } | null;
 }
 
-/** As `GET /v1/me` says them: counts, and bytes. */
+/** Limits in `GET /v1/me`: counts and bytes. */
 export interface Limits {
   documents: number;
   fileBytes: number;
@@ -51,14 +51,14 @@ export interface Limits {
   searchesDocuments: boolean;
 }
 
-/** As the server counts, at that time. */
+/** Usage as the server counted it at `at`. */
 export interface Usage {
   documents: number;
   bytes: number;
   at: string;
 }
 
-/** A file that was chosen and is not stored as a document yet. It outlives the page. */
+/** A file that was added and is not a document yet. It survives a closed page. */
 export interface WaitingFile {
   id: string;
   userId: string;
@@ -68,27 +68,27 @@ export interface WaitingFile {
   addedAt: string;
 }
 
-/** What a conflict took away: the words of this device that gave way to those of another, or to a delete there. */
+/** Text of this device that lost a conflict with an edit or a delete of another device. */
 export interface ConflictLoser {
   id: string;
   userId: string;
   collection: string;
   rowId: string;
   fields: Record<string, unknown>;
-  /** Of those without `gone` when it was kept; of the others when their row was made (see backend/sync/conflictLosers.ts). */
+  /** Without `gone`: when it was kept. With `gone`: when its row was created (see backend/sync/conflictLosers.ts). */
   at: string;
-  /** Another device had deleted their row, or what it belongs to before the server ever had it. */
+  /** The row was deleted elsewhere: after the server had it (`changed`), or with its parent before (`unsent`). */
   gone?: "changed" | "unsent";
 }
 
-/** A question that waits for the assistant: it is asked when the server is back. */
+/** A question that is asked again when the assistant is available. */
 export interface DeferredQuestion {
   episodeId: string;
   userId: string;
   at: string;
 }
 
-/** A question that has no answer yet, and the tab that is at it. */
+/** A question without an answer, and the tab that is answering it. */
 interface UnansweredQuestion {
   episodeId: string;
   userId: string;
@@ -96,9 +96,9 @@ interface UnansweredQuestion {
   tab: string;
 }
 
-/** A turn that came out of an export, with what was made of it: the server is told so when it goes up. */
+/** A turn from an import that includes its memories. A push marks it, so that the server does not extract them again. */
 export interface ImportedTurn {
-  /** See `importedId`. */
+  /** The result of `importedId`. */
   id: string;
   userId: string;
   at: string;
@@ -130,24 +130,24 @@ export class DeviceDatabase extends Dexie {
   }
 
   /**
-   * Tells each time that it is closed under the app: its data is cleared, or only wanted by a newer version in another
-   * tab. It is opened anew when it is next asked.
+   * Call `listener` each time the browser closes the database: its data was cleared, or a newer version in another tab
+   * upgrades it. The next query opens it again.
    */
   watchClosed(listener: () => void): void {
     this.on("close", listener);
   }
 
-  /** Who used this device last. */
+  /** Return the account that used this device last. */
   async lastAccount(): Promise<DeviceAccount | undefined> {
     return this.accounts.orderBy("usedAt").last();
   }
 
-  /** What conflicts took from an account, newest first, at once and again after every change. */
+  /** Call `listener` with the conflict losers of an account, newest first, now and after each change. */
   watchConflictLosers(userId: string, listener: (losers: ConflictLoser[]) => void): () => void {
     return watchQuery(() => this.lost.where({ userId }).reverse().sortBy("at"), listener);
   }
 
-  /** What is known of an account, at once and again after every change, also by another tab. */
+  /** Call `listener` with the account now and after each change, also by another tab. */
   watchAccount(userId: string, listener: (account: DeviceAccount) => void): () => void {
     return watchQuery(
       () => this.accounts.get(userId),
@@ -155,12 +155,12 @@ export class DeviceDatabase extends Dexie {
     );
   }
 
-  /** The ids of an account's files that wait, at once and again after every change, also by another tab. */
+  /** Call `listener` with the ids of an account's files now and after each change, also by another tab. */
   watchFiles(userId: string, listener: (ids: string[]) => void): () => void {
     return watchQuery(() => this.files.where({ userId }).primaryKeys(), listener);
   }
 
-  /** What conflicts took from rows that are deleted by now. `here`: by this device, whose owner wants none of it. */
+  /** Delete the conflict losers of deleted rows. Those of a row that another device deleted are kept for the user. */
   async deleteConflictLosers(
     userId: string,
     collection: string,
@@ -174,12 +174,12 @@ export class DeviceDatabase extends Dexie {
     await losers.filter(({ gone }) => deletedHere || !gone).delete();
   }
 
-  /** What of an account waits or was kept here since before this moment: everything was forgotten then. */
+  /** Delete the data of an account that is older than a "forget everything". */
   async deleteBefore(userId: string, moment: string): Promise<void> {
-    await this.deleteAccount(userId, ({ at, addedAt = at }) => addedAt < moment); // an account has neither
+    await this.deleteAccount(userId, ({ at, addedAt = at }) => addedAt < moment); // rows of `accounts` have neither field, so they stay
   }
 
-  /** Everything of one account but its rows, which are a database of their own (see engines/records). */
+  /** Delete everything of an account that matches, except its rows, which are in a database of their own. */
   async deleteAccount(userId: string, matches = (_row: any) => true): Promise<void> {
     await this.transaction("rw", this.tables, () =>
       Promise.all(this.tables.map((table) => table.where({ userId }).filter(matches).delete())),

@@ -1,8 +1,8 @@
 import type { RxDocument } from "rxdb/plugins/core";
 
 /**
- * Changes a row as it is when its turn comes. One that was deleted meanwhile stays as it is: a tombstone carries no
- * content, and what is written into it would go to every device.
+ * Change the current state of a row. A row that was deleted meanwhile is left alone: content written into a tombstone
+ * would be synced to every device.
  */
 export async function editRow<Row extends object>(
   row: RxDocument<Row>,

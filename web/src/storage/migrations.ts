@@ -1,4 +1,4 @@
-/** From one schema of a collection to the next: `{ facts: { 1: (row) => ({ ...row, colour: "" }) } }`. None yet. */
+/** Migration strategies by collection and version: `{ facts: { 1: (row) => ({ ...row, colour: "" }) } }`. None yet. */
 
 import type { MigrationStrategies } from "rxdb/plugins/core";
 import type { Collections } from "../core/schema/rows.ts";

@@ -1,4 +1,4 @@
-/** The schemas of schemas/, with the indexes that this device's own questions need. */
+/** The schemas in schemas/, with the indexes that queries on the device need. */
 
 import type { RxJsonSchema } from "rxdb/plugins/core";
 import type { Collections } from "../core/schema/rows.ts";
@@ -17,7 +17,7 @@ export type Schemas = { [Name in keyof Collections]: RxJsonSchema<Collections[Na
 
 export const schemas = {
   documents,
-  vectorEmbeddings, // of one document: a range of ids, `{documentId}.` and on
+  vectorEmbeddings, // blocks of a document are a range of ids: `{documentId}.…`
   projects,
   sessions: { ...sessions, indexes: ["updatedAt"] },
   episodes: { ...episodes, indexes: [["sessionId", "createdAt"], "createdAt"] },

@@ -1,12 +1,12 @@
-/** Deletes rows so that no content of them stays on this device; and which rows are deleted here. */
+/** Delete rows so that none of their content stays on this device. */
 
 import type { RxCollection, RxDocument } from "rxdb/plugins/core";
 import { toTombstone } from "../core/sync/tombstone.ts";
 
 /**
- * Each in one write: a row that is blank and still alive would be a row like any other to another device. All at once,
- * so that RxDB gathers them: one after the other, five thousand turns take most of a minute. `goes` is asked again of
- * the row as it is when its turn comes.
+ * Replace rows by tombstones. Each row is blanked and deleted in one write: other devices would take a blank, live row
+ * for an edit. All writes start together because RxDB batches them; one by one, 5000 turns take most of a minute.
+ * `stillApplies` is checked against the state of each row at the time of its write.
  */
 export async function putTombstones<Row extends object>(
   rows: readonly RxDocument<Row>[],
@@ -25,7 +25,7 @@ export async function putTombstones<Row extends object>(
   );
 }
 
-/** Whether the row was here and is deleted: queries see no row that is. */
+/** Return whether the row exists as a tombstone. Queries do not return tombstones. */
 export async function isTombstone(collection: RxCollection<any>, id: string): Promise<boolean> {
   const [row] = await collection.storageInstance.findDocumentsById([id], true);
   return row?._deleted ?? false;

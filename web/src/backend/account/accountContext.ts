@@ -1,4 +1,4 @@
-/** What the verbs work with: one account on this device. */
+/** The open account and everything that operations on it use. */
 
 import { BehaviorSubject, distinctUntilChanged, filter, map, skip, type Observable } from "rxjs";
 import type { DeviceDatabase, DeviceAccount } from "../../storage/deviceDatabase.ts";
@@ -8,7 +8,7 @@ import { newId } from "../../core/schema/uuid7.ts";
 import { nowAfter } from "../../core/schema/timestamps.ts";
 
 export class AccountContext {
-  /** What is known of the account at this moment, whichever tab has learnt it. */
+  /** The account's current data, from whichever tab. */
   readonly account$: BehaviorSubject<DeviceAccount>;
 
   constructor(
@@ -25,7 +25,7 @@ export class AccountContext {
     return this.account$.value;
   }
 
-  /** Each time that everything is forgotten while the app is open: when it was. */
+  /** Emits the time of each "forget everything" while the app is open. */
   get forgotten$(): Observable<string> {
     return this.account$.pipe(
       map(({ forgottenAt }) => forgottenAt),
@@ -35,7 +35,7 @@ export class AccountContext {
     );
   }
 
-  /** Its rows are closed, and another tab may take the account from the device. */
+  /** Close the database and release the lock, so that another tab can remove the account. */
   async close(): Promise<void> {
     try {
       await this.database.close();
@@ -44,7 +44,7 @@ export class AccountContext {
     }
   }
 
-  /** When what is made now was made. */
+  /** Return the creation time for a new row: now, but after the last "forget everything". */
   creationTime(): string {
     return nowAfter(this.account.forgottenAt);
   }
@@ -52,13 +52,13 @@ export class AccountContext {
 
 export const now = (): string => new Date().toISOString();
 
-/** The fields that every new row begins with. */
+/** Return the fields that every new row starts with. */
 export function newRow(context: AccountContext, id = newId()) {
   const at = context.creationTime();
   return { id, createdAt: at, updatedAt: at };
 }
 
-/** Bounds of the ids `{parent}.…`, for a range of primary keys: "." comes right before "/". */
+/** Return the range of the ids `{parent}.…`. "/" is the next character after ".". */
 export function childIdRange(parentId: string) {
   return { $gte: `${parentId}.`, $lt: `${parentId}/` };
 }

@@ -1,20 +1,19 @@
 /**
- * Which accounts are open in this browser: each tab holds a lock that it shares with the others, and who takes an
- * account from the device, or gives its rows another form, waits until none is held. A tab that went on would write
- * the rows anew behind the removal, or in the form that nobody reads any more.
+ * Account locks. Each tab holds a shared lock for its open account. Removing or migrating an account needs the exclusive
+ * lock: an open tab would write rows after the removal, or with the old schema.
  */
 
 import { CodedError } from "../../core/errors.ts";
 import { channelNames, lockNames } from "../../lib/locks.ts";
 
-/** Tabs that were told to leave need a moment; one that the system has frozen never answers. */
+/** Tabs that were asked to leave need a moment. A frozen tab never responds. */
 const TIMEOUT_MS = 10_000;
 const ASK_MS = 500;
 
-/** How far it is with opening: it waits for other tabs, or need not wait any longer. */
+/** Reports whether opening waits for other tabs. */
 export type ReportOpening = (kind: "waits" | "opening") => void;
 
-/** Resolves when the account is not being removed or changed, with what ends the presence of this tab. */
+/** Wait until the account is not being removed or migrated, take the shared lock and return the release function. */
 export function acquireShared(userId: string, tell: ReportOpening): Promise<() => void> {
   const late = setTimeout(() => tell("waits"), TIMEOUT_MS);
   return new Promise((entered, failed) => {
@@ -27,7 +26,7 @@ export function acquireShared(userId: string, tell: ReportOpening): Promise<() =
   });
 }
 
-/** Does `work` while no tab has the account open. Throws `OPEN_ELSEWHERE`, and nothing was done, if one stays. */
+/** Run `work` while no tab has the account open. Throw `OPEN_ELSEWHERE`, without running it, if one stays open. */
 export async function withExclusive(userId: string, work: () => Promise<void>): Promise<void> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   let started = false;
@@ -41,14 +40,14 @@ export async function withExclusive(userId: string, work: () => Promise<void>): 
   }
 }
 
-/** The same if no tab has it open at this moment; else nothing is done. */
+/** Run `work` if no tab has the account open now. */
 export async function tryExclusive(userId: string, work: () => Promise<void>): Promise<void> {
   await navigator.locks.request(lockNames.account(userId), { ifAvailable: true }, async (lock) => {
     if (lock) await work();
   });
 }
 
-/** The same, however long it takes: those who have it open are asked, again and again, and this tab says that it waits. */
+/** Run `work` once no tab has the account open. Until then, ask the other tabs repeatedly to reload. */
 export async function waitExclusive(
   userId: string,
   work: () => Promise<void>,

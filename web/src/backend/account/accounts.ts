@@ -1,4 +1,4 @@
-/** Who uses this device: signing in and out, and what is known of the account without a network. */
+/** Accounts on this device: signing in and out, profile and removal. */
 
 import type { DeviceDatabase, DeviceAccount, Limits, Usage } from "../../storage/deviceDatabase.ts";
 import { compact, removeAccountDatabase as removeRecords } from "../../storage/accountDatabase.ts";
@@ -15,23 +15,23 @@ export interface Profile {
   email: string;
   tier: DeviceAccount["tier"];
   limits: Limits;
-  /** Null: the server cannot open the account's file at the moment. */
+  /** Null if the server cannot open the account's database at the moment. */
   usage: { documents: number; bytes: number } | null;
-  /** While the server changes its model: how many blocks the new one has embedded. */
+  /** During a model change on the server: the blocks embedded with the new model. */
   reembedding: { done: number; of: number } | null;
 }
 
 /**
- * For requests of one account alone. All tabs of a browser share one cookie: while it is somebody else's, the server
- * refuses these as it does those of a browser that is signed out, and the rows of two accounts never mix.
+ * Return the server for requests of one account. All tabs of a browser share one cookie. If it belongs to another
+ * account, the server rejects these requests as signed out, so that accounts never mix.
  */
 export function serverFor(server: Server, { userId }: Pick<DeviceAccount, "userId">): Server {
   return { ...server, headers: { ...server.headers, "x-vademecum-account": userId } };
 }
 
 /**
- * The account to open: the one that was just chosen, else whom the server knows this browser as, else, when the server
- * is away or has signed it out, who used this device last. Undefined: nobody, so one has to sign in.
+ * Return the account to open: the one the user just chose, else the one of the cookie, else, when the server is
+ * unreachable or has signed this browser out, the last one used. Undefined: sign-in is required.
  */
 export async function accountToOpen(
   device: DeviceDatabase,
@@ -39,7 +39,7 @@ export async function accountToOpen(
 ): Promise<DeviceAccount | undefined> {
   const last = await device.lastAccount();
   if (last?.isWanted) return last;
-  // Who has used this device need not wait for a network that takes and gives nothing.
+  // A user of this device does not wait for a network that hangs.
   const init = last ? { signal: AbortSignal.timeout(TIMEOUT_MS) } : {};
   try {
     return await storeProfile(device, await requestJson<Profile>(server, "/v1/me", init));
@@ -48,22 +48,22 @@ export async function accountToOpen(
   }
 }
 
-/** It is open: that it was chosen counts once, however often it took to open it. */
+/** Clear the user's choice once the account is open. */
 export async function clearSelection(
   device: DeviceDatabase,
   { userId, isWanted }: DeviceAccount,
 ): Promise<void> {
   if (!isWanted) return;
-  await device.accounts.update(userId, { isWanted: false }).catch(console.error); // no room is no reason
+  await device.accounts.update(userId, { isWanted: false }).catch(console.error); // a full disk must not prevent opening
 }
 
-/** Tier, limits and usage as the server has them now. While it is away, what it said last is as good as anything. */
+/** Store the current tier, limits and usage. If the server is unreachable, the last known ones stay. */
 export async function refreshProfile({ account, device, server }: AccountContext): Promise<void> {
   const found = await profile(server).catch(() => undefined);
   if (found?.userId === account.userId) await storeProfile(device, found);
 }
 
-/** What of the limits is taken: as the server counts it now or, when it is away, as it last did. */
+/** Return the current usage, or the last known one if the server is unreachable. */
 export async function usage(context: AccountContext): Promise<Usage | null> {
   await refreshProfile(context);
   return (await context.device.accounts.get(context.account.userId))?.usage ?? null;
@@ -81,10 +81,7 @@ export async function signIn(
   return expected && found.userId !== expected ? toDeviceAccount(found) : storeProfile(device, found);
 }
 
-/**
- * Signs this browser in again, as the same account: nothing on the device changes. Who turns out to be somebody else is
- * signed out at once, so that two accounts never mix.
- */
+/** Sign in again as the same account. Sign out and throw `OTHER_ACCOUNT` if it is another, so that accounts never mix. */
 export async function signInAgain(
   { account, device }: AccountContext,
   server: Server,
@@ -97,7 +94,7 @@ export async function signInAgain(
   throw new CodedError("OTHER_ACCOUNT");
 }
 
-/** Signs this browser out. What is on the device stays, to be read by whoever uses it, until it is wiped. */
+/** Sign this browser out. The account's data stays readable on the device until it is removed. */
 export async function signOut(server: Server): Promise<void> {
   try {
     await sendRequest(server, "/v1/sign-out", { method: "POST" });
@@ -106,39 +103,39 @@ export async function signOut(server: Server): Promise<void> {
   }
 }
 
-/** `current` is needed where there is a password already. Every other browser is signed out. */
+/** Set the password and sign out all other browsers. `current` is required if there is a password already. */
 export async function changePassword(server: Server, current: string, password: string): Promise<void> {
   const body = JSON.stringify({ new: password, current: current || null });
   await sendRequest(server, "/v1/password", { method: "POST", body });
 }
 
-/** As the server knows the account now. */
+/** Return the account's profile on the server. */
 export function profile(server: Server): Promise<Profile> {
   return requestJson<Profile>(server, "/v1/me");
 }
 
-/** The accounts that have rows on this device, whoever used it last first. */
+/** Return the accounts on this device, the last used first. */
 export async function deviceAccounts(device: DeviceDatabase): Promise<DeviceAccount[]> {
   return device.accounts.orderBy("usedAt").reverse().toArray();
 }
 
-/** Opens this account, of those kept here, the next time: also when the server says that somebody else is here. */
+/** Open this account the next time, even if the cookie belongs to another. */
 export async function selectDeviceAccount(device: DeviceDatabase, userId: string): Promise<void> {
   await device.accounts.update(userId, { usedAt: now(), isWanted: true });
 }
 
-/** Takes an account from this device, when no tab has it open. The server keeps what it has. */
+/** Remove an account from this device when no tab has it open. The server keeps its data. */
 export function removeFromDevice(device: DeviceDatabase, userId: string): Promise<void> {
   return withExclusive(userId, async () => {
     // If only some rows are removed, the next sync starts from zero and restores the rest.
     await device.accounts.update(userId, { round: crypto.randomUUID() }).catch(console.error); // the disk may be full
     await removeRecords(userId);
-    await device.deleteAccount(userId); // after the rows: as long as any are here, the account stays listed
+    await device.deleteAccount(userId); // after the rows, so that the account stays listed while any are left
     await compact();
   });
 }
 
-/** What the server says takes its place beside what this device knows, which may change at the same moment. */
+/** Merge the server's profile into the stored account, which may change at the same moment. */
 function storeProfile(device: DeviceDatabase, found: Profile): Promise<DeviceAccount> {
   return device.transaction("rw", device.accounts, async () => {
     const account: DeviceAccount = {

@@ -1,8 +1,8 @@
 /**
- * Deleted text leaves the disk of this device: within a day or 200 deletes, after "forget everything" at once.
+ * Erase deleted text from the disk of this device: after a day or 200 deletes, or at once after "forget everything".
  *
- * The storages that had it are rewritten (see storage/compaction.ts) when the app is opened, because nothing else
- * may have them open. Where the app stays open, its pages are loaded again when nobody looks at them.
+ * Rewriting storages (see storage/compaction.ts) needs them closed, so it happens when the app is opened. While the app
+ * stays open, hidden pages are asked to reload.
  */
 
 import type { DeviceDatabase, DeletedText } from "../../storage/deviceDatabase.ts";
@@ -15,7 +15,7 @@ import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 const MAX_AGE_MS = 24 * 3_600_000;
 const MAX_DELETES = 200;
 const CHECK_MS = 60_000;
-/** Another page that stays open, or a rewrite that fails, must not make the pages reload every minute. */
+/** Backoff for a page that stays open or a rewrite that fails. Pages must not reload every minute. */
 const MAX_BACKOFF_MS = 24 * 3_600_000;
 
 export function isDue({ since, deletes, atOnce }: DeletedText, now = Date.now()): boolean {
@@ -23,8 +23,8 @@ export function isDue({ since, deletes, atOnce }: DeletedText, now = Date.now())
 }
 
 /**
- * Rewrite what is due, before an account is opened. What fails is tried again the next time. Throws if a complete copy
- * cannot be copied back, for instance because the disk is full: the copy stays, and the account must not be opened.
+ * Rewrite the storages that are due, before an account is opened. A failure is retried the next time. Throw if a complete
+ * copy cannot be copied back, for instance on a full disk. The copy stays, and the account must not be opened.
  */
 export async function eraseDeletedText(device: DeviceDatabase, userId: string): Promise<void> {
   await tryExclusive(userId, async () => {
@@ -41,13 +41,13 @@ export async function eraseDeletedText(device: DeviceDatabase, userId: string): 
   });
 }
 
-/** Whether this device has twice the room that the app takes now. */
+/** Return whether the free space is larger than the app's usage, because a rewrite copies everything. */
 export async function hasRoomForRewrite(): Promise<boolean> {
   const { usage = 0, quota = 0 } = (await navigator.storage?.estimate?.()) ?? {};
   return quota === 0 || quota - usage > usage;
 }
 
-/** Notes deletes in the tab that syncs, which hears of all of them, and asks the pages to make way when they are due. */
+/** Records deletes in the tab that syncs, which sees all of them, and asks pages to reload when erasure is due. */
 export class DeletedTextErasure {
   readonly #context: AccountContext;
   readonly #sync: SyncCoordinator;
@@ -96,7 +96,7 @@ export class DeletedTextErasure {
       .catch(console.error));
   }
 
-  /** Wait until the deletes are here: the news of them can be quicker. */
+  /** Wait for the deletes, which can arrive after the time of the "forget everything". */
   async #onForgotten(): Promise<void> {
     const { replicator: running } = this.#sync;
     if (!running) return;

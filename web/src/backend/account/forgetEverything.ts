@@ -1,9 +1,9 @@
-/** Forgets everything, on the server first: the devices follow it. */
+/** Forget everything on the server. The devices follow through the sync. */
 
 import { requestJson } from "../../lib/http.ts";
 import type { AccountContext } from "./accountContext.ts";
 
-/** The server is silent while it erases. */
+/** The server sends nothing while it erases. */
 const ERASURE_TIMEOUT_MS = 600_000;
 
 export interface ErasureReceipt {
@@ -15,7 +15,7 @@ export interface ErasureReceipt {
   leftovers: number;
 }
 
-/** Answers when the server has erased and checked. */
+/** Resolve when the server has erased and verified. */
 export function forgetEverything({ server }: AccountContext): Promise<ErasureReceipt> {
   const init = { method: "POST", body: JSON.stringify({ confirm: "forget everything" }) };
   return requestJson<ErasureReceipt>(server, "/v1/forget", init, ERASURE_TIMEOUT_MS);

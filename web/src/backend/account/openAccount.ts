@@ -1,7 +1,6 @@
 /**
- * Opens the rows of an account while no tab has them open in another form. A version of the app that gives them a new
- * one carries them over, once; what a tab of the version before wrote behind it would be lost. So each version looks
- * before it opens them: a newer one carries them over when it is alone with them, an older one leaves them alone.
+ * Open the database of an account. A newer version of the app migrates the rows first, while no other tab has them open,
+ * because later writes of an older version would be lost. An older version does not open migrated rows.
  */
 
 import type { DeviceDatabase } from "../../storage/deviceDatabase.ts";
@@ -20,11 +19,11 @@ import { waitExclusive, acquireShared, type ReportOpening } from "./accountLocks
 
 interface OpenedDatabase {
   database: AccountDatabase;
-  /** Ends the presence of this tab. */
+  /** Release the shared account lock. */
   releaseLock: () => void;
 }
 
-/** Null: the account was removed meanwhile. Throws `NEWER_FORM`: only a newer version of the app opens these rows. */
+/** Return null if the account was removed meanwhile. Throw `NEWER_FORM` if a newer version has migrated the rows. */
 export async function openDatabase(
   device: DeviceDatabase,
   userId: string,
@@ -41,7 +40,7 @@ export async function openDatabase(
     const leave = await acquireShared(userId, tell);
     try {
       if (!(await device.accounts.get(userId))) return (leave(), null);
-      // No page starts a rewrite while this one is present, but the page before may have been closed in the middle of one.
+      // No page starts a rewrite while this one holds the lock, but a closed page may have left one unfinished.
       if (!(await needsRecovery(userId))) {
         const database = await withOpeningLock(userId, async () =>
           (await needsMigration(userId)) ? null : open(),
@@ -67,7 +66,7 @@ async function needsMigration(userId: string): Promise<boolean> {
   return form === "older";
 }
 
-/** Of two versions that both find nothing yet, the second one sees what the first has begun. */
+/** Serialize opening: of two versions that start with no rows, the second must see the schema of the first. */
 function withOpeningLock<T>(userId: string, work: () => Promise<T>): Promise<T> {
   return navigator.locks.request(lockNames.opening(userId), work) as Promise<T>;
 }

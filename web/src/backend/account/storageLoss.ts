@@ -1,20 +1,20 @@
-/** What the browser took from under the app, or closed, while it was open. */
+/** Detect that the browser cleared or closed the app's storage while the app was open. */
 
 import { sleep } from "../../lib/sleep.ts";
 import { isOnDevice } from "../../storage/accountDatabase.ts";
 import type { AccountContext } from "./accountContext.ts";
 
-/** `closed`: all of it is still there, and is opened again when the app is loaded anew. */
+/** `closed`: the data still exists, and a reload opens it again. */
 export type StorageLoss = "cleared" | "closed";
 
-/** While a browser clears, it may still show what it is about to take, for seconds where much else is going on. */
+/** A browser that clears data may list it for some seconds more. */
 const CHECK_AFTER_MS = [1_000, 3_000, 10_000, 30_000];
-/** What is being cleared may not answer at all: then the next look tells. */
+/** A database that is being cleared may never respond. The next check decides then. */
 const CHECK_TIMEOUT_MS = 5_000;
 
 /**
- * Tells when the app cannot go on with what it has open; what opens again by itself is no loss. `cleared` is the last
- * word. `closed` may become it: what is still there at the first look may be gone at the next.
+ * Call `listener` when the open storage became unusable. A database that reopens by itself is no loss. `closed` may be
+ * followed by `cleared`, which is final.
  */
 export function watchStorageLoss(
   context: AccountContext,
@@ -35,15 +35,15 @@ async function detectLoss(
   { account, device, database }: AccountContext,
   exists: typeof isOnDevice,
 ): Promise<StorageLoss | null> {
-  if (database.closed) return null; // the app was left
-  if (!(await exists(account.userId).catch(() => true))) return "cleared"; // what is opened below may be made anew
+  if (database.closed) return null; // the app was closed
+  if (!(await exists(account.userId).catch(() => true))) return "cleared"; // opening below could create it again
   const find = () => device.accounts.get(account.userId);
-  // What could not be opened once, as while a browser clears it, Dexie does not open again by itself.
+  // Dexie does not reopen a database that failed to open, as while the browser clears it.
   const isKnown = await find()
     .catch(() => device.open().then(find))
-    .catch(() => null); // the next look tells
+    .catch(() => null); // the next check decides
   if (isKnown === undefined) return "cleared";
-  const reading = database.documents.storageInstance.findDocumentsById([""], false); // RxDB opens none of its own anew
+  const reading = database.documents.storageInstance.findDocumentsById([""], false); // RxDB does not reopen its databases
   return reading.then(
     () => null,
     () => (database.closed ? null : "closed"),

@@ -12,10 +12,10 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 
 const MAX_MEMORIES = 3;
 
-/** As Markdown; empty: nothing that belongs to the question. */
+/** Return matching memories as Markdown, or an empty string if there are none. */
 export async function rememberedFacts(context: AccountContext, asked: EpisodeDoc): Promise<string> {
   const session = await context.database.sessions.findOne(asked.sessionId).exec();
-  if (!session || session.mode === "authoritative") return ""; // that answers from documents alone
+  if (!session || session.mode === "authoritative") return ""; // this mode answers from documents only
   const [projects, sessions, episodes, memories, entities] = await Promise.all([
     all(context, "projects"),
     all(context, "sessions"),
@@ -23,7 +23,7 @@ export async function rememberedFacts(context: AccountContext, asked: EpisodeDoc
     all(context, "memories"),
     all(context, "entities"),
   ]);
-  // This chat is not recalled to itself, and quotations are in the documents.
+  // Exclude this chat, and quotation answers, whose text is in the documents.
   const others = episodes.filter((row) => row.sessionId !== asked.sessionId && entersPrompts(row));
   const rows = { projects, sessions, episodes: others, memories, entities };
   return memorySection(

@@ -1,6 +1,6 @@
 /**
- * A question and its answer: by the assistant where one is set up and the server answers, else by quotations from the
- * documents. The turn is a row from the first moment, so it is on every device and survives the page.
+ * Answer questions: by the assistant if there is one and the server is reachable, else by quotations from the documents.
+ * The turn is stored as a row at once, so it reaches every device and survives a closed page.
  */
 
 import { asyncScheduler, BehaviorSubject, distinctUntilChanged, map, throttleTime } from "rxjs";
@@ -25,51 +25,51 @@ import type { DocumentSearch } from "../library/documentSearch.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { UnansweredQuestions } from "./unansweredQuestions.ts";
 
-/** The answer that is being written, ahead of its row. */
+/** The answer that is being written, ahead of its stored row. */
 export interface AnswerDraft {
   episodeId: string;
   aiResponse: string;
   citations: Citation[];
   promptSummary: PromptSummary | null;
-  /** Names of files that it waits for. */
+  /** Names of the files that the answer waits for. */
   pendingFiles: string[];
-  /** After so many seconds the assistant is asked again, which takes no question now; 0: it is not waited for. */
+  /** Seconds until the busy assistant is asked again, or 0. */
   retryInS: number;
 }
 
 export interface AssistantState {
   assistant: Assistant | null;
-  /** Ids of turns. */
+  /** Ids of the turns that wait for the assistant. */
   deferred: string[];
-  /** Turns that keep the answer they had, since the new one came to less; why, where the server said it. */
+  /** Turns that kept their previous answer because the new one failed, with the server's reason or an empty text. */
   keptAnswers: Record<string, string>;
 }
 
 const SAVE_INTERVAL_MS = 2_000;
 const PUSH_TIMEOUT_MS = 3_000;
 const MAX_PROMPT_SUMMARIES = 50;
-/** Other tabs and devices take a turn of which they hear nothing for a minute for broken off. */
+/** Other tabs and devices show a turn without an update for a minute as interrupted. */
 const HEARTBEAT_MS = 30_000;
 
-/** Not needed to open the app, and soon after. */
+/** Loaded soon after the app has opened. */
 const loadAnswerMemory = () => loadModule(import("./answerMemory.ts"));
 
 interface RunningAnswer {
   stop: AbortController;
-  /** Of the waiting for files. */
+  /** Ends the wait for files. */
   skipFiles: AbortController;
   ended: Promise<unknown>;
 }
 
-const DRAFT_INTERVAL_MS = 250; // each time the Markdown is parsed
+const DRAFT_INTERVAL_MS = 250; // each update parses the Markdown again
 const LEADING_AND_TRAILING = { leading: true, trailing: true };
 
 type Answer = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
 
 export class AnswerService {
-  /** What is being written in this tab, by the id of its turn. */
+  /** The answers that this tab is writing, by turn id. */
   readonly drafts$ = new BehaviorSubject<Record<string, AnswerDraft>>({});
-  /** The same, as often as it is drawn. */
+  /** The same, at the rate at which the page renders them. */
   readonly throttledDrafts$ = this.drafts$.pipe(
     throttleTime(DRAFT_INTERVAL_MS, asyncScheduler, LEADING_AND_TRAILING),
   );
@@ -77,18 +77,18 @@ export class AnswerService {
   readonly #sync: SyncCoordinator;
   readonly #searcher: () => Promise<DocumentSearch>;
   readonly #incomingFiles: IncomingFiles;
-  /** Whether there is an assistant, as far as this device knows, and which turns wait for it. */
+  /** The last known assistant, and the turns that wait for it. */
   readonly assistant$ = new BehaviorSubject<AssistantState>({
     assistant: null,
     deferred: [],
     keptAnswers: {},
   });
-  /** Those that are under way, or wait for the one before them to end. */
+  /** Answers that are running or wait for the previous one of their turn to end. */
   readonly #running = new Map<string, RunningAnswer>();
   #saving: Promise<boolean> = Promise.resolve(true);
-  /** The documents of each answer here that have been counted as used. */
+  /** The documents that were counted as used, by turn. */
   readonly #countedDocuments = new Map<string, Set<string>>();
-  /** What went into the last prompts. */
+  /** Summaries of the last prompts, by turn. */
   readonly #promptSummaries = new Map<string, PromptSummary>();
   readonly #unanswered: UnansweredQuestions;
   readonly #deferredQuestions: DeferredQuestions;
@@ -103,7 +103,7 @@ export class AnswerService {
     this.#sync = sync;
     this.#searcher = searcher;
     this.#incomingFiles = arrivals;
-    // While there is a network: one that hangs gives nothing, and a question would wait for it.
+    // Load the modules now: later the network may hang, and a question would wait for it.
     for (const load of [searcher, loadAnswerMemory]) load().catch(() => {});
     this.#unanswered = new UnansweredQuestions(context);
     this.#deferredQuestions = new DeferredQuestions(context, {
@@ -122,7 +122,7 @@ export class AnswerService {
       );
     context.database.episodes.$.subscribe(({ documentId }) => {
       const { [documentId]: why, ...kept } = this.assistant$.value.keptAnswers;
-      if (why !== undefined) this.#updateAssistant({ keptAnswers: kept }); // another answer came, here or elsewhere
+      if (why !== undefined) this.#updateAssistant({ keptAnswers: kept }); // a new answer arrived, from this device or another
     });
     context.forgotten$.subscribe(() => {
       this.#promptSummaries.clear();
@@ -130,7 +130,7 @@ export class AnswerService {
     });
   }
 
-  /** The id of the turn; its answer follows. */
+  /** Store a question and start its answer. Return the id of the turn. */
   async ask(sessionId: string, userMessage: string): Promise<string> {
     const row: EpisodeDoc = {
       ...newRow(this.#context),
@@ -148,7 +148,7 @@ export class AnswerService {
     return row.id;
   }
 
-  /** Answers what a page that is gone has left without an answer. */
+  /** Answer the questions that closed pages left unanswered. */
   async resume(): Promise<void> {
     for (const episodeId of await this.#unanswered.adoptOrphans()) {
       if (await this.#unanswered.isUnanswered(episodeId))
@@ -157,7 +157,7 @@ export class AnswerService {
     }
   }
 
-  /** Answers a turn anew, with other words if they are given. What came after it stays. Resolves when it has begun. */
+  /** Answer a turn again, optionally with an edited question. Later turns stay. Resolve when the answer has started. */
   regenerate(episodeId: string, userMessage?: string): Promise<void> {
     return this.#start(episodeId, () => this.#reloadTurn(episodeId, userMessage));
   }
@@ -166,22 +166,22 @@ export class AnswerService {
     this.#running.get(episodeId)?.stop.abort();
   }
 
-  /** Without the files that it waits for. */
+  /** Answer without the files that the turn waits for. */
   answerWithoutWaiting(episodeId: string): void {
     this.#running.get(episodeId)?.skipFiles.abort();
   }
 
-  /** Whether the assistant shall answer a turn of quotations once the server is back. */
+  /** Set whether the assistant answers a turn of quotations once it is available. */
   defer(episodeId: string, wanted: boolean): Promise<void> {
     return this.#deferredQuestions.set(episodeId, wanted);
   }
 
-  /** What went into the prompt of a turn that was answered since the app was opened. */
+  /** Return the prompt summary of a turn that was answered since the app was opened. */
   promptSummary(episodeId: string): PromptSummary | null {
     return this.#promptSummaries.get(episodeId) ?? null;
   }
 
-  /** The turn, with the answer that it has until there is a better one; other words have none. Null: it is gone. */
+  /** Return the turn with its current answer, or with an edited question and no answer. Null: it was deleted. */
   async #reloadTurn(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
     const found = await this.#context.database.episodes.findOne(episodeId).exec();
     if (!found) return null;
@@ -205,7 +205,7 @@ export class AnswerService {
     this.assistant$.next({ ...this.assistant$.value, ...change });
   }
 
-  /** Resolves when the turn is ready; its answer follows. */
+  /** Start an answer and resolve when the turn is stored. */
   #start(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<void> {
     return new Promise((begun, failed) => {
       const prepared = async () => {
@@ -217,17 +217,17 @@ export class AnswerService {
     });
   }
 
-  /** One answer a turn: the one before is stopped, and has ended before `prepare` makes the turn ready for this one. */
+  /** Stop the turn's running answer, wait for its end, then prepare the turn and answer it. */
   #replaceAnswer(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<Answer | null> {
     const before = this.#running.get(episodeId);
     before?.stop.abort();
     const [stop, enough] = [new AbortController(), new AbortController()];
     stop.signal.addEventListener("abort", () => enough.abort());
     const write = async () => {
-      await before?.ended.catch(() => {}); // told to whoever asked for it
+      await before?.ended.catch(() => {}); // its own caller gets the error
       try {
         if (stop.signal.aborted) return null;
-        this.#updateDraft(episodeId, {}); // from now on it can be seen, and stopped
+        this.#updateDraft(episodeId, {}); // from now on the page shows it and can stop it
         const row = await prepare();
         return row && (await this.#answerLocked(row, stop.signal, enough.signal));
       } finally {
@@ -242,7 +242,7 @@ export class AnswerService {
     return ended;
   }
 
-  /** While the lock is held the turn is being answered here: no other tab of this device takes it up. */
+  /** Answer a turn while holding its lock, so that no other tab of this device answers it. */
   #answerLocked(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answer> {
     if (row.status === "done" && !this.#countedDocuments.has(row.id)) {
       this.#countedDocuments.set(row.id, new Set(row.citations.map(({ documentId }) => documentId)));
@@ -255,20 +255,20 @@ export class AnswerService {
         await this.#finish(row.id, answered);
         return answered;
       } catch (error) {
-        await this.#finish(row.id, { ...this.#draftAnswer(row.id), status: "failed" }); // it must not wait for ever
+        await this.#finish(row.id, { ...this.#draftAnswer(row.id), status: "failed" }); // so that it does not stay queued
         throw error;
       }
     });
   }
 
-  /** What comes to less than the answer before is not kept; who asked is told. */
+  /** Store the final answer. If the previous one is worth more, keep it and publish the reason. */
   async #finish(episodeId: string, answered: Answer): Promise<void> {
     if ((await this.#save(episodeId, answered)) || answered.status === "stopped") return;
     const why = answered.model ? "" : answered.aiResponse;
     this.#updateAssistant({ keptAnswers: { ...this.assistant$.value.keptAnswers, [episodeId]: why } });
   }
 
-  /** When the files are here that the conversation is taking in; of those that do not come, or not yet, it speaks. */
+  /** Wait for the files of the chat, then answer. The answer names the files that are missing. */
   async #answerWithFiles(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answer> {
     const missing = await this.#waitForFiles(row, enough);
     signal.throwIfAborted();
@@ -300,16 +300,16 @@ export class AnswerService {
     try {
       return await this.#askAssistant(row, signal);
     } catch (error) {
-      if (signal.aborted) throw error; // nobody waits for it any more
+      if (signal.aborted) throw error; // the user stopped it
       if (isTemporary(error)) return this.#answerWithQuotations(row);
       if (error instanceof ApiError && error.status < 500 && error.status !== 401) {
         return { ...this.#draftAnswer(row.id), aiResponse: error.message, status: "failed" };
       }
-      return this.#answerWithQuotations(row); // the server is away, or its assistant: the documents are here
+      return this.#answerWithQuotations(row); // the server or its LLM is unreachable, but the documents are on this device
     }
   }
 
-  /** Whether the assistant can be asked now. Only who knows that the server is away need not ask it. */
+  /** Return whether the assistant is available, without a request if the server is known to be unreachable. */
   async #isAssistantAvailable(): Promise<boolean> {
     if (isAway(this.#sync.summary$.value.kind)) return false;
     const { account, device, server } = this.#context;
@@ -323,7 +323,7 @@ export class AnswerService {
   }
 
   async #askAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<Answer> {
-    await this.#sync.waitUntilPushed(PUSH_TIMEOUT_MS); // the server tells the assistant what it has of this session
+    await this.#sync.waitUntilPushed(PUSH_TIMEOUT_MS); // the prompt contains what the server has of this chat
     let saved = performance.now();
     const write = (change: Partial<AnswerDraft>) => {
       if (signal.aborted) return;
@@ -342,7 +342,7 @@ export class AnswerService {
       onRestart: () => write({ aiResponse: "" }),
     };
     const asked = () => streamAnswer(this.#context.server, question, listener, signal);
-    // Not saved: a question that nothing has come of is asked again when the app is opened anew.
+    // Not saved: an unanswered question is asked again when the app is reopened.
     const waits = (waitsS: number) => signal.aborted || this.#updateDraft(row.id, { retryInS: waitsS });
     const ending = await retryWhileBusy(asked, signal, waits);
     const draft = this.#draftAnswer(row.id);
@@ -367,7 +367,7 @@ export class AnswerService {
     return quotationAnswer(userMessage, await searcher.search(userMessage, sessionId, MAX_QUOTED));
   }
 
-  /** The answer is worth more than what memory adds to it, and does not fail with it. */
+  /** Return the memory section of a quotation answer. A failure must not fail the answer. */
   async #memoryText(row: EpisodeDoc): Promise<string> {
     try {
       return await (await loadAnswerMemory()).rememberedFacts(this.#context, row);
@@ -384,13 +384,13 @@ export class AnswerService {
       this.#promptSummaries.delete(oldest);
   }
 
-  /** Once a turn: not again for the answers that take the place of the first. */
+  /** Count each document once per turn, also if the turn is answered again. */
   async #countUse(episodeId: string, citations: readonly Citation[]): Promise<void> {
     const used = this.#countedDocuments.get(episodeId) ?? new Set();
     const cited = citations.map(({ documentId }) => documentId);
     this.#countedDocuments.set(episodeId, new Set([...used, ...cited]));
     const first = new Set(cited.filter((id) => !used.has(id)));
-    await countUse(this.#context, first).catch(console.error); // the answer matters more
+    await countUse(this.#context, first).catch(console.error); // a failure must not fail the answer
   }
 
   #updateDraft(episodeId: string, change: Partial<AnswerDraft>): void {
@@ -415,7 +415,7 @@ export class AnswerService {
     return { aiResponse, citations, ...(told?.model ? { model: told.model } : {}) };
   }
 
-  /** One after the other: what was saved on the way must not come after the end. False: the answer before stays. */
+  /** Save answers in order, so that no partial one overwrites the final one. Return false if the previous one is kept. */
   #save(episodeId: string, answered: Answer): Promise<boolean> {
     const save = async () => {
       const found = await this.#context.database.episodes.findOne(episodeId).exec();

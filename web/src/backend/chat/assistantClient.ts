@@ -1,4 +1,4 @@
-/** The assistant that the server speaks to, if one is set up there. Its key and address never come here. */
+/** Client of the server's assistant. The LLM's key and address never leave the server. */
 
 import { STREAM_IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.ts";
 import { openResponse, requestJson, type Server } from "../../lib/http.ts";
@@ -14,11 +14,11 @@ export interface Assistant {
 interface Question {
   query: string;
   sessionId: string;
-  /** This turn and those after it are not told. */
+  /** This turn and later ones are left out of the prompt. */
   episodeId: string;
 }
 
-/** What went into the prompt. */
+/** What the prompt contained. */
 export interface PromptSummary {
   citations: {
     documentId: string;
@@ -31,7 +31,7 @@ export interface PromptSummary {
   tokens: { system: number; state: number; volatile: number; rag: number };
   budget: SectionBudgets;
   dropped: SectionIds;
-  /** Where memory was looked up, null for a session that is new to the server, and what of it is in the prompt. */
+  /** The memory scope (null for a chat that is new to the server) and the rows that entered the prompt. */
   scope: {
     memory: MemoryScope | null;
     recalled: { kind: "episodes" | "memories" | "entities" | "summaries"; id: string }[];
@@ -40,7 +40,7 @@ export interface PromptSummary {
   model: string | null;
 }
 
-/** Why an answer ends that is not at its end. */
+/** Finish reasons of truncated answers. */
 const CUT_REASONS = ["length", "content_filter"];
 
 interface AnswerListener {
@@ -50,7 +50,7 @@ interface AnswerListener {
   onRestart(): void;
 }
 
-/** Who asks waits for it: a server that does not say so at once is as good as away. */
+/** The user waits meanwhile, so a slow server counts as unreachable. */
 const ASSISTANT_TIMEOUT_MS = 2_000;
 
 export function fetchAssistant(server: Server): Promise<Assistant> {
@@ -59,10 +59,10 @@ export function fetchAssistant(server: Server): Promise<Assistant> {
   });
 }
 
-/** How an answer ended: whole, where it was as long as it may be, or broken off. */
+/** How an answer ended: complete, cut at a limit, or interrupted. */
 export type AnswerEnding = "whole" | "cut" | "broken";
 
-/** Throws what the server refuses before the first word. */
+/** Stream an answer to `listener`. Throw the server's error if it rejects the question. */
 export function streamAnswer(
   server: Server,
   question: Question,
@@ -76,9 +76,9 @@ export function streamAnswer(
 }
 
 interface StreamSignals {
-  /** Whoever asked stops it. */
+  /** Aborted by the user. */
   signal: AbortSignal;
-  /** That, or the silence. */
+  /** Aborted by the user or by the idle timeout. */
   ended: AbortSignal;
   heard: () => void;
 }

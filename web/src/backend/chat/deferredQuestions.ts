@@ -1,6 +1,6 @@
 /**
- * Turns of quotations that the assistant shall answer once it can be asked. They wait on the device, and are asked one
- * after the other, in one tab: many questions at once the server would refuse.
+ * Turns of quotations that the assistant answers once it is available. They are stored on the device and asked one by
+ * one, in one tab, because the server rejects many questions at once.
  */
 
 import { lockNames } from "../../lib/locks.ts";
@@ -9,12 +9,12 @@ import type { AccountContext } from "../account/accountContext.ts";
 import { RetrySchedule } from "../../lib/backoff.ts";
 
 interface AnswerPort {
-  /** Whether the server is known to be away: whoever sees it come back asks then. */
+  /** Whether the server is known to be unreachable. The caller retries when it is back. */
   isAway: () => boolean;
   isAvailable: () => Promise<boolean>;
-  /** By what a turn was answered; null: it is gone. */
+  /** Answer a turn and return its model. Null: the turn was deleted. */
   answer: (episodeId: string) => Promise<{ model?: string | undefined } | null>;
-  /** Others wait than before. */
+  /** The set of deferred questions changed. */
   onChange: () => Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export class DeferredQuestions {
     return (await device.later.where({ userId: account.userId }).toArray()).map(({ episodeId }) => episodeId);
   }
 
-  /** What fails while the server is there is tried again, ever later, or as soon as the server is back again. */
+  /** Answer all deferred questions. Retry failures with growing delays, or when the server is back. */
   async answerAll(): Promise<void> {
     await this.#answers.onChange();
     const lock = lockNames.deferredQuestions(this.#context.account.userId);
@@ -58,7 +58,7 @@ export class DeferredQuestions {
     if (!this.#context.database.closed) await this.answerAll().catch(console.error);
   }
 
-  /** A turn that gets quotations once more goes on waiting, and those after it with it. */
+  /** Answer one after another. Stop at a turn that got quotations again; it stays deferred. */
   async #answerNext(): Promise<void> {
     while (await this.#answers.isAvailable()) {
       const [next] = await this.ids();

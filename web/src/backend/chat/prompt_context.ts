@@ -1,6 +1,6 @@
 /**
- * What an assistant would be told before a question, put together on this device out of what it has now: the prompt that the
- * server makes (services/chat/prompt_context.py), within the same budgets and scope. Memory is found by words here.
+ * Preview the prompt of a question from the data on this device. Budgets and scope are those of the server
+ * (services/chat/prompt_context.py); memories are found by words only.
  */
 
 import { entersPrompts } from "../../core/chat/answers.ts";
@@ -21,7 +21,7 @@ const MAX_RECALLED = 50;
 
 export type PromptPreview = Pick<Prompt, "prompt" | "tokens" | "budget" | "dropped">;
 
-/** Null: the turn is gone, or the model is not here that counts, or not any more. */
+/** Build the preview. Null: the turn was deleted, or the model that counts tokens is not available. */
 export async function previewPrompt(
   context: AccountContext,
   embedding: EmbeddingModel,

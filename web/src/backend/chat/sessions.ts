@@ -1,4 +1,4 @@
-/** Conversations: begin, name. What a delete takes along is in backend/library/deletion.ts. */
+/** Chats: create and change. Deletion is in backend/library/deletion.ts. */
 
 import { filter, map, merge, mergeMap, type Observable } from "rxjs";
 import { editRow } from "../../storage/editRow.ts";
@@ -10,21 +10,21 @@ import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
 const MAX_TITLE = 60;
 
-/** A session is a row from its first message or document on, and has its name from the first message. */
+/** Create the session if it does not exist. Its title is taken from the first message. */
 export async function ensureSession(
   context: AccountContext,
   id: string,
   firstMessage: string,
   projectId?: string,
 ): Promise<void> {
-  const project = projectId && (await context.database.projects.findOne(projectId).exec()); // it may be gone by now
+  const project = projectId && (await context.database.projects.findOne(projectId).exec()); // it may have been deleted
   const row: SessionDoc = {
     ...newRow(context, id),
     title: titleOf(firstMessage),
     mode: "analysis",
     ...(project ? { projectId: project.id } : {}),
   };
-  // A question and a document may begin it at the same moment.
+  // A question and a document may create it at the same moment.
   const { title } = await context.database.sessions.insertIfNotExists(row);
   if (firstMessage && title === storedSentences.untitled)
     await changeSession(context, id, { title: titleOf(firstMessage) });
@@ -36,11 +36,11 @@ export async function changeSession(
   change: Partial<Pick<SessionDoc, "title" | "mode">>,
 ): Promise<void> {
   const found = await context.database.sessions.findOne(id).exec();
-  // One that was refused goes up again when it is edited.
+  // Editing a rejected row sends it again.
   if (found) await editRow(found, ({ syncError: _, ...row }) => ({ ...row, ...change, updatedAt: now() }));
 }
 
-/** Of each session that is deleted on this device, and each fact that is anywhere, its id. */
+/** Emit the id of each session deleted on this device and each fact deleted anywhere. */
 export function deleted$({ database }: AccountContext): Observable<string> {
   const sessions$ = database.sessions.eventBulks$.pipe(filter((bulk) => !isReplicated(bulk)));
   return merge(sessions$, database.facts.eventBulks$).pipe(
@@ -50,7 +50,7 @@ export function deleted$({ database }: AccountContext): Observable<string> {
   );
 }
 
-/** Those of these ids that are sessions here, and whether they are deleted. */
+/** Return those of these ids that are sessions on this device, and whether they are deleted. */
 export async function sessionStates(
   { database }: AccountContext,
   ids: string[],
@@ -59,7 +59,7 @@ export async function sessionStates(
   return found.map(({ id, _deleted }) => [id, _deleted]);
 }
 
-/** The beginning of what was said first, cut at a word. */
+/** Return a title: the first line of the message, cut at a word. */
 export function titleOf(firstMessage: string): string {
   const line = firstMessage.trim().split("\n")[0]!.trim();
   if (line.length <= MAX_TITLE) return line || storedSentences.untitled;

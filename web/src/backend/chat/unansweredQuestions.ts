@@ -1,7 +1,4 @@
-/**
- * Questions that were asked in this tab and have no answer yet. A page that is closed in between leaves them as they
- * are, and the next one answers them: a question is kept as well as the file that it waits for.
- */
+/** Questions without an answer, stored with the tab that answers them. If that tab is closed, the next one answers them. */
 
 import { acquireLock, lockNames } from "../../lib/locks.ts";
 import { newId } from "../../core/schema/uuid7.ts";
@@ -11,14 +8,14 @@ import type { AccountContext } from "../account/accountContext.ts";
 export class UnansweredQuestions {
   readonly #context: AccountContext;
   readonly #tab = newId();
-  /** Who looks whether this tab is there finds its lock held for as long as it is. */
+  /** The lock that other tabs check to see whether this tab is open. */
   #lockHeld: Promise<unknown> | undefined;
 
   constructor(context: AccountContext) {
     this.#context = context;
   }
 
-  /** A device without room for it asks all the same. */
+  /** Record a question. A full disk must not prevent asking. */
   async add(episodeId: string): Promise<void> {
     await (this.#lockHeld ??= acquireLock(lockNames.tab(this.#tab)));
     const { account, device } = this.#context;
@@ -30,7 +27,7 @@ export class UnansweredQuestions {
     await this.#context.device.asked.delete(episodeId).catch(console.error);
   }
 
-  /** The ids of those whose tab is gone. They are this tab's from now on. */
+  /** Take over the questions of closed tabs and return their ids. */
   adoptOrphans(): Promise<string[]> {
     const { account, device } = this.#context;
     return navigator.locks.request(lockNames.unansweredQuestions(account.userId), async () => {
@@ -43,7 +40,7 @@ export class UnansweredQuestions {
     });
   }
 
-  /** Nothing has come of it: what was begun is kept as it is, for whoever asked to ask again. */
+  /** Return whether a turn has no answer at all. A partial answer is kept for the user to regenerate. */
   async isUnanswered(episodeId: string): Promise<boolean> {
     const found = await this.#context.database.episodes.findOne(episodeId).exec();
     const turn = found?.toMutableJSON() as EpisodeDoc | undefined;

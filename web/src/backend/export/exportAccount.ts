@@ -1,7 +1,4 @@
-/**
- * Everything of this account as one ZIP in open formats, made of this device's rows: it needs no server. A portion of
- * the rows is in memory at a time.
- */
+/** Export the account as a ZIP in open formats, from the rows on this device. Rows are read in batches. */
 
 import { Zip, ZipDeflate } from "fflate";
 import type { RxCollection } from "rxdb/plugins/core";
@@ -36,7 +33,7 @@ export async function exportAccount(context: AccountContext): Promise<Blob> {
   return archive.close();
 }
 
-/** What this device alone has, besides rows: words that gave way in a conflict, and files that wait. */
+/** Add the data that exists only on this device: conflict losers and waiting files. */
 async function exportDeviceData({ account, device }: AccountContext, archive: ZipWriter): Promise<void> {
   const { userId } = account;
   const lost = await device.lost.where({ userId }).toArray();
@@ -50,7 +47,7 @@ async function exportDeviceData({ account, device }: AccountContext, archive: Zi
   }
 }
 
-/** A mark of this device says nothing elsewhere. */
+/** Drop `syncError`, which has no meaning on other devices. */
 function withoutSyncError({ syncError: _, ...row }: Row): Row {
   return row;
 }
@@ -65,7 +62,7 @@ async function* batches(collection: RxCollection<any>): AsyncGenerator<Row[]> {
   }
 }
 
-/** A ZIP that is written as it comes. What is done is folded into a Blob, which the browser may keep on its disk. */
+/** A streaming ZIP writer. Finished parts go into a Blob, which the browser may keep on disk. */
 class ZipWriter {
   #blob = new Blob([], { type: "application/zip" });
   #parts: Uint8Array<ArrayBuffer>[] = [];

@@ -1,10 +1,10 @@
 /**
- * Takes an export in: this app's, or the server's. Its rows become rows of this account; what is here already is left
- * alone. A row whose id was deleted here comes back under a new one, so that the deleted row stays deleted. What is older
- * than the last "forget everything" is made anew now, because the server refuses what was made before it.
+ * Import an export of this app or of the server. Its rows become rows of this account; existing rows are left alone. A row
+ * whose id was deleted here gets a new id, so that the deleted row stays deleted. Rows older than the last "forget
+ * everything" get new creation times, because the server rejects older ones.
  *
- * The file may come from anybody: its names are not used, its rows must fit the schemas, and its sizes are bounded. All of
- * it is looked through before anything is written: of one that is cut off or damaged nothing is taken in.
+ * The file is untrusted: its names are not used, its rows must match the schemas, and its sizes are limited. The whole file
+ * is checked before anything is written, so nothing of a truncated or damaged file is imported.
  */
 
 import { Unzip, UnzipInflate } from "fflate";
@@ -26,15 +26,15 @@ type Row = Record<string, any>;
 
 interface ImportResult {
   added: number;
-  /** Here already, and left as they are. */
+  /** Rows that exist already and were left alone. */
   existing: number;
-  /** Not rows of this app. */
+  /** Entries that are not valid rows. */
   leftOut: number;
 }
 
 const LIMITS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
 const BATCH = 200;
-const READ_BYTES = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
+const READ_BYTES = 2 ** 16; // inflating can multiply it by a thousand
 const [ENTRY_SIGNATURE, END_SIGNATURE] = [0x02014b50, 0x06054b50];
 const [END_RECORD_BYTES, MAX_COMMENT_BYTES, MAX_DIRECTORY_BYTES] = [22, 65_535, 2 ** 24];
 const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
@@ -57,13 +57,13 @@ export async function importAccount(
   return writer.result;
 }
 
-/** A collection, or the name of the rows that waited on the server; undefined for a file that has neither. */
+/** Return the collection of a file, or WAITING for rows that waited on the server. Undefined: the file has no rows. */
 function rowsName(file: string): string | undefined {
   const name = file === WAITING ? WAITING : file.replace(/\.jsonl$/u, "");
   return name === WAITING || (name !== file && Object.hasOwn(schemas, name)) ? name : undefined;
 }
 
-/** What the content of each file with rows sums up to, from the table at the end: without it nobody knows what is missing. */
+/** Return the checksums of the files with rows, from the central directory. It also tells which files must exist. */
 async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
   if ((await zip.slice(0, 2).text()) !== "PK") return sums;
@@ -81,7 +81,7 @@ async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<stri
   return sums;
 }
 
-/** It stands right before its own end, which a file in the ZIP that is a ZIP has, too, but elsewhere. */
+/** Return the central directory. It directly precedes its end record, unlike that of a ZIP inside the ZIP. */
 async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
   const bytes = async (from: number, to?: number) => new DataView(await zip.slice(from, to).arrayBuffer());
   const from = Math.max(0, zip.size - END_RECORD_BYTES - MAX_COMMENT_BYTES);
@@ -97,7 +97,7 @@ async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
 }
 
 interface ImportedLines {
-  /** A collection, or the name of the rows that waited on the server. */
+  /** A collection, or WAITING. */
   name: string;
   lines: string[];
 }
@@ -146,7 +146,7 @@ async function* readLines(
   if (left.size > 0) throw new CodedError("ZIP_DAMAGED");
 }
 
-/** Writes rows a portion at a time. */
+/** Validates rows and inserts them in batches. */
 class RowImporter {
   readonly result: ImportResult = { added: 0, existing: 0, leftOut: 0 };
   readonly #context: AccountContext;
@@ -162,7 +162,7 @@ class RowImporter {
     if (!line.trim()) return;
     const [collection, row] = parseLine(name, line);
     if (!collection || !row || row["_deleted"]) return void this.result.leftOut++;
-    delete row["_deleted"]; // false: the server's export has it as devices send it
+    delete row["_deleted"]; // false in the server's export
     delete row["syncError"];
     if (collection === "documents") row["userId"] = this.#context.account.userId;
     const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isTimestamp(row[name]));
@@ -176,7 +176,7 @@ class RowImporter {
     this.#rows.push(row);
   }
 
-  /** Writes what is left. */
+  /** Insert the pending rows. */
   async flush(): Promise<void> {
     const [collection, rows] = [this.#collection, this.#rows];
     this.#rows = [];
@@ -190,11 +190,11 @@ class RowImporter {
     if (collection === "episodes") await this.#recordImported(fresh);
     const { success, error } = await (this.#context.database[collection] as any).bulkInsert(fresh);
     this.result.added += success.length;
-    // RxDB refuses what has come from elsewhere since.
+    // RxDB rejects rows that the sync has added meanwhile.
     this.result.existing += alive.size + rows.length - all.length + error.length;
   }
 
-  /** Before they can go up. What was made of them comes along; of those that are not over nothing was. */
+  /** Record finished turns before they are pushed: the export contains their memories, so none are extracted again. */
   async #recordImported(turns: Row[]): Promise<void> {
     const { account, device } = this.#context;
     const { userId } = account;
@@ -204,7 +204,7 @@ class RowImporter {
     );
   }
 
-  /** Another name for each id that is a deleted row's here: the same one whenever it is asked for. */
+  /** Choose a new id for each id of a deleted row, and use it for all references. */
   async #renameDeleted(ids: [Name, string][]): Promise<void> {
     for (const [collection, id] of ids) {
       const key = `${collection}/${id}`;
@@ -216,7 +216,7 @@ class RowImporter {
   }
 }
 
-/** Whether its vectors, if it has any, are as many as its chunks. */
+/** Return whether a block has as many vectors as chunks, or none. */
 function hasValidVectors({ embedding, dims, chunks }: Row): boolean {
   if (typeof embedding !== "string") return true;
   try {

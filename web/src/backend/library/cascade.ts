@@ -15,7 +15,7 @@ import { childIdRange, now } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 type Row = Record<string, any>;
-/** Ids of rows, by their collections. */
+/** Ids of rows by collection. */
 type Keys = { readonly [name in Name]?: readonly string[] };
 type Level = ReadonlyMap<Name, readonly string[]>;
 
@@ -28,7 +28,7 @@ export async function deleteWithDependents(database: AccountDatabase, ids: Keys)
   let level: Level = new Map(Object.entries(ids) as [Name, readonly string[]][]);
   for (; level.size > 0; level = withoutSeen(await dependents(database, level), levels)) levels.push(level);
   const at = now();
-  // The children go first. When the page is closed on the way, what is left is seen, and can be deleted again.
+  // Children first: if the page is closed meanwhile, the remaining rows are visible and can be deleted again.
   for (const [name, ids] of levels.reverse().flatMap((one) => [...one])) {
     const found = collectionOf(database, name).findByIds([...ids]);
     await putTombstones([...(await found.exec()).values()], { at });
@@ -40,7 +40,7 @@ export async function deleteWithDependents(database: AccountDatabase, ids: Keys)
   }
 }
 
-/** Without what the levels before it hold: memories that follow each other may do so in a circle. */
+/** Return a level without the rows of earlier levels, because memories may supersede each other in a cycle. */
 function withoutSeen(level: Level, before: readonly Level[]): Level {
   const left = [...level].map(([name, ids]) => {
     const seen = new Set(before.flatMap((one) => one.get(name) ?? []));
@@ -65,7 +65,7 @@ async function dependents(database: AccountDatabase, dead: Level) {
   return level;
 }
 
-/** Those of `rows` that have the same parents as the row that they name. */
+/** Return those of `rows` that have the same parents as the row they reference. */
 async function followers(
   database: AccountDatabase,
   { of: name, field, to }: Relation,
@@ -81,13 +81,13 @@ async function followers(
   });
 }
 
-/** Queries for the rows that name one of `ids`. A document's text is a range of ids, because a query by field reads all. */
+/** Return selectors for the rows that reference `ids`. Blocks use a range of ids, because a query by field scans all. */
 export function selectors({ of: name, field }: Relation, ids: readonly string[]): MangoQuerySelector<Row>[] {
   if (name === "vectorEmbeddings") return ids.map((id) => ({ id: childIdRange(id) }));
   return [{ [field]: ids.length === 1 ? ids[0] : { $in: [...ids] } }];
 }
 
-/** `updatedAt` stays: nobody edited it. */
+/** Remove dangling references. `updatedAt` stays, because no user edited the row. */
 async function dropReferences(
   database: AccountDatabase,
   relation: Relation,

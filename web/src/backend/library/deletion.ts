@@ -1,6 +1,6 @@
 /**
- * Deletes on this device, with all that goes with them; the server does the same when it hears of it. What stays is
- * as DESIGN 6 says: facts outlive their source, documents outlive their sessions.
+ * Delete rows with their dependents, as the server does when it receives the tombstones. Facts outlive their source, and
+ * documents outlive their sessions.
  */
 
 import { deleteWithDependents } from "./cascade.ts";
@@ -10,12 +10,12 @@ export function deleteDocuments({ database }: AccountContext, ids: readonly stri
   return deleteWithDependents(database, { documents: ids });
 }
 
-/** Documents stay; the session's id leaves those that it had borrowed. */
+/** Delete a session. Its documents stay; they are no longer borrowed by it. */
 export function deleteSession({ database }: AccountContext, id: string): Promise<void> {
   return deleteWithDependents(database, { sessions: [id] });
 }
 
-/** What was remembered in it goes along. Its sessions return to the shared pool, or go too. */
+/** Delete a project with its memories. Its sessions are deleted, too, or return to the shared pool. */
 export async function deleteProject(
   { database }: AccountContext,
   id: string,

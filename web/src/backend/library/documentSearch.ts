@@ -1,8 +1,8 @@
 /**
- * Search on this device: the passages of the documents that a session has borrowed, and of no others.
+ * Search the documents that a session has borrowed, on this device.
  *
- * A document's blocks are read and decoded when it is first asked about, and kept until one of them changes, or until
- * there is no room and others were asked about since.
+ * A document's blocks are read and decoded at the first search and cached until one changes, or until the cache is full
+ * and they are the least recently used.
  */
 
 import { PassageIndex, toBlock, type PassageSearchResult } from "../../core/documents/passageIndex.ts";
@@ -11,15 +11,15 @@ import type { EmbeddingModel } from "./embeddingModel.ts";
 import { blocksOf } from "./documents.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
-/** So many chunks are kept when nothing is asked: with their vectors and words about 100 MB. */
+/** The size of the cache in chunks: about 100 MB with vectors and words. */
 const MAX_CHUNKS = 20_000;
 
-/** What a passage says of its document, and what changes with its text. */
+/** Fields of a document that its passages show, or that change with its text. */
 const INDEXED_FIELDS = ["filename", "contentHash", "chunkCount", "status"] as const;
 
-/** Vectors of two models are never compared: another model, another index. */
+/** An index per model, because vectors of two models cannot be compared. */
 interface Index {
-  /** Its hash; empty: there is none, and words alone find. */
+  /** The hash of the model; empty: none, so search uses words only. */
   readonly model: string;
   readonly passages: PassageIndex;
 }
@@ -27,7 +27,7 @@ interface Index {
 interface CachedDocument {
   reading: Promise<void>;
   chunks: number;
-  /** Some of it has changed since: it is read again at the next question. */
+  /** It has changed and is read again at the next search. */
   stale: boolean;
 }
 
@@ -36,9 +36,9 @@ export class DocumentSearch {
   readonly #model: EmbeddingModel;
   readonly #maxChunks: number;
   #index: Index = { model: "", passages: new PassageIndex(0) };
-  /** What is in memory, least recently asked about first. */
+  /** Cached documents, least recently used first. */
   readonly #cache = new Map<string, CachedDocument>();
-  /** The documents of each question that is being answered: none of them goes before it is. */
+  /** The documents of running searches. They are not evicted. */
   readonly #inUse = new Set<readonly string[]>();
 
   constructor(context: AccountContext, embedding: EmbeddingModel, most = MAX_CHUNKS) {
@@ -51,11 +51,11 @@ export class DocumentSearch {
     context.database.documents.$.subscribe(({ documentId, documentData, previousDocumentData }) => {
       if (documentData._deleted) this.#evict(documentId);
       else if (INDEXED_FIELDS.some((field) => previousDocumentData?.[field] !== documentData[field]))
-        this.#markStale(documentId); // and not when it was merely used or borrowed
+        this.#markStale(documentId); // but not when it was only used or borrowed
     });
   }
 
-  /** How many chunks are in memory. */
+  /** The number of cached chunks. */
   get chunks(): number {
     return [...this.#cache.values()].reduce((sum, { chunks }) => sum + chunks, 0);
   }
@@ -75,12 +75,12 @@ export class DocumentSearch {
     });
   }
 
-  /** Reads the documents that the session has borrowed: the first question need not wait for it. */
+  /** Load the documents of a session before its first search. */
   async prepare(sessionId: string): Promise<void> {
     await this.#withDocuments(sessionId, async () => {});
   }
 
-  /** What `answer` makes of the session's documents while they are in memory, made anew if the model was replaced. */
+  /** Run `answer` while the session's documents are cached. Repeat it if the model changed meanwhile. */
   async #withDocuments<T>(
     sessionId: string,
     answer: (documents: DocumentDoc[], index: Index) => Promise<T>,
@@ -114,8 +114,8 @@ export class DocumentSearch {
     const before = this.#cache.get(document.id);
     let held: CachedDocument | undefined = before && !before.stale ? before : this.#read(document);
     this.#cache.delete(document.id);
-    this.#cache.set(document.id, held); // the most recently asked about
-    // What another question began anew meanwhile is what is kept: this one's reading was thrown away.
+    this.#cache.set(document.id, held); // the most recently used
+    // Another search may have started to read the document again; then wait for that one.
     for (
       let awaited: CachedDocument | undefined;
       held && held !== awaited;
@@ -129,7 +129,7 @@ export class DocumentSearch {
   #read(document: DocumentDoc): CachedDocument {
     const read = async () => {
       const rows = await blocksOf(this.#context, document.id);
-      if (this.#cache.get(document.id) !== held) return; // deleted, or begun anew
+      if (this.#cache.get(document.id) !== held) return; // deleted, or being read again
       const { model, passages } = this.#index;
       const blocks = rows.map((row) => toBlock(row._data, model));
       held.chunks = blocks.reduce((sum, { chunks }) => sum + chunks.length, 0);
@@ -137,13 +137,13 @@ export class DocumentSearch {
     };
     const held: CachedDocument = { reading: Promise.resolve(), chunks: 0, stale: false };
     held.reading = read().catch((error: unknown) => {
-      held.stale = true; // to be read again
+      held.stale = true; // read it again the next time
       throw error;
     });
     return held;
   }
 
-  /** Until it is read again, a question that is under way finds what there was. */
+  /** Mark a document for reading. Running searches use its old text. */
   #markStale(documentId: string): void {
     const held = this.#cache.get(documentId);
     if (held) held.stale = true;

@@ -1,7 +1,6 @@
 /**
- * The model on this device: fetched once, then here without a network. Until it is here, words alone find. It runs only
- * from when it is needed: it takes 200 MB of memory and seconds of a processor, and while the server answers, that
- * embeds and searches.
+ * The embedding model on this device. It is downloaded once; until then search uses words only. It is started on demand,
+ * because it takes 200 MB of memory and seconds of CPU time, and the server embeds while it is reachable.
  */
 
 import {
@@ -27,10 +26,10 @@ import type { AccountContext } from "../account/accountContext.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 
 export type ModelState =
-  | { kind: "unknown" } // the server was never asked
+  | { kind: "unknown" } // not known yet
   | { kind: "none" } // the server has no model
   | { kind: "loading"; loaded: number; total: number; since: number }
-  | { kind: "ready"; id: string } // on this device; it runs when it is needed
+  | { kind: "ready"; id: string } // downloaded; started on demand
   | { kind: "failed"; message: string };
 
 export interface ModelInfo extends Manifest {
@@ -42,19 +41,19 @@ interface Models {
   models: ModelInfo[];
 }
 
-/** A server that is away for a moment is no reason to start it. */
+/** A short interruption of the connection does not start the model. */
 const AWAY_DELAY_MS = 2_000;
 
-/** What runs it may have to come over a network that hangs: after so long words alone find. */
+/** Its runtime may have to be loaded over a network that hangs. After this time search uses words only. */
 const START_TIMEOUT_MS = 10_000;
 
-/** What is done with one model. */
+/** The download and the embedder of one model. */
 class ModelRun {
-  /** Ends it when the server has gone over to another model: from then on it says nothing more. */
+  /** Aborted when the server changes its model. */
   readonly stop = new AbortController();
   download: Promise<boolean | null> | undefined;
   embedder: Promise<Embedder | null> | undefined;
-  /** That one, when it runs. */
+  /** The embedder once it has started. */
   runningEmbedder: Embedder | undefined;
 }
 
@@ -62,9 +61,9 @@ export class EmbeddingModel {
   readonly state$ = new BehaviorSubject<ModelState>({ kind: "unknown" });
   readonly #context: AccountContext;
   #current = new ModelRun();
-  /** The model that was wanted last, whether or not it could be had; null: there was none. */
+  /** The model that was requested last; null: the server had none. */
   #requestedHash: string | null | undefined;
-  /** Models that blocks name and the server was asked about. */
+  /** Models of received blocks for which the server's current model was fetched. */
   readonly #checkedHashes = new Set<string>();
 
   constructor(context: AccountContext) {
@@ -78,7 +77,7 @@ export class EmbeddingModel {
     context.database.vectorEmbeddings.$.subscribe(({ documentData }) => this.#checkModel(documentData.model));
   }
 
-  /** From now on the model is on this device, if it can be had, and runs soon after the server is away. */
+  /** Download the model when possible, and start it soon after the server becomes unreachable. */
   start({
     summary$,
     isAway$,
@@ -98,7 +97,7 @@ export class EmbeddingModel {
       .subscribe(() => void this.download());
   }
 
-  /** Each time that it is to be tried again after a failure: ever later, until it is here. */
+  /** Emit when to retry a failed download, with growing delays. */
   #retryAfterFailure(): Observable<unknown> {
     let tries = 0;
     return this.state$.pipe(
@@ -109,7 +108,7 @@ export class EmbeddingModel {
     );
   }
 
-  /** The server's current model, or the one it had when it was last reached; null if there is none. */
+  /** Return the server's current model, or the last known one if it is unreachable. Null: none. */
   async fetchManifest(): Promise<ModelInfo | null> {
     const { account, device, server } = this.#context;
     try {
@@ -122,65 +121,65 @@ export class EmbeddingModel {
     }
   }
 
-  /** Sees to it that the model is on this device. Where it is, that is a look. */
+  /** Download the model if it is not on this device. */
   async download(): Promise<void> {
     const run = this.#current;
     run.download ??= this.#runWithModel(run, async (model, options) => {
       await fetchModel(model, options);
       return true;
     });
-    if (!(await run.download)) run.download = undefined; // to be tried again
+    if (!(await run.download)) run.download = undefined; // retry the next time
   }
 
-  /** Starts the model, fetching what of it is not here. Null: there is none, or it could not be had now. */
+  /** Start the model, downloading it if necessary. Null: none, or the download failed. */
   embedder(): Promise<Embedder | null> {
     const run = this.#current;
     return (run.embedder ??= this.#runWithModel(run, open).then((embedder) => {
       if (embedder) run.runningEmbedder = embedder;
-      else run.embedder = undefined; // to be tried again
+      else run.embedder = undefined; // retry the next time
       return embedder;
     }));
   }
 
   /**
-   * The embedder if the model is on this device: who asks waits until it runs, and not for a download. It takes a second
-   * or two, once; an answer by words alone would say that there is nothing where something is said in other words.
+   * Return the started embedder if the model is on this device, without waiting for a download. Starting takes a second or
+   * two, once. A search by words only could miss passages.
    */
   async embedderIfDownloaded(): Promise<Embedder | null> {
     const { kind } = this.state$.value;
-    // A storage that cannot be looked at has no model: words find all the same.
+    // If the cache cannot be read, search by words.
     const look = kind === "unknown" || kind === "failed";
     const here = kind === "ready" || (look && (await this.#isDownloaded().catch(() => false)));
     if (!here) return null;
-    const downloads$ = this.state$.pipe(filter(({ kind }) => kind === "loading")); // it was damaged
+    const downloads$ = this.state$.pipe(filter(({ kind }) => kind === "loading")); // the cached files were damaged
     return firstValueFrom(
       merge(this.embedder(), merge(downloads$, timer(START_TIMEOUT_MS)).pipe(map(() => null))),
     );
   }
 
-  /** Whether another has taken its place since, or the next will: the server has another model, or it was lost. */
+  /** Return whether the embedder is no longer in use: the model changed, or it was discarded. */
   isReplaced(embedder: Embedder): boolean {
     return this.#current.runningEmbedder !== embedder;
   }
 
-  /** It was running and is gone, as when memory ran out. The next who wants it starts it anew. */
+  /** Discard an embedder that failed, for instance out of memory. The next call starts another. */
   discard(embedder: Embedder, error: unknown): null {
     if (this.isReplaced(embedder)) return null;
     this.#current.runningEmbedder = undefined;
     this.#current.embedder = undefined;
-    embedder.close(); // what is left of it takes the memory that the next needs
+    embedder.close(); // free its memory for the next one
     this.#fail(error);
     return null;
   }
 
-  /** What `work` makes of the model: the one that is here, without asking anybody, or the server's. */
+  /** Run `work` with the model on this device, without a request, or else with the server's. */
   async #runWithModel<T>(
     run: ModelRun,
     work: (model: ModelInfo, options: Options) => Promise<T>,
   ): Promise<T | null> {
     const { signal } = run.stop;
     const { model: known } = this.#context.account;
-    if (known) this.#requestedHash = known.hash; // from now on it is heard when the server has another
+    if (known) this.#requestedHash = known.hash; // from now on a model change is noticed
     try {
       const model = known && (await this.#isDownloaded()) ? known : await this.fetchManifest();
       if (signal.aborted) return null;
@@ -208,7 +207,7 @@ export class EmbeddingModel {
     return !!model && isDownloaded(model, this.#context.server.base);
   }
 
-  /** Every tab hears which model the server has by now, whichever has asked. */
+  /** Switch to the server's new model. All tabs get the hash from the account. */
   #switchTo(hash: string | undefined): void {
     if (!hash || this.#requestedHash === undefined || hash === this.#requestedHash) return;
     const before = this.#current;
@@ -219,7 +218,7 @@ export class EmbeddingModel {
     void (before.embedder ? this.embedder() : this.download());
   }
 
-  /** A block that came by the sync was embedded by a model that is not this one: the server may have changed it. */
+  /** A synced block was embedded with another model: check whether the server changed its model. */
   #checkModel(model: string): void {
     if (!model || model === this.#requestedHash || this.#checkedHashes.has(model)) return;
     this.#checkedHashes.add(model);
@@ -227,7 +226,7 @@ export class EmbeddingModel {
   }
 
   #fail(error: unknown): void {
-    this.#current.download = undefined; // to be looked for again
+    this.#current.download = undefined; // check again the next time
     this.state$.next({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
 }

@@ -1,4 +1,4 @@
-/** Finds conversations, documents, projects and what is remembered by their words, on this device. */
+/** Find chats, documents, projects, facts and memories by words, on this device. */
 
 import type { RxCollection } from "rxdb/plugins/core";
 import { foldForMatch, queryWords } from "../../core/text/wordMatch.ts";
@@ -11,7 +11,7 @@ export interface QuickSearchHit {
   detail: string;
 }
 
-/** What can be found, and the words of it as they are compared. */
+/** A hit and its normalized text. */
 interface IndexedHit extends QuickSearchHit {
   text: string;
 }
@@ -39,7 +39,7 @@ export class QuickSearch {
     ];
   }
 
-  /** Newest first; with no words to look for, the newest of each kind. */
+  /** Return the newest matches of each kind; for an empty query the newest rows. */
   async find(query: string): Promise<QuickSearchHit[]> {
     const words = queryWords(query);
     const found = await Promise.all(this.#kinds.map((kind) => kind.entries()));
@@ -52,7 +52,7 @@ export class QuickSearch {
   }
 }
 
-/** The rows of one collection as they are found: read when they are first wanted, and again after a change. */
+/** The searchable rows of one collection, read at the first search and after changes. */
 class CollectionIndex {
   readonly #read: () => Promise<IndexedHit[]>;
   #entries: Promise<IndexedHit[]> | undefined;
@@ -67,7 +67,7 @@ class CollectionIndex {
 
   entries(): Promise<IndexedHit[]> {
     return (this.#entries ??= this.#read().catch((error: unknown) => {
-      this.#entries = undefined; // to be tried again
+      this.#entries = undefined; // retry the next time
       throw error;
     }));
   }

@@ -1,4 +1,4 @@
-/** Entities of projects: what is noted of them. */
+/** Notes on entities. */
 
 import { editRow } from "../../storage/editRow.ts";
 import type { EntityDoc } from "../../core/schema/rows.ts";

@@ -1,4 +1,4 @@
-/** Facts: what the assistant takes as given. Whoever writes one by hand has confirmed it. */
+/** Facts about the user, which enter prompts. A fact that the user writes is confirmed. */
 
 import { editRow } from "../../storage/editRow.ts";
 import type { FactDoc } from "../../core/schema/rows.ts";
@@ -17,7 +17,7 @@ export async function addFact(context: AccountContext, key: string, value: strin
   return row.id;
 }
 
-/** A fact that was refused goes up again when it is edited. */
+/** Edit a fact. Editing a rejected one sends it again. */
 export async function changeFact(
   context: AccountContext,
   id: string,

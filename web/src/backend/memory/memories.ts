@@ -1,4 +1,4 @@
-/** Remembered statements: by hand, pinned, said in other words, taken back. */
+/** Memories: add, edit, pin, restore earlier versions, delete. */
 
 import { editRow } from "../../storage/editRow.ts";
 import { relinkHistory, groupHistories, type MemoryHistory } from "../../core/memory/memoryHistory.ts";
@@ -7,7 +7,7 @@ import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { deleteWithDependents } from "../library/cascade.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
-/** What is current in the same place to the letter is fresh again, and not there twice. */
+/** Add a memory. If the same text exists in this scope, refresh that one instead. */
 export async function addMemory(
   context: AccountContext,
   text: string,
@@ -32,17 +32,17 @@ export async function addMemory(
   return row.id;
 }
 
-/** Who words it anew has said it anew. */
+/** Change the text. This also refreshes the memory. */
 export function editMemory(context: AccountContext, id: string, text: string): Promise<void> {
   return updateMemory(context, id, (row) => ({ ...row, text, updatedAt: now() }));
 }
 
-/** `updatedAt` stays: it was not said again, and fades from when it was once it is pinned no more. */
+/** Pin or unpin. `updatedAt` stays, so that an unpinned memory decays from its last mention. */
 export function pinMemory(context: AccountContext, id: string, pinned: boolean): Promise<void> {
   return updateMemory(context, id, (row) => ({ ...row, pinned }));
 }
 
-/** What a memory said before is what it says now; what it said is history, and can be chosen again. */
+/** Make an earlier version current. The current one becomes an earlier version. */
 export async function restoreMemoryVersion(context: AccountContext, id: string): Promise<void> {
   const chain = await versionsOf(context, id);
   if (!chain) return;
@@ -55,7 +55,7 @@ export async function restoreMemoryVersion(context: AccountContext, id: string):
   }
 }
 
-/** With all that it said before: that is to be forgotten, too. */
+/** Delete a memory with its earlier versions. */
 export async function deleteMemory(context: AccountContext, id: string): Promise<void> {
   const chain = await versionsOf(context, id);
   if (chain)
@@ -73,7 +73,7 @@ async function all({ database }: AccountContext): Promise<MemoryDoc[]> {
   return (await database.memories.find().exec()).map((row) => row.toMutableJSON());
 }
 
-/** One that was refused goes up again when it is edited. */
+/** Edit a memory. Editing a rejected one sends it again. */
 async function updateMemory(
   { database }: AccountContext,
   id: string,

@@ -1,7 +1,4 @@
-/**
- * What agents did. It is kept on the server alone: there is much of it, and who is on a train does not read it. So every
- * verb here asks the server, and fails when it does not answer.
- */
+/** Observations of agents. They are stored on the server only, so every function here sends a request. */
 
 import { ApiError, requestJson } from "../../lib/http.ts";
 import {
@@ -12,12 +9,12 @@ import {
 } from "../../core/agents/observations.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
-/** Where agents work, as `GET /v1/agents/projects` says. */
+/** A project with agent activity (`GET /v1/agents/projects`). */
 export interface AgentProject {
   project: { id: string; name: string };
   observations: number;
   lastAt: string | null;
-  /** For the person: another folder calls itself the same. */
+  /** A notice for the user: another folder has the same project name. */
   notice: string | null;
 }
 
@@ -28,13 +25,13 @@ export interface AgentSession {
   lastAt: string;
 }
 
-/** `next`: how to go on; null at the end. */
+/** `next`: the cursor of the next page, or null. */
 export interface ObservationPage {
   observations: Observation[];
   next: string | null;
 }
 
-/** A project, what agents did in it, and their sessions. */
+/** The agent activity in a project. */
 export interface AgentActivity {
   listObservations: number;
   notice: string | null;
@@ -46,7 +43,7 @@ interface SearchResponse {
 }
 
 const PAGE_SIZE = 50;
-/** Somebody waits for it. */
+/** The user waits meanwhile. */
 const TIMEOUT_MS = 10_000;
 const MAX_FOUND = 100;
 
@@ -71,7 +68,7 @@ export async function agentActivity({ server }: AccountContext, projectId: strin
   return { listObservations: projects[0]?.observations ?? 0, notice: projects[0]?.notice ?? null, sessions };
 }
 
-/** Newest first; with words the best first, and those all at once. */
+/** Return observations, newest first. With words, return the best matches on one page. */
 export async function observations(
   { server }: AccountContext,
   projectId: string,
@@ -95,7 +92,7 @@ export async function observations(
   return { observations: results.flatMap(({ observation }) => observation ?? []), next: null };
 }
 
-/** The row as it is then. */
+/** Return the changed row. */
 export async function pinObservation(
   { server }: AccountContext,
   row: Observation,
@@ -113,7 +110,7 @@ function observationPath({ id, projectId }: Observation): string {
   return `/v1/observations/${encodeURIComponent(id)}?project=${encodeURIComponent(projectId)}`;
 }
 
-/** A project that was made here a moment ago may not be there yet: no agent can have worked in it. */
+/** Return `nothing` for a 404: a new project may not be synced yet, so it has no observations. */
 function emptyIfNotFound<T>(nothing: T) {
   return (error: unknown): T => {
     if (error instanceof ApiError && error.status === 404) return nothing;

@@ -1,4 +1,4 @@
-/** Overviews of projects: written by the assistant's model on the server when somebody asks for one. */
+/** Project overviews, which the server's LLM generates on request. */
 
 import { BehaviorSubject } from "rxjs";
 import { requestJson } from "../../lib/http.ts";
@@ -8,11 +8,11 @@ import type { AccountContext } from "../account/accountContext.ts";
 export type OverviewState =
   { kind: "writing"; since: string } | { kind: "failed"; name: string; message: string };
 
-/** The server is silent while the model reads and writes. */
+/** The server sends nothing while the LLM works. */
 const GENERATION_TIMEOUT_MS = 600_000;
 
 export class OverviewService {
-  /** By project, while one is written or after it failed. What was written comes as a row, as on every device. */
+  /** Overviews by project, while they are generated or after a failure. The result arrives by the sync. */
   readonly state$ = new BehaviorSubject<Record<string, OverviewState>>({});
   readonly #context: AccountContext;
   readonly #stops = new Map<string, AbortController>();
@@ -43,7 +43,7 @@ export class OverviewService {
     }
   }
 
-  /** The server ends it, too. An earlier overview stays. */
+  /** Stop the generation, also on the server. An earlier overview stays. */
   stop(projectId: string): void {
     this.#stops.get(projectId)?.abort();
   }

@@ -1,4 +1,4 @@
-/** Projects: begin, name, describe; and which sessions are in one. What a delete takes along is in backend/library/deletion.ts. */
+/** Projects: create and change; move sessions. Deletion is in backend/library/deletion.ts. */
 
 import { editRow } from "../../storage/editRow.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
@@ -10,7 +10,7 @@ export async function addProject(context: AccountContext, name: string, descript
   return row.id;
 }
 
-/** One that was refused goes up again when it is edited. */
+/** Edit a project. Editing a rejected one sends it again. */
 export async function changeProject(
   { database }: AccountContext,
   id: string,
@@ -26,7 +26,7 @@ export async function changeProject(
   }));
 }
 
-/** Into a project, or, with null, back to the pool. What it sees changes at its next message. */
+/** Move a session into a project, or with null to the pool. Its scope changes with the next message. */
 export async function moveSession(
   { database }: AccountContext,
   id: string,

@@ -1,27 +1,27 @@
-/** What was said, in all conversations: found by the server by words and by meaning, else by words on this device. */
+/** Search messages: on the server by words and meaning, else on this device by words. */
 
 import { requestJson } from "../../lib/http.ts";
 import { createMatcher } from "../../core/text/wordMatch.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
-/** Those of a project, with null those in none, with "*" all. */
+/** A project id, null for the pool, or "*" for everything. */
 export type MemoryPlace = string | null;
 
 export interface TimelineTurn {
   id: string;
   sessionId: string;
   createdAt: string;
-  /** What was asked, and the passage that fits. */
+  /** The question, and the matching passage. */
   question: string;
   text: string;
 }
 
 export interface Timeline {
   turns: TimelineTurn[];
-  /** There may be more. */
+  /** Whether there are more turns. */
   more: boolean;
-  /** Found by the server, by meaning too; or on this device, by words alone. */
+  /** Where the search ran: by meaning on the server, or by words on the device. */
   by: "server" | "device";
 }
 
@@ -32,7 +32,7 @@ interface SearchResponse {
 const MAX_FOUND = 50;
 const TIMEOUT_MS = 5_000;
 
-/** Without words the newest; with words those that fit, the best first when the server has found them. */
+/** Return matching turns, on the server best first. Without a query, return the newest turns. */
 export async function searchTimeline(
   context: AccountContext,
   query: string,
@@ -44,7 +44,7 @@ export async function searchTimeline(
   return found ?? searchLocal(context, query, where, most);
 }
 
-/** Undefined: there is no way to ask for it. */
+/** Search on the server. Undefined: the scope cannot be expressed. */
 async function searchServer(
   context: AccountContext,
   query: string,
@@ -67,7 +67,7 @@ async function searchServer(
   return { turns, more: false, by: "server" };
 }
 
-/** The pool has no name: any session that is in it sees it. */
+/** Return the scope parameters. The pool has no id, so a session in it stands for it. */
 async function scopeParams(
   { database }: AccountContext,
   where: MemoryPlace,

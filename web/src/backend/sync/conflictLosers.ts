@@ -1,4 +1,4 @@
-/** Words of this device that gave way to another device's change or delete: kept here until their owner has seen them. */
+/** Conflict losers: text of this device that lost to another device's edit or delete, kept until the user has seen it. */
 
 import type { RxCollection, RxConflictHandler, RxDocument } from "rxdb/plugins/core";
 import type { DeviceDatabase, ConflictLoser } from "../../storage/deviceDatabase.ts";
@@ -14,7 +14,7 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 
-/** How conflicts of a collection are resolved, and what they take away is kept. `of`: it is there once they arise. */
+/** Return a conflict handler that keeps the losers. `of` returns the collection, which exists by the first conflict. */
 export function keepConflictLosers(
   device: DeviceDatabase,
   userId: string,
@@ -22,13 +22,13 @@ export function keepConflictLosers(
   of: () => RxCollection<any>,
 ): RxConflictHandler<Row> {
   return reportingConflicts(async (conflict) => {
-    // It is about what was sent. Of what was deleted here since then nothing is kept.
+    // Keep nothing of a row that was deleted here after it was sent.
     if (!(await isTombstone(of(), String(conflict.ours["id"]))))
       await keepConflictLoser(device, userId, name, conflict);
   });
 }
 
-/** Keeps what a conflict took away. The same conflict, told again or by another tab, is kept once. */
+/** Keep the losing text of a conflict. A repeated report, also by another tab, is kept once. */
 export async function keepConflictLoser(
   device: DeviceDatabase,
   userId: string,
@@ -45,9 +45,9 @@ export async function keepConflictLoser(
 }
 
 /**
- * The row died elsewhere, and stays dead; what was written here meanwhile is nowhere else. It is as old as its row, so
- * that a "forget everything" takes it along even if the delete is heard of first. One id for a row: of a question that
- * is told again once it has its answer, both are kept once.
+ * Keep the text of a row that was deleted elsewhere while it was edited here. It gets the age of its row, so that a "forget
+ * everything" deletes it even if the tombstone arrives first. Each row has one id, so that later reports replace earlier
+ * ones.
  */
 async function keepTextOfDeletedRow(
   device: DeviceDatabase,
@@ -55,13 +55,13 @@ async function keepTextOfDeletedRow(
   collection: Name,
   { ours, base, outcome }: Conflict,
 ): Promise<void> {
-  const shared = base?.["syncError"] ? undefined : base; // what was refused the server never had
+  const shared = base?.["syncError"] ? undefined : base; // the server never had a rejected state
   const fields = replacedTexts(collection, ours, shared, outcome);
   if (Object.keys(fields).length === 0) return;
   const at = String(ours["createdAt"]);
   const { forgottenAt = "", syncedAt = "" } = (await device.accounts.get(userId)) ?? {};
   if (at < forgottenAt) return;
-  // A restored server is told of all rows as of new ones (see engines/sync): it had these before.
+  // After a restore all rows are sent as new (see replication.ts). The server had these before.
   const isRefused = ours["syncError"] || base?.["syncError"];
   if (!base && !isRefused && String(ours["updatedAt"]) < syncedAt) return;
   const rowId = String(ours["id"]);
@@ -70,9 +70,8 @@ async function keepTextOfDeletedRow(
 }
 
 /**
- * A row that was refused has its words on this device alone. When another device's version takes its place no conflict
- * is told, because nothing waited to be sent; what the replication writes tells it. Of a row that dies here no words
- * stay; of one that dies elsewhere those which only this device had.
+ * Keep the text of rejected rows that the sync replaces. RxDB reports no conflict for them, because nothing was pending. Also
+ * delete the losers of deleted rows, except text that only this device had of rows deleted elsewhere.
  */
 export function watchReplacedRows(context: AccountContext): void {
   for (const [name, collection] of Object.entries(context.database.collections)) {
@@ -82,7 +81,7 @@ export function watchReplacedRows(context: AccountContext): void {
       const ids = dead.map(({ documentId }) => documentId);
       if (ids.length > 0)
         void context.device.deleteConflictLosers(context.account.userId, name, ids, !isReplicated(bulk));
-      if (isLocal(bulk)) return; // an edit of one's own
+      if (isLocal(bulk)) return; // a local edit
       for (const { previousDocumentData, documentData } of events) {
         const [ours, outcome] = [previousDocumentData as any, documentData as any];
         if (!ours?.syncError || outcome.syncError) continue;
@@ -93,7 +92,7 @@ export function watchReplacedRows(context: AccountContext): void {
   }
 }
 
-/** Puts the words back into their row, as an edit of now. Without a row they stay here. */
+/** Write the text back into its row as a new edit. Throw `ROW_GONE` if the row does not exist. */
 export async function restoreConflictLoser(context: AccountContext, id: string): Promise<void> {
   const lost = await context.device.lost.get(id);
   if (!lost || lost.userId !== context.account.userId) return;

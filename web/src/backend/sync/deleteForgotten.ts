@@ -1,7 +1,6 @@
 /**
- * Rows that were refused are here and not on the server, and what belongs to them it held as waiting at most: "forget
- * everything" leaves no tombstone of either for this device to pull. The server says instead, beside every checkpoint,
- * when everything was forgotten last.
+ * Delete rejected rows and their dependents after a "forget everything". The server does not have them, so it sends no
+ * tombstones; instead it sends the time of the last "forget everything" with each checkpoint.
  */
 
 import type { RxCollection } from "rxdb/plugins/core";
@@ -21,10 +20,7 @@ export class ForgottenRows {
     this.#store = known;
   }
 
-  /**
-   * Resolves when what was refused before `forgottenAt` is gone from here, with all that belongs to it. All collections
-   * say it; one is heeded.
-   */
+  /** Delete what was rejected before `forgottenAt`. Every collection reports it; each time is applied once. */
   apply(forgottenAt: string | undefined): Promise<void> {
     if (!forgottenAt) return Promise.resolve();
     return (this.#last = this.#last.catch(() => {}).then(() => this.#deleteBefore(forgottenAt)));
@@ -41,8 +37,8 @@ export class ForgottenRows {
 }
 
 /**
- * Deletes as the app does, so that no content stays; the server accepts deletes of rows that it does not know. What was
- * refused afterwards stays, in its owner's hands: the refusal tells them that everything was forgotten.
+ * Put tombstones; the server accepts deletes of unknown rows. Rows rejected later stay, and their rejection tells the user
+ * that everything was forgotten.
  */
 async function deleteRejectedBefore(
   collections: Record<string, RxCollection>,
@@ -59,7 +55,7 @@ async function deleteRejectedBefore(
   );
 }
 
-/** Tells which of the rows have a parent that is not here. No row from before can have one that is still to come. */
+/** Return a test for rows whose parent does not exist. Parents of such old rows cannot arrive any more. */
 async function orphanTest(
   collections: Record<string, RxCollection>,
   name: string,

@@ -1,23 +1,23 @@
-/** What was written here and the server has not answered for. RxDB keeps it, but has no question for it. */
+/** Local writes that the server has not acknowledged. RxDB stores them but has no query for them. */
 
 import { getAssumedMasterState, getChangedDocumentsSince } from "rxdb/plugins/core";
 import type { RxReplicationState } from "rxdb/plugins/replication";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 
-/** How RxDB marks what it wrote because the server has it. */
+/** The context prefix of RxDB's writes from the server. */
 const DOWNSTREAM = "replication-downstream";
 
-/** Whether the sync made a write: what came with it, or what a conflict has become. */
+/** Return whether the sync made a write: a pulled row or a resolved conflict. */
 export function isReplicated({ context }: { context: string }): boolean {
   return context.startsWith("replication-");
 }
 
-/** Whether a write is to be sent: it was made here, or is what a conflict has become. */
+/** Return whether a write is to be pushed: a local one or a resolved conflict. */
 export function isLocal({ context }: { context: string }): boolean {
   return !context.startsWith(DOWNSTREAM);
 }
 
-/** How many rows of a collection, counted up to `most`. Not known while the replication has not begun. */
+/** Count the pending rows of a collection, up to `most`. Undefined before the replication has started. */
 export async function countPendingRows(
   replication: RxReplicationState<Row, any>,
   most: number,
@@ -36,7 +36,7 @@ export async function countPendingRows(
   }).length;
 }
 
-/** A row without what RxDB keeps beside it. */
+/** Return a row without RxDB's internal fields. */
 export function stripMeta<T extends object>(row: T): T {
   const { _meta, _rev, _attachments, ...fields } = row as Record<string, unknown>;
   return fields as T;

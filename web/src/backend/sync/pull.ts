@@ -1,4 +1,4 @@
-/** What is asked of the server, and of RxDB, to fetch rows. */
+/** Pull rows from the server. */
 
 import type { WithDeleted } from "rxdb/plugins/core";
 import type { RxReplicationState } from "rxdb/plugins/replication";
@@ -16,17 +16,14 @@ export const epochOf = ({ id }: Checkpoint): string => id.split(".", 1)[0]!;
 type PullAnswer = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint; forgottenAt?: string };
 export type Replication = RxReplicationState<Row, Checkpoint>;
 
-/** RxDB trusts what it is given: it would tire the server, or stand still, over JSON that is not the server's. */
+/** Request a page and validate it: with foreign JSON, RxDB would loop or stall. */
 export async function requestPage(server: Server, path: string, signal: AbortSignal, silenceMs?: number) {
   const page = await requestJson<PullAnswer | null>(server, path, { signal }, silenceMs);
   if (!Array.isArray(page?.documents) || typeof page.checkpoint?.id !== "string") throw notOurServer();
   return page;
 }
 
-/**
- * RxDB drops what asks for a pull right behind a row of the stream, as after each push, whose row comes back. It is asked
- * twice: the second is dropped when the first was heeded.
- */
+/** Start a pull. RxDB drops a request right after a streamed row, so request twice; it drops a surplus one. */
 export function pullNow(replication: Replication): void {
   replication.reSync();
   replication.reSync();

@@ -1,8 +1,7 @@
 /**
- * Sends a batch of rows in requests that the server takes. RxDB counts rows and not what is in them, and repeats for
- * ever a batch that is refused as a whole: what is too large for one request, or cannot be read. So it goes in parts,
- * and what is refused goes in halves, until the rows are found that cannot go at all: they come back marked, as if the
- * server had refused them by themselves, and stay on this device. The others are not held up.
+ * Push a batch of rows. RxDB limits batches by rows, not by size, and repeats a rejected batch forever. So a batch is
+ * split into requests by size, and a rejected request is bisected to find the rows that cannot be accepted. These are
+ * marked with `syncError`, as if the server had rejected them, and do not block the others.
  */
 
 import { defaultConflictHandler, type WithDeleted } from "rxdb/plugins/core";
@@ -12,7 +11,7 @@ import type { Write } from "./refreshWrites.ts";
 import { notOurServer, ApiError } from "../../lib/http.ts";
 
 type Answer = WithDeleted<Row>[];
-/** Sends the body of one push. */
+/** Sends the body of one request. */
 type Send = (body: string) => Promise<Answer>;
 
 interface EncodedWrite {
@@ -20,12 +19,12 @@ interface EncodedWrite {
   json: string;
 }
 
-/** Characters of one request. At three bytes each they are still well below what the server takes (32 MiB). */
+/** Characters per request. At three bytes each they stay well below the server's limit of 32 MiB. */
 const MAX_CHARS = 4 * 2 ** 20;
-/** What a later try may end: of the account, of the time that it took, of the load, of the versions and the epoch. */
+/** Statuses that a retry can cure: signed out, timeouts, load, version or epoch mismatch. */
 const RETRYABLE_STATUS = [401, 408, 409, 425, 426, 429];
 
-/** The server's answers to all rows. If a later part fails, the batch is repeated: the server knows what it has. */
+/** Return the server's conflicts. If a request fails, RxDB repeats the batch, which is idempotent. */
 export async function push(writes: readonly Write[], send: Send): Promise<Answer> {
   const answers: Answer = [];
   for (const part of splitIntoRequests(writes)) answers.push(...(await sendParts(part, send)));
@@ -63,7 +62,7 @@ async function sendParts(pieces: EncodedWrite[], send: Send): Promise<Answer> {
     const { write } = pieces[0]!;
     const lighter = withoutRejectedState(write);
     if (lighter) return sendParts([encodeWrite(lighter)], send);
-    if (write.newDocumentState._deleted) throw error; // it is blank: what hinders it is not what is in it
+    if (write.newDocumentState._deleted) throw error; // a tombstone has no content that could be invalid
     return [await markRejected(write, send)];
   }
 }
@@ -77,15 +76,15 @@ function isPermanent(error: unknown): boolean {
   return error.status >= 400 && error.status < 500 && !RETRYABLE_STATUS.includes(error.status);
 }
 
-/** RxDB can send a row once more after it was marked; marked anew, with another time, it would have no end. */
+/** Return whether RxDB resends a marked row. Marking it again, with a new time, would never end. */
 function isRepeated({ newDocumentState, assumedMasterState }: Write): boolean {
   if (!assumedMasterState) return false;
   return defaultConflictHandler.isEqual(newDocumentState, assumedMasterState, "push");
 }
 
 /**
- * What was refused goes along with the edit that mends it, as the state that was assumed. Of that the mark is enough:
- * it names what the server has. Without a time the server merges nothing upon it, should that have changed.
+ * Shrink the assumed state of a write to its `syncError`, because the rejected content is part of the request, too. Without
+ * `updatedAt` the server does not merge on top of it.
  */
 function withoutRejectedState(write: Write): Write | undefined {
   const assumed = write.assumedMasterState;
@@ -95,8 +94,8 @@ function withoutRejectedState(write: Write): Write | undefined {
 }
 
 /**
- * The server makes the mark, because it knows its own time and how its row is called: it is asked of one that nothing
- * but the id is left of, and that it must refuse. If it does not answer that either, then not the row is what hinders.
+ * Return the row with a `syncError` from the server, which knows its own time and revision: push only the id, which it must
+ * reject. If even that fails, the row is not the cause.
  */
 async function markRejected(
   { newDocumentState: row, assumedMasterState }: Write,

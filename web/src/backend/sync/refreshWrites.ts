@@ -1,10 +1,9 @@
 /**
- * Blocks are sent as they are by now. RxDB keeps to what it held when it first tried: a block that was embedded while the
- * server was away would go there without its vectors, for the server to make its own. What goes out in place of an older
- * state comes up once more afterwards, and the server knows it for a repeat.
+ * Push blocks in their current state. RxDB repeats the state of its first attempt, so a block that was embedded while the
+ * server was unreachable would be sent without vectors. The newer state is pushed again later, which the server ignores.
  *
- * No other rows: of those a person writes, a conflict tells what was lost, and must compare what was sent. Of a turn the
- * device says whether it came out of an export: the server asks no model about those.
+ * Other rows are pushed as RxDB sends them, because a conflict compares the sent state. Imported turns are marked, so that
+ * the server does not extract memories from them again.
  */
 
 import type { RxCollection, WithDeleted } from "rxdb/plugins/core";
@@ -14,7 +13,7 @@ import { stripMeta } from "./pendingRows.ts";
 export interface Write {
   newDocumentState: WithDeleted<Row>;
   assumedMasterState?: WithDeleted<Row>;
-  /** It comes out of an export, with what was made of it. */
+  /** The turn was imported with its memories. */
   imported?: boolean;
 }
 

@@ -1,8 +1,6 @@
 /**
- * Rows that the server refused: they stay on this device, marked, until they are tried again.
- *
- * They are looked for once, and from then on every change of a row tells. That costs a look at one field a change, and
- * never a scan.
+ * Rows that the server rejected. They stay on this device with a `syncError` until they are retried. The rows are scanned
+ * once at the start; then changes keep the list current.
  */
 
 import type { RxChangeEvent, RxCollection, RxDocument } from "rxdb/plugins/core";
@@ -20,11 +18,11 @@ type Row = Record<string, any>;
 
 export interface RejectedRow {
   collection: Name;
-  /** Of the row; of a document's text: the document's. */
+  /** Id of the row; for blocks, the id of the document. */
   id: string;
   name: string;
   code: string;
-  /** The server's words: what happened, what is safe, what to do. */
+  /** The server's message for the user. */
   message: string;
   at: string;
   createdAt: string;
@@ -32,7 +30,7 @@ export interface RejectedRow {
 
 const UPDATE_MS = 100;
 
-/** An edit of now, if the row is marked. */
+/** Return the row without its error, edited now. */
 function withoutError({ syncError, ...row }: Row, at: string): Row {
   return syncError ? { ...row, updatedAt: at } : row;
 }
@@ -52,7 +50,7 @@ export class RejectedRows {
     void this.#scan();
   }
 
-  /** An edit of now without the mark, so that it goes up again; what "forget everything" came before begins anew. */
+  /** Edit a row so that it is pushed again. Rows from before a "forget everything" also get a new creation time. */
   async retry({ collection, id }: Pick<RejectedRow, "collection" | "id">): Promise<void> {
     const selector = collection === "vectorEmbeddings" ? { id: childIdRange(id) } : { id };
     const rows = await this.#collection(collection).find({ selector }).exec();
@@ -63,7 +61,7 @@ export class RejectedRows {
     await this.#renew(collection, forgotten, at);
   }
 
-  /** Rows from before everything was forgotten, and below them their children: the server has none of them. */
+  /** Give rows from before a "forget everything", and their dependents, new creation times. */
   async #renew(collection: Name, rows: readonly RxDocument<Row>[], at: string): Promise<void> {
     if (rows.length === 0) return;
     const { forgottenAt = "" } = this.#context.account;
@@ -88,7 +86,7 @@ export class RejectedRows {
   }
 
   async retryAll(): Promise<void> {
-    for (const row of this.rows$.value.toReversed()) await this.retry(row); // in the order in which they came
+    for (const row of this.rows$.value.toReversed()) await this.retry(row); // in the order of their rejection
   }
 
   #collections(): [Name, RxCollection][] {
@@ -115,7 +113,7 @@ export class RejectedRows {
     this.#changed.next();
   }
 
-  /** A document's text is many rows, and one in the list, under the document's name. */
+  /** Publish the list. The blocks of a document are one entry with its name. */
   async #publish(): Promise<void> {
     const listed = new Map<string, RejectedRow>();
     for (const row of this.#rows.values()) listed.set(`${row.collection}/${row.id}`, row);
@@ -126,6 +124,6 @@ export class RejectedRows {
     }
     const newer = (a: RejectedRow, b: RejectedRow) =>
       compareStrings(b.at, a.at) || compareStrings(b.createdAt, a.createdAt);
-    this.rows$.next([...listed.values()].sort(newer)); // those of one push were refused at one time
+    this.rows$.next([...listed.values()].sort(newer)); // rows of one push have the same time
   }
 }

@@ -1,9 +1,8 @@
 /**
- * Keeps all collections of a database in step with the server.
+ * Replicate all collections of a database with the server.
  *
- * A restored server has another epoch. What the device knows of it is then worth nothing, so every collection starts
- * again from zero under a new replication identifier (RxDB keeps its checkpoints by that) and pushes what it holds;
- * the conflict handler unites both sides.
+ * A restored server has a new epoch, which invalidates all checkpoints. Every collection then starts from zero under a new
+ * replication identifier (RxDB keeps checkpoints by it) and pushes all rows; the conflict handler merges both sides.
  */
 
 import type { RxCollection, WithDeleted } from "rxdb/plugins/core";
@@ -22,16 +21,16 @@ import { subscribeToServer, type EmbeddingProgress, type Page } from "./stream.t
 import { countPendingRows } from "./pendingRows.ts";
 import { notOurServer, isBusy, ApiError, requestJson, type Server } from "../../lib/http.ts";
 
-/** What a device knows of an account's records on the server. */
+/** What this device stores about the server's data of an account. */
 export interface ServerKnowledge {
   epoch?: string;
-  /** Drawn at each start from zero, for replication identifiers that no earlier start has used. */
+  /** Random for each sync from zero, so that its replication identifiers are new. */
   round?: string;
-  /** The last "forget everything" that was carried out here, too. */
+  /** Time of the last "forget everything" that was applied on this device. */
   forgottenAt?: string;
 }
 
-/** Where it is remembered between visits. `save` leaves what is not given. */
+/** Persists it. `save` changes only the given fields. */
 export interface ServerKnowledgeStore {
   load(): Promise<ServerKnowledge>;
   save(known: ServerKnowledge): Promise<void>;
@@ -41,44 +40,44 @@ interface SyncOptions {
   server: Server;
   collections: Record<string, RxCollection>;
   store: ServerKnowledgeStore;
-  /** Did this turn come out of an export, with what was made of it? */
+  /** Whether a turn was imported with its memories. */
   isImported?: (turn: Row) => Promise<boolean>;
   retryMs?: number;
   waitForLeadership?: boolean;
   timeouts?: Timeouts;
 }
 
-/** For how long nothing may be heard from the server; then it is tried again as after any failure. */
+/** Idle timeouts. A request that exceeds its timeout is retried like any failure. */
 export interface Timeouts {
   pullMs: number;
-  /** And longer for what takes longer to send. */
+  /** Plus the time that sending the body may take. */
   pushMs: number;
   streamMs: number;
 }
 
 const TIMEOUTS: Timeouts = { pullMs: IDLE_TIMEOUT_MS, pushMs: 60_000, streamMs: STREAM_IDLE_TIMEOUT_MS };
-/** Characters that a bad network takes in a millisecond: nobody hears how much of a push has gone. */
+/** Upload speed of a bad network in characters per millisecond: the progress of a push is unknown. */
 const MIN_CHARS_PER_MS = 10;
-/** So long after there was no room left it is looked whether there is some. */
+/** Delay before retrying when the disk was full. */
 const FULL_RETRY_MS = 60_000;
-/** What failed has waited before RxDB hears of it. */
+/** RxDB's own delay. Failures have waited before they reach RxDB. */
 const RXDB_RETRY_MS = 10;
 
 export type SyncState =
   | { kind: "starting" }
-  | { kind: "live" } // the server answers, and what was forgotten there is forgotten here
-  | { kind: "waiting"; error: unknown } // tried again by itself
+  | { kind: "live" } // the server responds, and its last "forget everything" is applied
+  | { kind: "waiting"; error: unknown } // retried automatically
   | { kind: "stopped"; error: ApiError | undefined }; // this app is too old for the server, or was stopped
 
 type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC";
 
 export class Replicator {
   readonly state$ = new BehaviorSubject<SyncState>({ kind: "starting" });
-  /** Each time that the stream stands. */
+  /** Emits each time the stream connects. */
   readonly connected$ = new Subject<void>();
-  /** Whether something is being sent or fetched. */
+  /** Whether rows are being pushed or pulled. */
   readonly active$ = new BehaviorSubject(false);
-  /** How far the server is with embedding a document. */
+  /** Progress of documents that the server embeds. */
   readonly progress$ = new Subject<EmbeddingProgress>();
   readonly #options: Required<SyncOptions>;
   readonly #forgottenRows: ForgottenRows;
@@ -117,20 +116,17 @@ export class Replicator {
     this.state$.next({ kind: "stopped", error: undefined });
   }
 
-  /** Resolves when nothing is left to send or to fetch at this moment. */
+  /** Resolve when nothing is left to push or pull. */
   async awaitInSync(): Promise<void> {
     for (const replication of this.#replications.values()) await replication.awaitInSync();
   }
 
-  /** Whether each collection has been counted: one that begins later than others may have rows of an earlier visit. */
+  /** Whether pending rows of every collection were counted. One that starts late may have rows of an earlier visit. */
   get hasCounted(): boolean {
     return Object.keys(this.#options.collections).every((name) => this.#counts.has(name));
   }
 
-  /**
-   * Rows that were written here and not answered for: of each collection that has any, counted up to `most`. Of one that
-   * was stopped, as it was counted last.
-   */
+  /** Return the pending rows by collection, counted up to `most`. A stopped collection keeps its last count. */
   async countPending(most: number): Promise<Record<string, number>> {
     await Promise.all(
       [...this.#replications].map(async ([name, replication]) => {
@@ -138,19 +134,19 @@ export class Replicator {
           const count = replication.isStopped() ? undefined : await countPendingRows(replication, most);
           if (count !== undefined) this.#counts.set(name, count);
         } catch (error) {
-          if (!replication.isStopped()) throw error; // else it was closed while it was asked
+          if (!replication.isStopped()) throw error; // otherwise it was closed meanwhile
         }
       }),
     );
     return Object.fromEntries([...this.#counts].filter(([, count]) => count > 0));
   }
 
-  /** The storage in which RxDB keeps what the server last had of a collection, once it is known. */
+  /** Return the storage of RxDB's replication metadata of a collection, once it exists. */
   metaStorageOf(name: string): string | undefined {
     return this.#replications.get(name)?.metaInstance?.collectionName;
   }
 
-  /** Looks at once, and does not wait until the stream would be tried again. */
+  /** Pull now, and end all retry delays. */
   syncNow(): void {
     this.#skipDelays();
     this.#pullAll();
@@ -242,7 +238,7 @@ export class Replicator {
             let sent = 0;
             const send = (body: string) => this.#sendPush(path, body, signal, sent++ === 0);
             const answer = await push(await refreshWrites(collection, writes as Write[], isImported), send);
-            // The server is back, but what was forgotten there a pull alone tells.
+            // The server is back. Only a pull reports its last "forget everything".
             if (!this.#isLive) pullNow(this.#replications.get(name)!);
             return answer;
           });
@@ -250,7 +246,7 @@ export class Replicator {
       },
     });
     replication.error$.subscribe((error) => {
-      // With a direction it comes from a handler, which is tried again as after any failure.
+      // An error with a direction comes from a handler, which is retried like any failure.
       if (error.parameters?.direction === undefined && isQuotaExceeded(error))
         void this.#pauseUntilRoom(error, epoch);
     });
@@ -258,8 +254,8 @@ export class Replicator {
   }
 
   /**
-   * Asks when the server may be asked, and sees an error before RxDB does, which retries all of them alike. RxDB hears of
-   * it when it is time to try again: its own waiting nothing cuts short, not even that the server is back.
+   * Send a request after Retry-After has passed, and delay its error until it is time to retry. RxDB's own retry delay cannot
+   * be cut short when the server is back.
    */
   async #withRetryDelay<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     await this.#retryAfter.wait(signal);
@@ -273,8 +269,8 @@ export class Replicator {
   }
 
   /**
-   * All but the first of a batch are sent again by themselves once a wait that the server asks for is over: what went
-   * before is not to be repeated. The first is repeated by RxDB, as the rows are by then.
+   * Send one request of a batch. While the server is busy, requests after the first are retried here, so that the earlier
+   * ones are not repeated. RxDB retries the first one with the then current rows.
    */
   async #sendPush(path: string, body: string, signal: AbortSignal, isFirst: boolean) {
     const { server, timeouts: patience, retryMs } = this.#options;
@@ -302,7 +298,7 @@ export class Replicator {
     return this.state$.value.kind === "live";
   }
 
-  /** Cuts short whatever waits to try again. */
+  /** End all retry delays. */
   #skipDelays(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
@@ -317,7 +313,7 @@ export class Replicator {
     this.#setWaiting(error);
   }
 
-  /** An error that comes while the server is left alone says nothing new. */
+  /** Publish an error, unless it arrives during a Retry-After. */
   #setWaiting(error: unknown): void {
     if (this.#retryAfter.isActive && !isBusy(error)) return;
     this.#retryAfter.record(error);
@@ -325,8 +321,8 @@ export class Replicator {
   }
 
   /**
-   * There is no room on this device for what came. RxDB tells it, and takes what comes next for all there is: so all of
-   * it ends at once, and begins later where it was.
+   * Stop replication on a full disk and restart it later. RxDB would continue after the rows that it could not store and
+   * lose them.
    */
   async #pauseUntilRoom(full: unknown, epoch: string): Promise<void> {
     if (this.#stopped || this.#generation.signal.aborted) return;
@@ -337,7 +333,7 @@ export class Replicator {
     await this.#retryUntilStopped(() => this.#startReplication(epoch, round));
   }
 
-  /** Tries again for as long as it fails, as when there is not even room for what is known of the server. */
+  /** Retry until it succeeds, for instance while the disk has no room for the epoch. */
   async #retryUntilStopped(begin: () => Promise<void>): Promise<void> {
     while (!this.#stopped) {
       try {
@@ -353,10 +349,7 @@ export class Replicator {
     await sleep(FULL_RETRY_MS, AbortSignal.any([this.#stopping.signal, this.#wake.signal]));
   }
 
-  /**
-   * Ends at once what goes on, and what would be tried again. RxDB's own cancel comes later: it closes what tells how
-   * much waits.
-   */
+  /** Stop all requests and retries at once. RxDB's `cancel` follows later, because it also closes the pending counts. */
   #abortReplications(): void {
     this.#generation.abort();
     for (const { internalReplicationState } of this.#replications.values()) {
@@ -365,13 +358,13 @@ export class Replicator {
     }
   }
 
-  /** The server was restored, or this device is ahead of it: drop every checkpoint and begin again from zero. */
+  /** Drop all checkpoints and sync from zero: the server was restored, or this device is ahead of it. */
   async #restart(): Promise<void> {
-    if (this.#generation.signal.aborted) return; // another collection has seen it first
+    if (this.#generation.signal.aborted) return; // another collection has restarted it
     this.#abortReplications();
     const next = await this.#fetchEpoch();
     if (this.#stopped) return;
-    this.#counts.clear(); // all of it may have to be sent anew
+    this.#counts.clear(); // all rows may have to be pushed again
     await Promise.allSettled(
       [...this.#replications.values()].map((replication) =>
         replication.remove().catch(() => replication.cancel()),
@@ -380,7 +373,7 @@ export class Replicator {
     await this.#retryUntilStopped(() => this.#startReplication(next, crypto.randomUUID()));
   }
 
-  /** An empty page names the epoch. Asked until the server answers; empty: stopped before it did. */
+  /** Return the epoch from an empty page. Retry until the server responds; empty if stopped before. */
   async #fetchEpoch(): Promise<string> {
     const { signal } = this.#stopping;
     const [[name, { schema }]] = Object.entries(this.#options.collections) as [[string, RxCollection]];

@@ -1,8 +1,8 @@
 /**
- * The live stream: all collections on one connection, because a browser allows six to a server.
+ * The live stream of all collections on one connection, because browsers allow six per server.
  *
- * It reads with fetch and not with EventSource, which can neither send a token nor tell why it was refused. The
- * server's comments every 15 s tell a silent stream from a dead one.
+ * It uses fetch instead of EventSource, which can neither send a token nor report error responses. The server sends a
+ * comment every 15 s, so a silent connection is dead.
  */
 
 import { SseParser } from "../../lib/sse.ts";
@@ -11,7 +11,7 @@ import { STREAM_IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.t
 import { notOurServer, openResponse, type Server } from "../../lib/http.ts";
 
 const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
-/** What is cut sooner counts as a failure: some proxies let no stream stand, and each new one wakes all that waits. */
+/** A shorter connection counts as a failure: some proxies cut streams, and each reconnect starts a pull. */
 const MIN_STABLE_MS = 2_000;
 
 export interface Page {
@@ -21,7 +21,7 @@ export interface Page {
   forgottenAt?: string;
 }
 
-/** Of a document that the server embeds: `done` chunks of `of` have vectors. */
+/** Progress of a document that the server embeds: `done` of `of` chunks have vectors. */
 export interface EmbeddingProgress {
   documentId: string;
   done: number;
@@ -29,25 +29,25 @@ export interface EmbeddingProgress {
 }
 
 interface StreamListener {
-  /** The server has begun to speak: what came before must be pulled. */
+  /** The server has started to send. Earlier changes must be pulled. */
   connected(): void;
   page(page: Page): void;
   progress?(progress: EmbeddingProgress): void;
-  /** It broke, or could not be had; it is tried again unless `signal` says otherwise. */
+  /** The connection failed or ended. It is retried unless `signal` is aborted. */
   broken(error: unknown): void;
 }
 
 interface StreamOptions {
-  /** Ends it. */
+  /** Ends the subscription. */
   signal: AbortSignal;
-  /** Asked at each delay for what cuts it short. */
+  /** Returns the signal that cuts the next delay short. */
   impatience: () => AbortSignal;
-  /** Resolves when the server may be asked. */
+  /** Resolves when a request is allowed. */
   allowed: () => Promise<void>;
   silenceMs?: number;
 }
 
-/** Follows until it is ended, reconnecting with growing delays. */
+/** Stay connected until `signal` aborts, reconnecting with growing delays. */
 export async function subscribeToServer(
   server: Server,
   versions: Record<string, number>,
@@ -57,7 +57,7 @@ export async function subscribeToServer(
   const query = Object.entries(versions).map(([name, version]) => `${name}:${version}`);
   let failures = 0;
   const path = `/v1/sync/stream?versions=${query.join(",")}`;
-  let since = Infinity; // by a clock that nobody sets
+  let since = Infinity; // monotonic clock
   const timing = { ...listener, connected: () => ((since = performance.now()), listener.connected()) };
   while (!signal.aborted) {
     await allowed();

@@ -1,7 +1,7 @@
 /**
- * Keeps this account in step with the server, from one tab: whoever holds the lock syncs, and tells the others.
+ * Sync the account from one tab: the holder of the lock syncs and publishes its status to the other tabs.
  *
- * What it says of itself comes from the replication alone. A browser calls itself online when the server is gone.
+ * The status comes from the replication only, because `navigator.onLine` is true even if the server is unreachable.
  */
 
 import {
@@ -31,14 +31,14 @@ import { throttledUpdates } from "../../lib/backoff.ts";
 
 export interface SyncSummary {
   kind: SyncKind;
-  /** Rows written here that the server has not answered for; as many as COUNT_MAX are counted. */
+  /** Pending rows, counted up to MAX_COUNT. */
   waiting: number;
-  /** The same, of each collection that has any. */
+  /** Pending rows by collection. */
   waitingOf: Record<string, number>;
   syncedAt: string | null;
 }
 
-/** One tab asks how much waits, and the one that syncs answers under the same name. */
+/** A request for the number of pending rows, and the reply of the tab that syncs, with the same id. */
 interface Count {
   question: string;
   waiting?: number;
@@ -53,11 +53,11 @@ const INITIAL: SyncSummary = { kind: "starting", waiting: 0, waitingOf: {}, sync
 
 export class SyncCoordinator {
   readonly summary$ = new BehaviorSubject<SyncSummary>(INITIAL);
-  /** How far the server is with the documents that it embeds, by their ids, as it was last heard of. */
+  /** Last known progress of the documents that the server embeds, by id. */
   readonly serverEmbedding$ = new BehaviorSubject<Record<string, Progress>>({});
-  /** Each time that the server is there again, however short it was away; of all tabs in the one that syncs. */
+  /** Emits each time the connection is restored, only in the tab that syncs. */
   readonly reconnected$ = new Subject<void>();
-  /** Whether the server is away, once it is known, and whenever that changes. */
+  /** Whether the server is unreachable, once that is known. */
   readonly isAway$ = this.summary$.pipe(
     filter(({ kind }) => kind !== "starting"),
     map(({ kind }) => isAway(kind)),
@@ -67,7 +67,7 @@ export class SyncCoordinator {
   readonly #channel: BroadcastChannel;
   readonly #counts$ = new Subject<Count>();
   readonly #stopping = new AbortController();
-  /** Rows that were written here since the last count began, of each collection that has any. */
+  /** Local writes by collection since the last count began. */
   #writtenSinceCount: Record<string, number> = {};
   #replicator: Replicator | undefined;
 
@@ -88,7 +88,7 @@ export class SyncCoordinator {
     };
   }
 
-  /** Waits in the background until this tab is the one that syncs. */
+  /** Sync as soon as this tab gets the lock. */
   start(): void {
     this.#post("tell");
     const lock = lockNames.sync(this.#context.account.userId);
@@ -105,22 +105,22 @@ export class SyncCoordinator {
     this.#channel.close();
   }
 
-  /** The sync itself, in the one tab that runs it. */
+  /** The replicator, in the tab that syncs. */
   get replicator(): Replicator | undefined {
     return this.#replicator;
   }
 
-  /** Look at once whether there is something new, instead of at the next try. */
+  /** Sync now instead of at the next retry. */
   syncNow(): void {
     if (this.#replicator) this.#replicator.syncNow();
     else this.#post("again");
   }
 
-  /** Resolves once what was written here so far is on the server, or after `ms`: true if it is. */
+  /** Wait up to `ms` until all local writes are pushed. Return whether they are. */
   async waitUntilPushed(ms: number): Promise<boolean> {
-    const until = performance.now() + ms; // a clock that nobody sets
+    const until = performance.now() + ms; // monotonic clock
     while (performance.now() < until) {
-      // Before anything is known, nothing waits because nothing was looked at.
+      // Before the first count, zero pending rows means nothing.
       if (this.summary$.value.kind !== "starting" && (await this.#countPending()) === 0) return true;
       await sleep(POLL_MS);
     }
@@ -160,7 +160,7 @@ export class SyncCoordinator {
     looks.unsubscribe();
   }
 
-  /** It waits from the moment that it is written, and not only once it is counted. */
+  /** Count a write at once, before the next full count. */
   #countWrite(name: string, rows: number): void {
     this.#writtenSinceCount[name] ??= rows;
     if (name in this.summary$.value.waitingOf) return;
@@ -172,14 +172,14 @@ export class SyncCoordinator {
     const kind = kindOf(this.#replicator!.state$.value);
     this.#writtenSinceCount = {};
     const counted = await this.#replicator!.countPending(MAX_COUNT).catch(console.error);
-    if (counted && kind === "live" && !this.#replicator!.hasCounted) return; // it is looked again when the rest begins
-    // What could not be counted is told as it was last: the state is told all the same.
+    if (counted && kind === "live" && !this.#replicator!.hasCounted) return; // counted again when the other collections start
+    // If counting fails, publish the state with the last counts.
     const waitingOf = () => ({ ...this.#writtenSinceCount, ...(counted ?? this.summary$.value.waitingOf) });
     let { syncedAt } = this.summary$.value;
     if (counted && kind === "live" && sum(waitingOf()) === 0 && !this.#replicator!.active$.value) {
       syncedAt = now();
       const { account, device } = this.#context;
-      await device.accounts.update(account.userId, { syncedAt }).catch(console.error); // there may be no room for it
+      await device.accounts.update(account.userId, { syncedAt }).catch(console.error); // the disk may be full
     }
     this.summary$.next({ kind, waiting: sum(waitingOf()), waitingOf: waitingOf(), syncedAt });
     this.#publishSummary();
@@ -193,12 +193,12 @@ export class SyncCoordinator {
     if (this.#replicator) this.#post(this.summary$.value);
   }
 
-  /** To the other tabs. Who has left has nothing more to say to them. */
+  /** Send a message to the other tabs, unless stopping. */
   #post(message: Message): void {
     if (!this.#stopping.signal.aborted) this.#channel.postMessage(message);
   }
 
-  /** The tab that syncs is asked: what it told last may be older than what was written here. */
+  /** Count pending rows. Other tabs ask the one that syncs, because its last summary may be older than their writes. */
   async #countPending(): Promise<number> {
     if (this.#replicator) {
       const counted = await this.#replicator.countPending(MAX_COUNT);
@@ -208,7 +208,7 @@ export class SyncCoordinator {
     const answer$ = this.#counts$.pipe(filter((count) => count.question === question));
     const answer = firstValueFrom(answer$.pipe(timeout(COUNT_TIMEOUT_MS)));
     this.#post({ question });
-    return (await answer.catch(() => undefined))?.waiting ?? Infinity; // no tab syncs at this moment
+    return (await answer.catch(() => undefined))?.waiting ?? Infinity; // no tab is syncing
   }
 
   async #answerCount(count: Count): Promise<void> {

@@ -1,4 +1,4 @@
-/** Vectors for blocks of text that were read on this device. What the server reads it embeds itself. */
+/** Embed documents on this device. The server embeds the documents that it parses. */
 
 import type { Embedder } from "../../embedder/embedder.ts";
 import { editRow } from "../../storage/editRow.ts";
@@ -11,8 +11,8 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 export type EmbedOutcome = "embedded" | "no model" | "later" | "gone";
 
 /**
- * Embeds what of a document has no vectors yet, block by block, so that it can stop and go on. `later`: there is a model,
- * and it could not be had now. `gone`: the document was deleted meanwhile.
+ * Embed the blocks of a document that have no vectors, one by one, so that it can be interrupted and resumed. `later`: the
+ * model is not available now. `gone`: the document was deleted meanwhile.
  */
 export async function embedDocument(
   context: AccountContext,
@@ -37,7 +37,7 @@ export async function embedDocument(
       const embedded = encode(vectors);
       await editRow(block, (row) =>
         row.embedding !== null && row.model === hash
-          ? row // the server was quicker
+          ? row // the server has embedded it meanwhile
           : { ...row, model: hash, dims, embedding: embedded, updatedAt: now() },
       );
     }
@@ -47,10 +47,7 @@ export async function embedDocument(
   return "embedded";
 }
 
-/**
- * Null when another has taken the embedder's place. One that fails has run out of memory, or is gone: the next
- * who wants one gets another.
- */
+/** Embed texts. Null: the embedder was replaced. Discard one that fails, for instance out of memory. */
 async function embedTexts(
   embedding: EmbeddingModel,
   embedder: Embedder,
@@ -68,8 +65,8 @@ async function embedTexts(
 }
 
 /**
- * Documents whose embedding was broken off, as by a closed page: all their text is here, and nobody else goes on with
- * it. The server does while it answers, but for what it refused.
+ * Return documents whose embedding was interrupted and that have all their text on this device. While the server is
+ * reachable it embeds them itself, except rejected ones.
  */
 export async function documentsToEmbed(
   context: AccountContext,

@@ -1,13 +1,10 @@
-/**
- * Which files this tab works at. It holds a lock for each, which the browser takes from a tab that is closed: whoever
- * waits for it goes on where that one was.
- */
+/** Locks of the files that this tab processes. When a tab is closed, the browser gives its locks to the next tab. */
 
 import { lockNames } from "../../lib/locks.ts";
 
 interface HeldLock {
   release: () => void;
-  /** Resolves when another tab may have it. */
+  /** Resolves when another tab can acquire it. */
   released: Promise<unknown>;
 }
 
@@ -15,26 +12,26 @@ export class FileLocks {
   readonly #locks = new Map<string, HeldLock>();
   readonly #pending = new Map<string, Promise<unknown>>();
 
-  /** Whether this tab is at it, or waits until it may be. */
+  /** Whether this tab holds the lock or waits for it. */
   has(id: string): boolean {
     return this.#locks.has(id) || this.#pending.has(id);
   }
 
-  /** Resolves when no other tab is at it. From then on this one is, if it was not already. */
+  /** Acquire the lock, waiting for other tabs. */
   async acquire(id: string): Promise<void> {
     if (this.#locks.has(id)) return;
-    // A second request of this tab would wait for the first, and so for itself.
+    // A second request of this tab would wait for the first.
     const taking = this.#pending.get(id) ?? this.#request(id, {}).finally(() => this.#pending.delete(id));
     this.#pending.set(id, taking);
     await taking;
   }
 
-  /** False: somebody is at it already, this tab or another. */
+  /** Acquire the lock if it is free. Return false if this or another tab holds it. */
   tryAcquire(id: string): Promise<boolean> {
     return this.#request(id, { ifAvailable: true });
   }
 
-  /** Resolves when it is free. */
+  /** Release the lock and resolve when it is free. */
   async release(id: string): Promise<void> {
     const held = this.#locks.get(id);
     this.#locks.delete(id);

@@ -1,4 +1,4 @@
-/** Goes on with embedding that was broken off, one document after the other. No upload waits for it. */
+/** Resume interrupted embedding, one document at a time. Uploads do not wait for it. */
 
 import { auditTime, distinctUntilChanged, filter, first, map, merge, switchMap, type Observable } from "rxjs";
 import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
@@ -12,7 +12,7 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import type { UploadTasks } from "./uploadTasks.ts";
 
-/** Refusals come a batch at a time. */
+/** Rejections arrive in batches. */
 const REJECTION_DEBOUNCE_MS = 500;
 
 export class EmbeddingResumer {
@@ -38,17 +38,17 @@ export class EmbeddingResumer {
     this.#holds = holds;
   }
 
-  /** From now on it goes on with whatever nobody else does. */
+  /** Start to resume documents that nobody else embeds. */
   start(): void {
     this.#canResume().subscribe(() => this.resumeAll());
   }
 
-  /** Whether there is something to go on with. */
+  /** Queue a check for documents to resume. */
   resumeAll(): void {
     this.#enqueue(() => this.#embedPending());
   }
 
-  /** Once more, because somebody asks for it. Another tab that is at it is not waited for: others stand behind. */
+  /** Embed a document again. Skip it if another tab is embedding it, so that others in the queue need not wait. */
   retry(documentId: string): void {
     this.#enqueue(async () => {
       const found = await this.#context.database.documents.findOne(documentId).exec();
@@ -57,14 +57,14 @@ export class EmbeddingResumer {
     });
   }
 
-  /** The document stays as it is. False: this is not at it. */
+  /** Stop embedding a document, which stays as it is. Return false if it was not running. */
   stop(documentId: string): boolean {
     const stop = this.#stops.get(documentId);
     stop?.abort();
     return stop !== undefined;
   }
 
-  /** The text is safe: whatever comes now, the document stays and is found by its words. */
+  /** Embed a document. Its text is stored, so even after a failure it is found by words. */
   async embed(taskId: string, documentId: string, signal: AbortSignal): Promise<EmbedOutcome | "failed"> {
     const tell = (done: number, of: number) => this.#tasks.update(taskId, { done, of });
     try {
@@ -72,7 +72,7 @@ export class EmbeddingResumer {
       const found = await this.#context.database.documents.findOne(documentId).exec();
       if (!found) this.#tasks.update(taskId, { stage: "cancelled", documentId: null });
       else {
-        // What could not be had now goes on when the model is here.
+        // `later` is resumed when the model is available.
         if (outcome !== "later") await editRow<DocumentDoc>(found, withReadyStatus);
         this.#tasks.update(taskId, { stage: "done" });
       }
@@ -87,7 +87,7 @@ export class EmbeddingResumer {
     }
   }
 
-  /** Tells when there may be something to embed that nobody else goes on with. */
+  /** Emit when there may be documents to resume. */
   #canResume(): Observable<unknown> {
     const { isAway$ } = this.#sync;
     const refused$ = this.#context.database.documents.$.pipe(
@@ -109,18 +109,18 @@ export class EmbeddingResumer {
     const left = await documentsToEmbed(this.#context, !isAway(this.#sync.summary$.value.kind));
     for (const document of left) {
       if ((await this.#hasUpload(document)) || !(await this.#holds.tryAcquire(document.id))) continue;
-      if ((await this.#resume(document)) === "later") return; // nor could the model be had for the next
+      if ((await this.#resume(document)) === "later") return; // the model is not available for the others either
     }
   }
 
-  /** Its file is on its way, and its upload embeds it; or it failed or was stopped, and goes on when somebody asks. */
+  /** Return whether an upload embeds the document, or it failed or was cancelled and waits for the user. */
   async #hasUpload({ id }: DocumentDoc): Promise<boolean> {
     const stage = this.#tasks.find(id)?.stage;
     if (stage && stage !== "done") return true;
     return (await this.#context.device.files.get(id)) !== undefined;
   }
 
-  /** Its lock is held. */
+  /** Embed a document whose lock is held. */
   async #resume({ id, filename: name, size, originSessionId, chunkCount: of }: DocumentDoc) {
     const stop = new AbortController();
     this.#stops.set(id, stop);
@@ -133,13 +133,13 @@ export class EmbeddingResumer {
       return "stopped";
     } finally {
       this.#stops.delete(id);
-      await this.#holds.release(id); // whoever is next in the queue may want it again
+      await this.#holds.release(id); // the next task in the queue may need it
     }
   }
 
   #enqueue(work: () => Promise<void>): void {
     const unlessClosed = async () => {
-      if (!this.#context.database.closed) await work(); // the app may have been left while it stood in the queue
+      if (!this.#context.database.closed) await work(); // the app may have been closed meanwhile
     };
     this.#queue = this.#queue.then(unlessClosed).catch((error: unknown) => console.error(error));
   }

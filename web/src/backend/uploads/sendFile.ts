@@ -1,4 +1,4 @@
-/** A file to the server, with progress: `fetch` cannot tell how much of a body has gone. */
+/** Upload a file with progress. `fetch` does not report upload progress, so this uses XMLHttpRequest. */
 
 import type { WaitingFile } from "../../storage/deviceDatabase.ts";
 import { IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.ts";
@@ -7,11 +7,11 @@ import type { DocumentDoc } from "../../core/schema/rows.ts";
 
 interface UploadResponse {
   document: DocumentDoc;
-  /** The same bytes were there already; the document was borrowed. */
+  /** The server had the same bytes already; the document was borrowed. */
   existing: boolean;
 }
 
-/** What a network takes no more of for so long is lost; the server, once it has all, is silent while it reads. */
+/** The server sends nothing while it parses the complete file. */
 const SERVER_READ_TIMEOUT_MS = 300_000;
 
 export function sendFile(
@@ -21,7 +21,7 @@ export function sendFile(
   signal: AbortSignal,
 ): Promise<UploadResponse> {
   const form = new FormData();
-  form.append("id", file.id); // sent again after a lost answer it makes no second document
+  form.append("id", file.id); // a repeated upload with the same id creates no second document
   form.append("file", file.content, file.name);
   if (file.sessionId) form.append("sessionId", file.sessionId);
   return withIdleTimeout(IDLE_TIMEOUT_MS, signal, (signal, heard) => {
@@ -45,7 +45,7 @@ function postForm(
     signal.addEventListener("abort", stop);
     sending.upload.onprogress = ({ loaded }) => onProgress(loaded);
     sending.onabort = () => reject(signal.reason);
-    sending.onerror = () => reject(new Error("The server went away."));
+    sending.onerror = () => reject(new Error("The connection to the server was lost."));
     sending.onload = () => {
       try {
         resolve(parseResponse(sending.status, sending.response, sending.getResponseHeader("retry-after")));
@@ -61,13 +61,13 @@ function postForm(
   });
 }
 
-/** Throws the server's refusal; what anybody else answers, as a proxy on the way, is no answer of the server. */
+/** Return the response, or throw the server's error. A proxy's response counts as unreachable. */
 function parseResponse(status: number, answer: unknown, retryAfter: string | null): UploadResponse {
   const { document, code, detail } = (answer ?? {}) as Partial<UploadResponse> & {
     code?: unknown;
     detail?: string;
   };
   if (status < 400 && document?.id) return answer as UploadResponse;
-  if (status < 400 || typeof code !== "string") throw new Error("Something else than the server answered.");
+  if (status < 400 || typeof code !== "string") throw new Error("The response did not come from the server.");
   throw new ApiError(status, code, detail ?? "The server failed.", Number(retryAfter) || undefined);
 }

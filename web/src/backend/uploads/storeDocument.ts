@@ -1,4 +1,4 @@
-/** The text of a file that was read on this device, as a document and its blocks: all of it, or nothing. */
+/** Store the text of a file as a document and its blocks, all or nothing. */
 
 import type { WaitingFile } from "../../storage/deviceDatabase.ts";
 import { editRow } from "../../storage/editRow.ts";
@@ -17,9 +17,8 @@ type FileFacts = Pick<DocumentDoc, "mimeType" | "contentHash" | "size" | "pageCo
 type WireChunk = VectorEmbeddingDoc["chunks"][number];
 
 /**
- * The document has the id of the file: one that was taken up twice is one document. What an earlier try has stored of
- * it, or the server whose answer was lost, stays as it is. What `signal` ends may have left some of it behind, for its
- * caller to bury.
+ * Store a document under the id of its file, so that a repeated attempt creates no second one. Rows of an earlier attempt, or
+ * of the server, stay. If `signal` aborts, the caller deletes what was stored.
  */
 export async function storeText(
   context: AccountContext,
@@ -35,7 +34,7 @@ export async function storeText(
   const counted = chunks.map((one, at) => toStoredChunk(one, tokens[at]!));
   let isNew = false;
   try {
-    // The document comes first: text without one nobody would see, and nobody could delete.
+    // The document comes first: blocks without one would be invisible and could not be deleted.
     isNew = (await insertAbsent(documents, [newDocument(context, file, about, chunks.length)])) > 0;
     const existing = isNew ? null : await documents.findOne(file.id).exec();
     if (existing) await editRow<DocumentDoc>(existing, (row) => withReadText(row, about, chunks.length));
@@ -47,7 +46,7 @@ export async function storeText(
   }
 }
 
-/** A file that has waited was chosen then: what is forgotten meanwhile includes it. */
+/** Return the first fields of a row. `createdAt` is when the file was added, so that a later "forget everything" applies. */
 function newUploadedRow(context: AccountContext, { addedAt }: WaitingFile, id: string) {
   return { id, createdAt: addedAt, updatedAt: context.creationTime() };
 }
@@ -73,7 +72,7 @@ function newDocument(
   };
 }
 
-/** One that had failed is tried again, as the server does with a file that comes again. */
+/** Reset a failed document to pending, as the server does for a repeated upload. */
 function withReadText(
   { statusDetail: _, ...row }: DocumentDoc,
   about: FileFacts,
@@ -98,7 +97,7 @@ function newBlocks(
   }));
 }
 
-/** As the model counts them; without it, or when it is gone, as English has them. */
+/** Count tokens with the model, or estimate four characters per token. */
 async function countTokens(embedding: EmbeddingModel, chunks: readonly Chunk[]): Promise<number[]> {
   const embedder = await embedding.embedderIfDownloaded();
   const texts = chunks.map(({ text }) => text);

@@ -1,6 +1,15 @@
 /**
- * From a file to a document: read by the server where it answers, else here. The file is kept on this device until
- * one of them has its text, so that neither a closed page nor a dead server loses it; afterwards only the text stays.
+ * Turn files into documents. The server parses a file if it is reachable, otherwise this device does. The file is stored on
+ * this device until its text is, so that neither a closed page nor a failing server loses it.
+ *
+ *   waiting ──▶ sending ──▶ reading ──▶ embedding ──▶ done
+ *      │           │           │            │
+ *      │           └─ no server, no room    └─ failed (embedding only: the document stays)
+ *      │              or no session: parse here
+ *      └─▶ reading ──▶ embedding ──▶ done
+ *             └─▶ needs-server ──▶ waiting   (again when the server responds)
+ *
+ * Every state before `done` can change to `failed` or `cancelled`; a retry of `failed` starts at `waiting`.
  */
 
 import { distinctUntilChanged, filter, first, map } from "rxjs";
@@ -25,12 +34,12 @@ import { sendFile } from "./sendFile.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { UploadTasks } from "./uploadTasks.ts";
 
-/** Whoever begins now has what a page left that was closed before, unless another tab has it. */
+/** If no file was picked up in this time, another tab is processing them. */
 const OTHERS_MS = 2_000;
-/** Refusals that say something about room, not about the file: its text is kept on this device. */
+/** Rejections because of a limit, not because of the file: its text is stored on this device. */
 const NO_ROOM = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 
-/** Not needed to open the app, and soon after. */
+/** Loaded soon after the app has opened. */
 const storing = () =>
   loadModule(Promise.all([import("../../core/documents/chunking.ts"), import("./storeDocument.ts")]));
 
@@ -43,17 +52,17 @@ export class UploadQueue {
   readonly #finishing: EmbeddingResumer;
   readonly #begin: (sessionId: string) => Promise<unknown>;
   readonly #retries = new RetrySchedule();
-  /** From when a file is kept on this device until it is a document, or will never be. */
+  /** Held from storing a file on this device until it is a document or has failed. */
   readonly #locks = new FileLocks();
   readonly #stops = new Map<string, AbortController>();
-  /** What failed and may not the next time, for as long as the page is open. */
+  /** Failed files that can be retried while the page is open. */
   readonly #failed = new Map<string, WaitingFile>();
-  /** How often it was said that no more shall be added. */
+  /** Number of calls of `cancelWaiting`, which also stop files that are being added. */
   #halts = 0;
   #queue: Promise<void> = Promise.resolve();
   #adding: Promise<unknown> = Promise.resolve();
 
-  /** `begin`: makes a row of the session that a file is for, if it is none yet. */
+  /** `begin` creates the session of a file if it does not exist. */
   constructor(
     context: AccountContext,
     sync: SyncCoordinator,
@@ -65,7 +74,7 @@ export class UploadQueue {
     this.#sync = sync;
     this.#model = embedding;
     this.#finishing = new EmbeddingResumer(context, sync, embedding, this.#tasks, this.#locks);
-    storing().catch(() => {}); // while there is a network; whoever needs it is told
+    storing().catch(() => {}); // load it while there is a network; a failure is reported when it is needed
     const isLive$ = sync.summary$.pipe(
       map(({ kind }) => kind === "live"),
       distinctUntilChanged(),
@@ -74,7 +83,7 @@ export class UploadQueue {
     context.forgotten$.subscribe((moment) => void this.#dropForgotten(moment));
   }
 
-  /** Files that were chosen, behind those chosen before: each is safe on this device when this resolves. */
+  /** Add files after those that were added before. Resolve when all are stored on this device. */
   add(files: readonly File[], sessionId: string | null): Promise<void> {
     const halts = this.#halts;
     const adding = this.#adding.then(async () => {
@@ -84,12 +93,12 @@ export class UploadQueue {
     return adding;
   }
 
-  /** Resolves when each file that was chosen so far is a task. */
+  /** Resolves when each file that was added so far is a task. */
   readonly filesAdded = (): Promise<unknown> => this.#adding;
 
   /**
-   * Goes on with what a tab leaves that is closed. One tab does it; when that is closed, the next. Resolves when each file
-   * is a task, or when it seems that another tab is at them.
+   * Process the files of closed tabs, in one tab at a time. Resolve when each file is a task, or when another tab seems to be
+   * processing them.
    */
   resume(): Promise<void> {
     const { account, device } = this.#context;
@@ -100,12 +109,12 @@ export class UploadQueue {
           void Promise.all(ids.map((id) => this.#takeUp(id))).then(() => resolve());
         });
         this.#finishing.start();
-        await new Promise(() => {}); // until this tab goes
+        await new Promise(() => {}); // until this tab is closed
       });
     });
   }
 
-  /** Whatever it has come to, nothing of it stays; but a document stays that was here before. */
+  /** Cancel a task and delete everything of it, except a document that existed before. */
   async cancel(id: string): Promise<void> {
     const task = this.#tasks.find(id);
     if (!task || isFinished(task)) return;
@@ -114,15 +123,14 @@ export class UploadQueue {
     this.#stops.get(id)?.abort();
     this.#tell(id, { stage: "cancelled", documentId: isOther ? task.documentId : null });
     await this.#context.device.files.delete(id);
-    if (!this.#stops.has(id)) this.#locks.release(id); // else when it has stopped
+    if (!this.#stops.has(id)) this.#locks.release(id); // otherwise when it has stopped
     if (isOther) return;
-    // Its document may be here, or on its way from a server that had stored it already.
+    // Its document may exist, or arrive from a server that has stored it already.
     const arrived = this.#context.database.documents.findOne(id).$.pipe(first((row) => row !== null));
     arrived.subscribe(() => void deleteDocuments(this.#context, [id]));
   }
 
-  /** What waits for its turn, whether it is a task by now or not. What is worked on goes on, also if that begins just now;
-   *  and so does what is chosen from now on: that becomes a task only behind what was being added. */
+  /** Cancel all waiting files, including those still being added. Running tasks and files added later continue. */
   async cancelWaiting(): Promise<void> {
     this.#halts++;
     await this.#adding;
@@ -130,7 +138,7 @@ export class UploadQueue {
       if (this.#tasks.find(id)?.stage === "waiting") await this.cancel(id);
   }
 
-  /** Takes finished tasks out of the list. */
+  /** Remove finished tasks from the list. */
   clearFinished(): void {
     this.#failed.clear();
     this.#tasks.clearFinished();
@@ -156,7 +164,7 @@ export class UploadQueue {
   async #keep(file: WaitingFile): Promise<void> {
     try {
       if (file.sessionId) await this.#begin(file.sessionId);
-      await this.#locks.acquire(file.id); // before another tab hears of it
+      await this.#locks.acquire(file.id); // before another tab sees it
       await this.#context.device.files.put(file);
     } catch (error) {
       this.#locks.release(file.id);
@@ -167,21 +175,21 @@ export class UploadQueue {
     this.#enqueue(file);
   }
 
-  /** `kept`: its document is begun, so that the file stays until it is whole. */
+  /** `kept`: a part of its document is stored, so the file stays for the next attempt. */
   #fail(file: WaitingFile, error: unknown, kept = false): void {
     this.#tell(file.id, failed(error, kept));
     const task = this.#tasks.find(file.id);
     if (task && mayRetry(task)) this.#failed.set(file.id, file);
   }
 
-  /** When no other tab is at it. */
+  /** Process the file of another tab once its lock is free. */
   async #takeUp(id: string): Promise<void> {
     if (this.#locks.has(id)) return;
     await this.#locks.acquire(id);
     const file = await this.#context.device.files.get(id);
     if (file) return this.#enqueue(file);
     this.#locks.release(id);
-    this.#finishing.resumeAll(); // its text is safe; whoever was at it may have gone before that was embedded
+    this.#finishing.resumeAll(); // its text is stored, but the other tab may have been closed before embedding it
   }
 
   #enqueue(file: WaitingFile): void {
@@ -201,7 +209,7 @@ export class UploadQueue {
     if (this.#tasks.find(file.id)?.stage === "needs-server") this.#enqueue(file);
   }
 
-  /** Files that went with everything else (see Device.forgetBefore): nothing is made of them any more. */
+  /** Cancel the files that a "forget everything" deleted (see DeviceDatabase.deleteBefore). */
   async #dropForgotten(moment: string): Promise<void> {
     for (const { id, addedAt } of [...this.#failed.values()]) {
       if (addedAt >= moment) continue;
@@ -210,12 +218,12 @@ export class UploadQueue {
       void this.#locks.release(id);
     }
     for (const task of this.tasks$.value) {
-      const isFile = !isFinished(task) && task.stage !== "embedding"; // a document that embeds ends with its rows
+      const isFile = !isFinished(task) && task.stage !== "embedding"; // embedding ends when its rows are deleted
       if (isFile && !(await this.#context.device.files.get(task.id))) await this.cancel(task.id);
     }
   }
 
-  /** Once more, because somebody asks for it: all of it, or what its search index lacks. */
+  /** Retry a failed upload, or the embedding of its document. */
   async retry(id: string): Promise<void> {
     const documentId = this.#tasks.find(id)?.documentId;
     if (documentId) return this.retryEmbedding(documentId);
@@ -224,7 +232,7 @@ export class UploadQueue {
     if (file) await this.#keep(file);
   }
 
-  /** All that failed and may not the next time. */
+  /** Retry everything that failed and can be retried. */
   async retryAll(): Promise<void> {
     for (const task of this.tasks$.value) if (canTryAgain(task)) await this.retry(task.id);
   }
@@ -247,14 +255,14 @@ export class UploadQueue {
       this.#retries.cancel(file.id);
       await this.#context.device.files.delete(file.id);
     } catch (error) {
-      if (this.#context.database.closed) return; // the app was left: the file is taken up at the next start
+      if (this.#context.database.closed) return; // the app was closed: the file is processed at the next start
       this.#retries.cancel(file.id);
       const half = await this.#context.database.documents.findOne(file.id).exec();
-      left = !signal.aborted && half !== null; // the next try, or the next start, takes it up again
+      left = !signal.aborted && half !== null; // the next attempt or start continues it
       if (!signal.aborted) this.#fail(file, error, left);
       else {
         this.#tell(file.id, { stage: "cancelled" });
-        await deleteDocuments(this.#context, [file.id]); // what was being written when it was stopped
+        await deleteDocuments(this.#context, [file.id]); // a part that was stored before it was cancelled
       }
       if (!left) await this.#context.device.files.delete(file.id);
     } finally {
@@ -263,7 +271,7 @@ export class UploadQueue {
     }
   }
 
-  /** True: the file must stay, because only the server can read it, or what reads it here could not be fetched. */
+  /** Process a file. Return true if it must stay: only the server can parse it, or the parser could not be loaded. */
   async #stored(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
     const isLive = this.#sync.summary$.value.kind === "live";
     if (isLive && (await this.#byServer(await this.#lent(file), signal))) return false;
@@ -277,26 +285,26 @@ export class UploadQueue {
     }
   }
 
-  /** A conversation that is deleted meanwhile takes no file along. */
+  /** Detach a file from a session that was deleted meanwhile. */
   async #lent(file: WaitingFile): Promise<WaitingFile> {
     const { sessionId } = file;
     const isThere = !sessionId || (await this.#context.database.sessions.findOne(sessionId).exec());
     return isThere ? file : { ...file, sessionId: null };
   }
 
-  /** False: it went away, has no room, or does not know the conversation, so the text is read here. */
+  /** Send a file. Return false to parse it here: the server is unreachable or full, or does not know the session. */
   async #byServer(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
     const of = file.content.size;
     const onBytes = (done: number) =>
       this.#tell(file.id, done < of ? { stage: "sending", done, of } : { stage: "reading", done: 0, of: 0 });
-    onBytes(0); // it waits no longer for those before it
+    onBytes(0); // it no longer waits for its turn
     try {
       const { document, existing } = await sendFile(this.#context.server, file, onBytes, signal);
       this.#sync.syncNow();
       if (document.status === "pending") {
         watchServerEmbedding(this.#context, this.#sync, this.#tasks, file.id, document);
       } else {
-        const lent = existing && document.id !== file.id; // not by an earlier try, whose answer was lost
+        const lent = existing && document.id !== file.id; // not by an earlier attempt whose response was lost
         this.#tell(file.id, { stage: "done", documentId: document.id, existing: lent });
       }
       return true;
@@ -305,9 +313,9 @@ export class UploadQueue {
       if (
         error instanceof ApiError &&
         error.status < 500 &&
-        error.status !== 401 && // signed out: what is read here goes up later
+        error.status !== 401 && // signed out: the text is synced later
         error.status !== 429 &&
-        !(error.status === 404 && file.sessionId) && // its conversation: here it is not deleted yet, or not sent yet
+        !(error.status === 404 && file.sessionId) && // the session is not synced yet
         !NO_ROOM.has(error.code)
       ) {
         throw error;
@@ -323,9 +331,9 @@ export class UploadQueue {
     const contentHash = await sha256(bytes);
     const same = await this.#context.database.documents.findOne({ selector: { contentHash } }).exec();
     const documentId = same?.id ?? file.id;
-    const isOther = documentId !== file.id; // else of an earlier try, which a closed page broke off
+    const isOther = documentId !== file.id; // otherwise of an earlier, interrupted attempt
     if (isOther && file.sessionId) await borrow(this.#context, documentId, file.sessionId);
-    // A document that is ready was whole, and its text comes by the sync; one that failed is read again.
+    // The text of a ready document is complete or arrives by the sync. A failed one is parsed again.
     const isHere = same?.status === "pending" && (await isWhole(this.#context, same));
     const whole = isHere || same?.status === "ready" ? same : null;
     if (whole && isOther) {
@@ -334,11 +342,11 @@ export class UploadQueue {
     }
     const of = whole?.chunkCount ?? (await this.#read(file, bytes, contentHash, documentId, signal));
     this.#tell(file.id, { stage: "embedding", documentId, done: 0, of });
-    await this.#context.device.files.delete(file.id); // its text is safe
+    await this.#context.device.files.delete(file.id); // its text is stored
     await this.#finishing.embed(file.id, documentId, signal);
   }
 
-  /** Its text becomes that of the document: so many chunks. */
+  /** Parse a file, store its text and return the number of chunks. */
   async #read(
     file: WaitingFile,
     bytes: ArrayBuffer,

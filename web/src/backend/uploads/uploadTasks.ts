@@ -1,4 +1,4 @@
-/** What the tray of uploads shows: each file that was chosen, and how far it is. */
+/** The upload tasks that the page shows. */
 
 import { BehaviorSubject } from "rxjs";
 import { isFinished, type Task } from "../../core/documents/uploadTask.ts";
@@ -25,14 +25,14 @@ export class UploadTasks {
     this.list$.next([...this.list$.value.filter(({ id }) => id !== file.id), task]);
   }
 
-  /** What was cancelled stays so, whatever is still heard of it. */
+  /** Update a task. A cancelled task stays cancelled. */
   update(id: string, change: Partial<Task>): void {
     const told = (task: Task) =>
       task.id === id && task.stage !== "cancelled" ? { ...task, ...change } : task;
     this.list$.next(this.list$.value.map(told));
   }
 
-  /** Takes those that are over out of the list. */
+  /** Remove finished tasks. */
   clearFinished(): void {
     this.list$.next(this.list$.value.filter((task) => !isFinished(task)));
   }

@@ -1,4 +1,4 @@
-/** A document that the server embeds: how far it is, until its row says that it is over. */
+/** Show the progress of a document that the server embeds, until its row is no longer pending. */
 
 import { concatMap, filter, first, map, merge, share, skipWhile, takeUntil } from "rxjs";
 import { isTombstone } from "../../storage/tombstoneRows.ts";
@@ -17,10 +17,10 @@ export function watchServerEmbedding(
 ): void {
   tasks.update(taskId, { stage: "embedding", documentId, done: 0, of: chunkCount });
   const row$ = context.database.documents.findOne(documentId).$.pipe(
-    skipWhile((row) => row === null), // it comes by the sync
+    skipWhile((row) => row === null), // it arrives by the sync
     first((row) => row?.status !== "pending"),
   );
-  // Deleted before its row came: no row and no event of one tells. Each news of the sync is a time to look.
+  // If it is deleted before its row arrives, there is no event. So check at each sync status.
   const gone$ = merge(
     context.forgotten$.pipe(filter((moment) => createdAt < moment)),
     sync.summary$.pipe(
