@@ -97,6 +97,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield _examine_assistant(settings)
     if running:
         yield _examine_proxies(settings)
+        yield _examine_clients(settings)
 
 
 def _examine_proxies(settings: Settings) -> Finding:
@@ -112,6 +113,23 @@ def _examine_proxies(settings: Settings) -> Finding:
         False,
         f"{', '.join(crowded)} exceeded the rate limits of one address. If a proxy runs there, let it send X-Forwarded-For "
         "and name it with --trusted-proxies. Until then, its clients together have 20 times the limits of one address",
+    )
+
+
+def _examine_clients(settings: Settings) -> Finding:
+    """Find clients that are ahead of the records, according to unsigned checkpoints, which prove nothing."""
+    try:
+        ahead = run_with_client(settings, lambda client: client.call("GET", "/v1/local/ahead"))
+    except VademecumError as error:  # for example a server of an earlier version
+        return Finding("clients", True, f"unknown: {error.message}")
+    if not ahead:
+        return Finding("clients", True, "none is ahead of the records")
+    counts = ", ".join(f"{email} ({count} requests)" for email, count in ahead.items())
+    return Finding(
+        "clients",
+        False,
+        f"clients with an unsigned checkpoint are ahead of the records: {counts}. If you restored these records from a "
+        "copy by hand, run `vademecum epoch EMAIL`, so that devices upload what the copy lacks",
     )
 
 

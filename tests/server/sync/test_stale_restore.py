@@ -123,6 +123,7 @@ def test_read_ahead_changes_nothing(tmp_path):
                 body = refused(await ask(ada, ahead, name), 409, "EPOCH")
                 assert body["epoch"] == bare
                 assert "lwt=0" in body["detail"]
+            assert h.services.users.unsigned_ahead == {ada.id: 1}, "for doctor, from the bare epoch alone"
             assert await epoch(ada) == bare
             assert (await ask(ada, lwt, bare)).json()["checkpoint"] == checkpoint, "a bare epoch goes on"
             assert (await ask(ada, "", "")).json()["checkpoint"] == checkpoint, "an empty lwt is 0"

@@ -124,6 +124,7 @@ class DuckDBUserStores(UserStores):
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._holders: set[tuple[asyncio.Task[object] | None, str]] = set()
         self._account_exists = account_exists
+        self.unsigned_ahead: dict[str, int] = {}
 
     @asynccontextmanager
     async def open(self, user_id: str, *, touches_lru: bool = True) -> AsyncIterator[DuckDBUserStore]:

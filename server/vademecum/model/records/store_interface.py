@@ -185,7 +185,9 @@ class StoreHooks:
 
 
 class UserStores(ABC):
-    """The records of all users."""
+    """The records of all users. `unsigned_ahead`: pulls by user whose unsigned checkpoint was ahead of the records."""
+
+    unsigned_ahead: dict[str, int]
 
     @abstractmethod
     def open(self, user_id: str, *, touches_lru: bool = True) -> AbstractAsyncContextManager[UserStore]:

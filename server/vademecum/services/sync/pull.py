@@ -42,6 +42,8 @@ async def pull(
             raise RollbackDetected(store.epoch)
         if lwt > store.seq:
             if checkpoint_id:
+                if checkpoint_id == store.epoch:  # the form issued before checkpoints were signed
+                    users.unsigned_ahead[user_id] = users.unsigned_ahead.get(user_id, 0) + 1
                 raise OtherEpoch(
                     f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
                 )

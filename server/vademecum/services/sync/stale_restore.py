@@ -39,6 +39,7 @@ async def start_new_epoch(
     async with services.users.open(user_id) as store:
         services.background_jobs.on_new_epoch(user_id)
         await store.write(partial(begin_epoch, rolled_back=rolled_back))
+    services.users.unsigned_ahead.pop(user_id, None)
     services.background_jobs.on_new_epoch(user_id)
 
 

@@ -99,6 +99,13 @@ async def crowded_route(request: Req) -> list[str]:
     return sorted(_require_local_command(request).limiter.crowded)
 
 
+@get("/v1/local/ahead", include_in_schema=False)
+async def ahead_route(request: Req) -> dict[str, int]:
+    """Pulls, by account, whose unsigned checkpoint was ahead of the records since the start."""
+    services = _require_local_command(request)
+    return {services.accounts.name_of(one): count for one, count in services.users.unsigned_ahead.items()}
+
+
 @post("/v1/local/verify", include_in_schema=False, status_code=200)
 async def verify_route(request: Req, data: JSONBody[AccountId]) -> Verified:
     """Its other requests wait meanwhile."""
@@ -122,5 +129,6 @@ ROUTES = [
     verify_route,
     epoch_route,
     crowded_route,
+    ahead_route,
     administrator_route,
 ]
