@@ -1,4 +1,4 @@
-"""The real app, with a collection of its own for RxDB's test suite and a few routes for the harness alone."""
+"""The real app with an additional collection for RxDB's test suite and a few routes for the harness."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = "2026-01-01T00:00:00.000Z"
 
 
 class Human(Row, kw_only=True):
-    """The row of RxDB's replication suite; it has no times and its key is `passportId`."""
+    """A row of RxDB's replication suite. It has no timestamps, and its key is `passportId`."""
 
     id: str | msgspec.UnsetType = msgspec.UNSET
     created_at: str | msgspec.UnsetType = msgspec.UNSET
@@ -39,6 +39,9 @@ class Human(Row, kw_only=True):
     first_name: str
     last_name: str
     age: int
+
+    def __post_init__(self) -> None:
+        """Skip the check of the timestamps."""
 
 
 HUMANS = Collection("humans", Human, primary_key="passportId")
@@ -50,7 +53,7 @@ async def alive() -> str:
 
 
 @post("/test/user", opt={"public": True}, status_code=200)
-async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
+async def create_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     services = request.app.state.services
     body = await request.json()
@@ -65,8 +68,8 @@ async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
 
 
 @post("/test/link", opt={"public": True}, status_code=200)
-async def make_link(request: Request[Any, Any, Any]) -> dict[str, str]:
-    """Another device of the same person."""
+async def create_link(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """Create a sign-in link for another device of the user."""
     assert request.headers["x-harness"] == SECRET
     services = request.app.state.services
     account = services.accounts.accounts[(await request.json())["userId"]]
@@ -74,8 +77,8 @@ async def make_link(request: Request[Any, Any, Any]) -> dict[str, str]:
 
 
 @post("/test/token", opt={"public": True}, status_code=200)
-async def make_token(request: Request[Any, Any, Any]) -> dict[str, str]:
-    """Another program of the same person."""
+async def create_token(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """Create a token for another client of the user."""
     assert request.headers["x-harness"] == SECRET
     services = request.app.state.services
     account = services.accounts.accounts[(await request.json())["userId"]]
@@ -83,7 +86,7 @@ async def make_token(request: Request[Any, Any, Any]) -> dict[str, str]:
 
 
 @post("/test/revoke", opt={"public": True}, status_code=200)
-async def revoke(request: Request[Any, Any, Any]) -> dict[str, str]:
+async def revoke_token(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     services = request.app.state.services
     token = services.accounts.tokens[digest((await request.json())["token"])]
@@ -100,8 +103,8 @@ async def set_tier(request: Request[Any, Any, Any]) -> dict[str, str]:
     return {}
 
 
-def end_with_parent() -> None:
-    """The harness may be killed: its server must not outlive it."""
+def exit_with_parent() -> None:
+    """Exit when the harness ends, even if it was killed."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(0.5)
@@ -109,13 +112,13 @@ def end_with_parent() -> None:
 
 
 def main() -> None:
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    # In the long run files are rewritten meanwhile.
+    threading.Thread(target=exit_with_parent, daemon=True).start()
+    # In the soak run, files are rewritten during the tests.
     erase_delay_s = 1.0 if os.environ.get("SOAK") else 3600.0
     port = int(os.environ["HARNESS_PORT"])
     settings = from_environment(os.environ, port=port, erase_delay_s=erase_delay_s, heartbeat_s=1.0)
     app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
-    for route in (alive, make_user, make_link, make_token, set_tier, revoke):
+    for route in (alive, create_user, create_link, create_token, set_tier, revoke_token):
         app.register(route)
     config = uvicorn.Config(app, http=choose_protocol(), log_level="warning")
     with try_lock(settings.data):
