@@ -51,13 +51,13 @@ function blocksOf(at, model) {
 }
 
 async function furnish(server, user) {
-  const { current } = await server.call(user, "/v1/models");
+  const { current } = await server.request(user, "/v1/models");
   const all = Array.from({ length: DOCUMENTS }, (_, at) => at);
   const push = async (collection, rows) => {
     for (let first = 0; first < rows.length; first += 50) {
       const batch = rows.slice(first, first + 50).map((newDocumentState) => ({ newDocumentState }));
       const init = { method: "POST", body: JSON.stringify(batch) };
-      const refused = await server.call(user, `/v1/sync/${collection}/0/push`, init);
+      const refused = await server.request(user, `/v1/sync/${collection}/0/push`, init);
       if (refused.length) throw new Error(JSON.stringify(refused[0].syncError));
     }
   };
@@ -96,7 +96,7 @@ const memory = (page) =>
   page.evaluate(async () => (await performance.measureUserAgentSpecificMemory()).bytes / 2 ** 20);
 
 async function figures(server, browser, user) {
-  const { link } = await server.ask("link", { userId: user.userId });
+  const { link } = await server.control("link", { userId: user.userId });
   const page = await browser.page(server.url + link);
   await page.getByRole("button", { name: "Sign in" }).click();
   const box = page.getByRole("textbox", { name: "Ask about your documents" });

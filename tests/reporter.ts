@@ -1,4 +1,4 @@
-/** Print the failures again at the end of a run, because a CI shows the tail of the output. */
+/** Print all failures at the end of a run, because CI services show the end of the output. */
 
 import type { Reporter, TestModule } from "vitest/node";
 
@@ -7,10 +7,10 @@ interface Failure {
   errors: readonly { message?: string; stacks?: readonly { file: string; line: number }[] }[];
 }
 
-export default class Failures implements Reporter {
+export default class FailureReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
-    const lines = modules.flatMap((module) => failuresOf(module).map((failure) => told(module, failure)));
-    // Other reporters print at the same moment.
+    const lines = modules.flatMap((module) => failuresOf(module).map((failure) => format(module, failure)));
+    // Other reporters print in this hook, too.
     if (lines.length) process.once("exit", () => console.error(`\n${lines.join("\n")}`));
   }
 }
@@ -26,7 +26,7 @@ function failuresOf(module: TestModule): Failure[] {
   return failures.filter(({ errors }) => errors.length > 0);
 }
 
-function told(module: TestModule, { name, errors }: Failure): string {
+function format(module: TestModule, { name, errors }: Failure): string {
   const [first] = (errors[0]?.message ?? "").split("\n");
   const line = errors[0]?.stacks?.find(({ file }) => file.endsWith(module.relativeModuleId))?.line;
   return `FAILED ${module.relativeModuleId}${line ? `:${line}` : ""} > ${name}: ${first}`;

@@ -1,4 +1,4 @@
-/** Share servers between test files: one per settings, started when the first file requests it. */
+/** For a whole run: start one server for all files with the same settings when the first of them requests it. */
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,25 +7,25 @@ import { Harness, type Settings } from "./sync/harness.ts";
 
 export default async function setup(): Promise<() => Promise<void>> {
   const servers = new Map<string, Promise<Harness>>();
-  const shared = (wanted: string) => {
-    const server = servers.get(wanted) ?? Harness.start(JSON.parse(wanted) as Settings);
-    servers.set(wanted, server);
+  const shared = (settings: string) => {
+    const server = servers.get(settings) ?? Harness.start(JSON.parse(settings) as Settings);
+    servers.set(settings, server);
     return server;
   };
-  const door = createServer((request, answer) => {
+  const registry = createServer((request, response) => {
     text(request)
       .then(shared)
       .then(
-        ({ place }) => answer.end(JSON.stringify(place)),
-        (error: unknown) => answer.writeHead(500).end(String(error)),
+        ({ address }) => response.end(JSON.stringify(address)),
+        (error: unknown) => response.writeHead(500).end(String(error)),
       );
   });
-  await new Promise<void>((resolve) => door.listen(0, "127.0.0.1", resolve));
-  process.env["VADEMECUM_SHARED"] = `http://127.0.0.1:${(door.address() as AddressInfo).port}`;
+  await new Promise<void>((resolve) => registry.listen(0, "127.0.0.1", resolve));
+  process.env["VADEMECUM_SHARED"] = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`;
   return async () => {
-    door.close();
-    door.closeAllConnections();
+    registry.close();
+    registry.closeAllConnections();
     const started = await Promise.allSettled(servers.values());
-    await Promise.all(started.map((one) => one.status === "fulfilled" && one.value.stop()));
+    await Promise.all(started.map((start) => start.status === "fulfilled" && start.value.stop()));
   };
 }

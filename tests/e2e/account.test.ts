@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 
 test("signing in again syncs waiting changes", async () => {
-  await harness.call(ada, "/v1/password", {
+  await harness.request(ada, "/v1/password", {
     method: "POST",
     body: JSON.stringify({ current: PASSWORD, new: PASSWORD }),
   });
@@ -109,7 +109,7 @@ test("an offline export imports into another account", async () => {
   expect((await device.rows("documents"))[0]!.userId).toBe(bob.userId);
   await device.untilStatusIs("synced");
   // The rows that existed before the import are synced, too.
-  const facts = async () => (await harness.live(bob, "facts")).length;
+  const facts = async () => (await harness.liveRows(bob, "facts")).length;
   await expect.poll(facts).toBe(before[3]!.length);
   const response = await fetch(`${harness.url}/v1/export`, {
     headers: { authorization: `Bearer ${ada.token}` },
@@ -157,7 +157,7 @@ test("two accounts on one device never mix", async () => {
   await signIn(device, ada);
   await device.until(async () => (await factValues(device)).includes("canary of Ada"));
   expect(await factValues(device)).not.toContain("canary of Bob");
-  expect((await harness.live(ada, "facts")).map(({ value }) => value)).not.toContain("canary of Bob");
+  expect((await harness.liveRows(ada, "facts")).map(({ value }) => value)).not.toContain("canary of Bob");
   expect(await databases()).toContain(bob.userId);
   await device.clickLink("Settings");
   const removal = device.page.getByRole("button", { name: `Remove from this device: ${bob.email}` });
@@ -238,7 +238,7 @@ test("forget everything shows a receipt and clears the device", async () => {
   await receipt.waitFor({ state: "detached" });
   await device.untilStatusIs("synced");
   expect(await factValues(device)).toEqual([]);
-  expect(await harness.live(ada, "facts")).toEqual([]);
+  expect(await harness.liveRows(ada, "facts")).toEqual([]);
 });
 
 test("deleting local data waits for another tab", async () => {

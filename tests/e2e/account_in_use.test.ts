@@ -12,7 +12,7 @@ beforeAll(async () => void (device = await Device.of(await harness.user())));
 /** Store a fact, and open another tab that cannot leave the account, because its navigation never ends. */
 async function held(): Promise<Page> {
   await device.call("addFact", "rent", "940 euros");
-  await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
+  await device.until(async () => (await harness.liveRows(device.user, "facts")).length === 1);
   const other = await device.open("/");
   await composerOf(other).waitFor();
   await other.route("**/sign-in", () => {});
@@ -32,7 +32,7 @@ test("the receipt is shown while another tab is open", async () => {
   await page.getByRole("button", { name: "Start over" }).click();
   await composerOf(page).waitFor();
   await soon(async () => expect(await device.rows("facts")).toEqual([]));
-  expect(await harness.live(user, "facts")).toEqual([]);
+  expect(await harness.liveRows(user, "facts")).toEqual([]);
 });
 
 test("signing out ends at the sign-in page", async () => {

@@ -11,7 +11,7 @@ export type Person = NewUser & { email: string };
 
 export async function person(): Promise<Person> {
   const user = await harness.user("JIGGA", PASSWORD);
-  const { email } = await harness.call<{ email: string }>(user, "/v1/me");
+  const { email } = await harness.request<{ email: string }>(user, "/v1/me");
   return { ...user, email };
 }
 
@@ -59,7 +59,7 @@ export const block = (documentId: string) => ({
 
 export async function push(user: NewUser, collection: string, ...rows: object[]): Promise<void> {
   const body = JSON.stringify(rows.map((newDocumentState) => ({ newDocumentState })));
-  const rejected = await harness.call(user, `/v1/sync/${collection}/0/push`, { method: "POST", body });
+  const rejected = await harness.request(user, `/v1/sync/${collection}/0/push`, { method: "POST", body });
   expect(rejected).toEqual([]);
 }
 

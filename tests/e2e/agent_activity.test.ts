@@ -76,7 +76,7 @@ beforeAll(async () => {
     CHORES,
     [step("read", at(1, "10:00"), "x", { project: folder("ferry", "work") })],
   ]) {
-    await harness.call(ada, "/v1/observations", { method: "POST", body: JSON.stringify({ events }) });
+    await harness.request(ada, "/v1/observations", { method: "POST", body: JSON.stringify({ events }) });
   }
   device = await Device.of(ada);
   page = device.page;
@@ -105,7 +105,7 @@ async function projectId(name: string): Promise<string> {
 /** Return the observations of the server. */
 async function kept(): Promise<Observation[]> {
   const path = `/v1/observations?project=${ferry}&limit=1000`;
-  return (await harness.call<{ observations: Observation[] }>(ada, path)).observations;
+  return (await harness.request<{ observations: Observation[] }>(ada, path)).observations;
 }
 
 test("projects with agent activity can be filtered", async () => {
@@ -183,9 +183,9 @@ test("steps are filtered by type and session", async () => {
 test("a late search response still shows its results", async () => {
   const words = page.getByRole("searchbox", { name: "Search agent activity" });
   const asked = "POST /v1/observations/search";
-  await harness.ask("mute", { request: asked }); // the app retries after its timeout
+  await harness.control("ignoreRequest", { request: asked }); // the app retries after its timeout
   await words.fill("northern pier in winter");
-  await device.until(async () => (await harness.ask<{ yes: boolean }>("muted")).yes);
+  await device.until(async () => (await harness.control<{ yes: boolean }>("isRequestIgnored")).yes);
   await device.collectGarbage();
   await page
     .getByText("Agent activity is stored on the server, which is not responding.", { exact: false })

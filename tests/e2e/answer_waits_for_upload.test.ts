@@ -77,7 +77,7 @@ test.each([
   });
   isGone = async () => {
     isGone = async () => {};
-    await harness.call(user, "/v1/sessions/gone", { method: "DELETE" });
+    await harness.request(user, "/v1/sessions/gone", { method: "DELETE" });
     if (isKnown) await device.until(async () => (await sessions()) === 0);
   };
   await page.evaluate(() => {

@@ -24,7 +24,7 @@ function useServer(start: () => Promise<Harness>): void {
   beforeAll(async () => void (harness = await start()));
   afterEach(async ({ task }) => {
     if (task.result?.state !== "fail") return;
-    harness.confess();
+    harness.printLog();
     await Promise.all([...devices].map((device) => device.logState()));
   });
   afterAll(async () => {
@@ -45,7 +45,7 @@ export class Device {
 
   static async of(user: NewUser, options: BrowserOptions = {}): Promise<Device> {
     const browser = await Browser.start(options);
-    const link = await harness.ask<{ link: string }>("link", { userId: user.userId });
+    const link = await harness.control<{ link: string }>("link", { userId: user.userId });
     const origin = options.origin ?? harness.url;
     const isMapped = new URL(origin).hostname.endsWith(".localhost"); // by the arguments of this browser
     await (isMapped ? browser.signInOnPage(origin + link.link) : browser.signIn(origin + link.link));

@@ -168,7 +168,7 @@ export function withBrowser(models?: string): void {
     browser = await Browser.start();
   });
   afterEach(({ task }) => {
-    if (task.result?.state === "fail") harness.confess();
+    if (task.result?.state === "fail") harness.printLog();
   });
   afterAll(async () => {
     await browser?.stop();
@@ -178,7 +178,7 @@ export function withBrowser(models?: string): void {
 
 /** Return the manifest of the server's model. */
 export async function currentModel(): Promise<Manifest & { id: string }> {
-  const { current, models } = await harness.call<{
+  const { current, models } = await harness.request<{
     current: string | null;
     models: (Manifest & { id: string })[];
   }>(user, "/v1/models");

@@ -120,11 +120,11 @@ test("a partial answer survives a server crash", async () => {
   await begin();
   await device.ask("Tell me slowly.");
   await device.page.getByText(/word9/).waitFor();
-  await harness.ask("down");
+  await harness.control("kill");
   await device.page.getByText("The answer was cut off. What arrived is kept.").waitFor();
-  await harness.ask("up");
+  await harness.control("start");
   const live = async () =>
-    (await harness.live(device.user, "episodes")).filter(({ sessionId }) => sessionId === shown());
+    (await harness.liveRows(device.user, "episodes")).filter(({ sessionId }) => sessionId === shown());
   await device.until(async () => {
     const [there] = await live();
     return there?.["status"] === "failed" && there["aiResponse"].includes("word9");

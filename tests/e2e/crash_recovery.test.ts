@@ -55,9 +55,9 @@ test(`${ROUNDS} kills lose and duplicate no rows`, async () => {
     if (dropped.length > KEPT) await deleteDocument(device, dropped.shift()!);
     if (random() < 0.5) {
       await new Promise((resolve) => setTimeout(resolve, random() * 300));
-      await harness.ask("down");
+      await harness.control("kill");
       await new Promise((resolve) => setTimeout(resolve, random() * 500));
-      await harness.ask("up");
+      await harness.control("start");
     } else {
       await device.reopen();
     }
@@ -69,7 +69,7 @@ test(`${ROUNDS} kills lose and duplicate no rows`, async () => {
   });
   await device.embedded(dropped.length);
   for (const collection of ["documents", "vectorEmbeddings", "sessions", "episodes"] as const) {
-    const [here, there] = [await device.rows(collection), await harness.live(user, collection)];
+    const [here, there] = [await device.rows(collection), await harness.liveRows(user, collection)];
     const ids = (rows: { id?: unknown }[]) => rows.map(({ id }) => id).sort();
     expect(ids(here), collection).toEqual(ids(there));
   }

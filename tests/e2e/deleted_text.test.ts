@@ -117,7 +117,7 @@ test.each(["this device", "another device"])("forgetting erases all text from %s
     await page.getByText("This device is clean.").waitFor();
   } else {
     const body = JSON.stringify({ confirm: "forget everything" });
-    await harness.call(user, "/v1/forget", { method: "POST", body });
+    await harness.request(user, "/v1/forget", { method: "POST", body });
   }
   await soon(() => expect(filesWith(profile, [...canaries, kept])).toEqual([]));
 });

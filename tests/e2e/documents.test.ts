@@ -54,7 +54,7 @@ function push(user: NewUser, collection: string, rows: object[]): Promise<unknow
   const batch = rows.map((row) => ({
     newDocumentState: { createdAt: AT, updatedAt: AT, _deleted: false, ...row },
   }));
-  return harness.call(user, `/v1/sync/${collection}/0/push`, { method: "POST", body: JSON.stringify(batch) });
+  return harness.request(user, `/v1/sync/${collection}/0/push`, { method: "POST", body: JSON.stringify(batch) });
 }
 
 async function settled(device: Device): Promise<void> {
@@ -111,7 +111,7 @@ test("an identical file is stored once", async () => {
   await tray(page).getByRole("button", { name: "Clear" }).click();
   await tray(page).waitFor({ state: "detached" });
   await settled(laptop);
-  expect((await harness.live(ada, "documents")).length).toBe(2);
+  expect((await harness.liveRows(ada, "documents")).length).toBe(2);
   const [, dropped] = await laptop.rows("documents", { sort: [{ id: "asc" }] });
   expect(dropped!.activeSessions).toEqual(["tides"]); // dropped on a chat
 });
@@ -235,7 +235,7 @@ test("a canceled upload is deleted from the server", async () => {
   await tray(page).getByText("Canceled. Nothing was stored.").waitFor();
   await page.unroute("**/v1/documents");
   await laptop.until(async () => (await gone()) > before);
-  expect((await harness.live(ada, "documents")).map(({ filename }) => filename)).not.toContain("unwanted.md");
+  expect((await harness.liveRows(ada, "documents")).map(({ filename }) => filename)).not.toContain("unwanted.md");
 });
 
 test("focus stays in the finished upload list", async () => {
@@ -268,21 +268,21 @@ test("focus stays in the finished upload list", async () => {
 test("a server crash after an upload stores one document", async () => {
   const { page } = laptop;
   await settled(laptop);
-  await harness.ask("die", { instead_of_answering: "/v1/documents" });
+  await harness.control("killInsteadOfResponse", { to: "/v1/documents" });
   await dropFile(page, "ferry.md", "The ferry leaves at nine from the northern pier.");
   const isFerry = ({ filename }: { filename?: string }) => filename === "ferry.md";
   await laptop.until(async () => (await laptop.rows("documents")).some(isFerry)); // parsed on this device
-  await harness.ask("up");
+  await harness.control("start");
   await settled(laptop);
   await laptop.until(
-    async () => (await harness.live(ada, "documents")).find(isFerry)?.["status"] === "ready",
+    async () => (await harness.liveRows(ada, "documents")).find(isFerry)?.["status"] === "ready",
   );
-  expect((await harness.live(ada, "documents")).filter(isFerry).length).toBe(1);
+  expect((await harness.liveRows(ada, "documents")).filter(isFerry).length).toBe(1);
   await phone.until(async () => (await phone.rows("documents")).filter(isFerry).length === 1);
   const held = await laptop.rows("documents");
   expect(held.filter(isFerry).length).toBe(1);
   const { id } = held.find(isFerry)!;
-  const blocks = (await harness.live(ada, "vectorEmbeddings")).filter((block) => block["documentId"] === id);
+  const blocks = (await harness.liveRows(ada, "vectorEmbeddings")).filter((block) => block["documentId"] === id);
   expect(blocks.map((block) => block["chunks"].length)).toEqual([1]);
 });
 
@@ -310,7 +310,7 @@ test("the 101st document stays on the device", async () => {
   await page.getByRole("region", { name: "Storage" }).getByText("1 document on this device only").waitFor();
   await page.getByRole("link", { name: "Documents" }).getByText("100 / 100").waitFor(); // the same count
   await settled(tablet);
-  expect((await harness.live(bob, "documents")).length).toBe(100);
+  expect((await harness.liveRows(bob, "documents")).length).toBe(100);
   await tablet.expectAccessible();
 
   await refused.getByRole("button", { name: "Choose what to delete" }).click();
@@ -321,7 +321,7 @@ test("the 101st document stays on the device", async () => {
   await dialog.getByRole("button", { name: "Delete 5 documents" }).click();
   await page.getByText("95 of 100 documents").first().waitFor();
   await settled(tablet);
-  const there = (await harness.live(bob, "documents")).map(({ id }) => id).toSorted(compareStrings);
+  const there = (await harness.liveRows(bob, "documents")).map(({ id }) => id).toSorted(compareStrings);
   expect(there).toEqual(documents.slice(0, 95).map(({ id }) => id));
 
   await refused.getByRole("button", { name: "Keep on this device: lease.md" }).click();
@@ -334,7 +334,7 @@ test("the 101st document stays on the device", async () => {
   await refused.getByRole("button", { name: "Retry: lease.md" }).click();
   await refused.getByText("On this device and the server").waitFor();
   await tablet.until(async () => {
-    const [lease] = (await harness.live(bob, "documents")).filter(({ filename }) => filename === "lease.md");
+    const [lease] = (await harness.liveRows(bob, "documents")).filter(({ filename }) => filename === "lease.md");
     return lease?.["status"] === "ready";
   });
 });

@@ -62,7 +62,7 @@ test("a deleted chat's draft moves to a new chat", async () => {
   await composerOf(page).fill("Words of mine");
   const kept = async () => (await drafts(device)).filter(({ text }) => text === "Words of mine");
   const [before] = await kept();
-  await harness.call(device.user, "/v1/sessions/gone", { method: "DELETE" });
+  await harness.request(device.user, "/v1/sessions/gone", { method: "DELETE" });
   await page.getByText(DELETED).waitFor();
   await page.getByText(KEPT).waitFor();
   await page.getByRole("status").getByRole("link", { name: "New chat" }).click();

@@ -34,7 +34,7 @@ const live = (device: Device) => device.until(async () => (await device.state())
 
 function forgetEverything({ user }: Device): Promise<{ at: string }> {
   const body = JSON.stringify({ confirm: "forget everything" });
-  return harness.call(user, "/v1/forget", { method: "POST", body });
+  return harness.request(user, "/v1/forget", { method: "POST", body });
 }
 
 /** Call a method of the app's API. */
@@ -78,7 +78,7 @@ test("forgetting clears waiting data of that account", async () => {
   expect(await page.evaluate(() => localStorage.getItem("draft somebody s1"))).toBe("2020 draft of somebody");
   const composer = composerOf(page);
   await soon(async () => expect(await composer.inputValue()).toBe(""));
-  expect(await harness.live(user, "documents")).toEqual([]);
+  expect(await harness.liveRows(user, "documents")).toEqual([]);
 });
 
 test("deleting a row deletes its related data", async () => {
@@ -135,8 +135,8 @@ test("a changed tier is shown after reconnecting", async () => {
   await device.until(async () => (await device.rows("documents")).length === 1);
   await device.page.getByRole("link", { name: "Documents" }).first().click();
   await device.page.getByText("JIGGA account").waitFor();
-  await harness.ask("tier", { userId: device.user.userId, tier: "FREE" });
-  await harness.ask("restart");
+  await harness.control("tier", { userId: device.user.userId, tier: "FREE" });
+  await harness.control("restart");
   await device.page.getByText("FREE account").waitFor();
   expect(await tier()).toBe("FREE");
 });

@@ -36,7 +36,7 @@ test("the receipt is kept until it is closed", async () => {
   await page.reload();
   await page.getByLabel("To confirm, type: forget everything").waitFor();
   expect(await receipt.count()).toBe(0);
-  expect(await harness.live(user, "facts")).toEqual([]);
+  expect(await harness.liveRows(user, "facts")).toEqual([]);
 });
 
 test("forgotten data is hidden behind the receipt", async () => {
@@ -59,7 +59,7 @@ async function prepared(): Promise<Device> {
   await device.drop("lease.txt", "The rent is 940 euros.");
   await device.embedded(1);
   await device.call("addFact", "rent", "940 euros");
-  await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
+  await device.until(async () => (await harness.liveRows(device.user, "facts")).length === 1);
   await device.page.goto(`${harness.url}/memory`);
   await device.untilSyncIs("live");
   return device;

@@ -14,8 +14,8 @@ withAssistant(
 );
 
 const made = async (user: NewUser) =>
-  (await Promise.all(["facts", "memories"].map((name) => harness.live(user, name)))).flat();
-const jobs = (user: NewUser) => harness.call<JobList>(user, "/v1/jobs");
+  (await Promise.all(["facts", "memories"].map((name) => harness.liveRows(user, name)))).flat();
+const jobs = (user: NewUser) => harness.request<JobList>(user, "/v1/jobs");
 const done = async (user: NewUser) => (await jobs(user)).counts.done;
 const texts = async (user: NewUser) => new Set((await made(user)).map(({ value, text }) => value ?? text));
 const said = (id: string, words: string) => turn(id, "s1", 1, words, `An answer to: ${words}`);
@@ -41,7 +41,7 @@ test("imported messages are not extracted again", async () => {
   await device.call("regenerateAnswer", "e2", "And now in Thun.");
   await device.setOffline(false);
   const there = async () =>
-    (await harness.live(bob, "episodes")).map(({ userMessage }) => userMessage).sort();
+    (await harness.liveRows(bob, "episodes")).map(({ userMessage }) => userMessage).sort();
   await expect.poll(there).toEqual(["And now in Thun.", "I live in Bern."]);
   await push(bob, "episodes", said("e3", "A turn of today."));
   const finished = async () =>

@@ -178,7 +178,7 @@ test("the timeline searches online and offline", async () => {
 
 test("a failed background task can be retried", async () => {
   const choir = (await only(device.rows("projects", { selector: { name: "Choir" } }))).id;
-  await harness.call(ada, `/v1/projects/${choir}/summarize?later=true`, { method: "POST" });
+  await harness.request(ada, `/v1/projects/${choir}/summarize?later=true`, { method: "POST" });
   await device.navigate("/memory/background");
   await page.getByText("The administrator of this server has turned this off").waitFor();
   await page.getByText("Summary: Choir").waitFor();

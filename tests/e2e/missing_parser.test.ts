@@ -16,12 +16,12 @@ const has = (name: string) =>
 
 /** Expect that a file waits for the server and is uploaded when it is back. */
 async function expectWaits(name: string, content: string): Promise<void> {
-  await harness.ask("down");
+  await harness.control("kill");
   await isKind("offline");
   await device.drop(name, content);
   await device.until(async () => (await stageOf(name)) === "needs-server");
   expect(await device.waitingFiles()).toBe(1);
-  await harness.ask("up");
+  await harness.control("start");
   await has(name);
   await device.until(async () => (await device.waitingFiles()) === 0);
   expect(await device.composer.isVisible()).toBe(true);

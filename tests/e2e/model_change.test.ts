@@ -17,6 +17,6 @@ test("a new model on the server is downloaded", async () => {
   const device = await Device.of(await harness.user());
   await device.until(async () => (await device.state()).model.kind === "none");
   renameSync(join(folder, "later"), models);
-  await harness.ask("restart");
+  await harness.control("restart");
   await device.modelReady();
 });

@@ -20,7 +20,7 @@ afterAll(() => rmSync(models, { recursive: true }));
 withBrowser(models);
 beforeAll(async () => {
   model = await currentModel();
-  const { models: all } = await harness.call<{ models: Manifest[] }>(user, "/v1/models");
+  const { models: all } = await harness.request<{ models: Manifest[] }>(user, "/v1/models");
   before = all.find(({ hash }) => hash !== model.hash)!;
   graph = model.files.find(({ path }) => path === "model.onnx")!;
 });
@@ -70,7 +70,7 @@ async function asked(work: () => Promise<unknown>): Promise<number> {
 const pieces = () => Math.ceil(graph.bytes / PIECE);
 
 test("an interrupted download resumes at the missing piece", async () => {
-  await harness.ask("cut", { after: [PIECE / 2, PIECE / 4] });
+  await harness.control("truncateDownloads", { after: [PIECE / 2, PIECE / 4] });
   let opened!: Awaited<ReturnType<typeof open>>;
   const requests = await asked(async () => (opened = await open(page)));
   expect(opened.error).toBe(null);

@@ -6,7 +6,7 @@ import { extname, join } from "node:path";
 import type { Page } from "playwright-core";
 import { build, mergeConfig, type Plugin } from "vite";
 import config from "../../web/vite.config.ts";
-import type { Gate } from "../sync/gate.ts";
+import type { FaultProxy } from "../sync/faultProxy.ts";
 
 /** The migration fails while the page has a cache with this name. */
 export const FAILS = "fails";
@@ -59,10 +59,10 @@ export function withNewerApp(): void {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 }
 
-/** Serve the newer app through the gate. */
-export function release(gate: Gate): void {
-  gate.forges = (path) => {
-    const { pathname } = new URL(path, gate.url);
+/** Serve the newer app through the proxy. */
+export function release(proxy: FaultProxy): void {
+  proxy.forge = (path) => {
+    const { pathname } = new URL(path, proxy.url);
     const file = join(folder, pathname === "/" ? "index.html" : pathname);
     if (!existsSync(file)) return undefined;
     return { type: TYPES[extname(file)] ?? "application/octet-stream", body: readFileSync(file) };

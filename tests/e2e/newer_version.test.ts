@@ -1,7 +1,7 @@
 /** An update of the app that migrates the stored rows, while tabs of the old version are open. */
 
 import type { Page } from "playwright-core";
-import { Gate } from "../sync/gate.ts";
+import { FaultProxy } from "../sync/faultProxy.ts";
 import { Device, harness, withServer, composerOf } from "./app.ts";
 import { FAILS, release, renew, withNewerApp } from "./newer_app.ts";
 
@@ -87,18 +87,18 @@ test("an export delays the reload", async () => {
 });
 
 test("an update applies to all tabs on request", async () => {
-  const gate = await Gate.open(harness);
-  const device = await Device.of(await harness.user(), { installs: true, origin: gate.url });
+  const proxy = await FaultProxy.open(harness);
+  const device = await Device.of(await harness.user(), { installs: true, origin: proxy.url });
   const { page } = device;
   await device.installed();
   await note(page, "before");
   await page.reload(); // served by the service worker
   await composerOf(page).fill("Half a question");
   const other = await page.context().newPage();
-  await other.goto(gate.url);
+  await other.goto(proxy.url);
   await composerOf(other).fill("Half another");
 
-  release(gate);
+  release(proxy);
   await page.evaluate(async () => (await navigator.serviceWorker.getRegistration())!.update());
   await Promise.all([page, other].map((tab) => tab.getByText(PROMPT).waitFor()));
   await other.reload(); // a reload alone does not apply the update
@@ -117,7 +117,7 @@ test("an update applies to all tabs on request", async () => {
   await page.reload();
   await composerOf(page).waitFor();
   expect(await facts(page)).toEqual({ before: "green" });
-  gate.close();
+  proxy.close();
 });
 
 test("a failed migration is retried at each load", async () => {

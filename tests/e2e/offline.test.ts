@@ -68,7 +68,7 @@ test("offline work syncs with its vectors", async () => {
   const [made] = await device.rows("vectorEmbeddings", { selector: { documentId } });
   await device.setOffline(false);
   await other.embedded(2);
-  const blocks = await harness.live(user, "vectorEmbeddings");
+  const blocks = await harness.liveRows(user, "vectorEmbeddings");
   const block = blocks.find((block) => block["documentId"] === documentId)!;
   expect(block["embedding"]).not.toBeNull();
   expect(block["updatedAt"]).toBe(made!.updatedAt); // the server did not embed it again

@@ -37,7 +37,7 @@ test.runIf(made)("a profile of this version is stored", async () => {
   );
   await device.ask(QUESTION);
   await device.until(async () => (await done(device)).includes(QUESTION));
-  await soon(async () => expect(await harness.live(user, "episodes")).toHaveLength(5));
+  await soon(async () => expect(await harness.liveRows(user, "episodes")).toHaveLength(5));
 
   await device.setOffline(true);
   await device.call("syncNow");
@@ -55,7 +55,7 @@ test.runIf(made)("a profile of this version is stored", async () => {
 
 test.skipIf(made).each(["tests/e2e/profiles/0.1.0.tar.gz"])("profile %s opens and syncs", async (archive) => {
   const { profile, about } = unpack(archive);
-  const user = await harness.ask<Device["user"]>("user", { tier: "JIGGA", userId: about.userId });
+  const user = await harness.control<Device["user"]>("user", { tier: "JIGGA", userId: about.userId });
   const device = await Device.of(user, { ...atOrigin(), profile });
   await device.page.goto(ORIGIN + about.draftPath);
   await device.page.getByText(QUESTION).first().waitFor();
@@ -64,7 +64,7 @@ test.skipIf(made).each(["tests/e2e/profiles/0.1.0.tar.gz"])("profile %s opens an
   await device.untilSyncIs("live");
 
   const onServer = async (name: string, field: string) =>
-    (await harness.live(user, name)).map((row) => row[field] as string).sort();
+    (await harness.liveRows(user, name)).map((row) => row[field] as string).sort();
   await soon(async () =>
     expect(await onServer("documents", "filename")).toEqual([LEASE, "minutes.txt", FAILED]),
   );

@@ -107,7 +107,7 @@ const MEMORIES = [
 async function push(user: NewUser, collection: string, rows: { id: string }[]): Promise<void> {
   const at = { createdAt: daysAgo(20), updatedAt: daysAgo(20), _deleted: false };
   const body = JSON.stringify(rows.map((row) => ({ newDocumentState: { ...at, ...row } })));
-  const refused = await harness.call(user, `/v1/sync/${collection}/0/push`, { method: "POST", body });
+  const refused = await harness.request(user, `/v1/sync/${collection}/0/push`, { method: "POST", body });
   expect(refused).toEqual([]);
 }
 

@@ -132,7 +132,7 @@ test("a replaced edit is kept and restored", async () => {
   const body = JSON.stringify([
     { newDocumentState: { ...stored, value: "the phone's words" }, assumedMasterState: stored },
   ]);
-  await harness.call(ada, "/v1/sync/facts/0/push", { method: "POST", body });
+  await harness.request(ada, "/v1/sync/facts/0/push", { method: "POST", body });
   await device.setOffline(false);
   await device.call("syncNow");
   await device.untilStatusIs("lost");
@@ -192,7 +192,7 @@ test("a rejected row shows its reason and retries", async () => {
     "DUPLICATE",
   );
   await device.expectAccessible();
-  await harness.call(ada, "/v1/sessions/s-taken", { method: "DELETE" });
+  await harness.request(ada, "/v1/sessions/s-taken", { method: "DELETE" });
   await device.clickButton("Retry");
   await device.until(async () => (await onServer(ada, "sessions", "s-refused")) !== undefined);
   await device.page.keyboard.press("Escape");

@@ -1,6 +1,6 @@
 /** A server that accepts requests but never responds, or that has signed the browser out. */
 
-import { Gate } from "../sync/gate.ts";
+import { FaultProxy } from "../sync/faultProxy.ts";
 import { Device, harness, withServer, composerOf } from "./app.ts";
 
 withServer();
@@ -27,18 +27,18 @@ test("the app opens while the server is silent", async () => {
 });
 
 test("a first question does not wait for downloads", async () => {
-  const gate = await Gate.open(harness);
-  gate.holds = (path) => path.endsWith(".wasm"); // the runtime of the model does not arrive either
-  const first = await Device.of(await harness.user(), { origin: gate.url }); // nothing is cached yet
+  const proxy = await FaultProxy.open(harness);
+  proxy.stall = (path) => path.endsWith(".wasm"); // the runtime of the model does not arrive either
+  const first = await Device.of(await harness.user(), { origin: proxy.url }); // nothing is cached yet
   await first.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await first.embedded(1);
   await first.modelReady();
   // Each pending request takes one of the browser's six connections.
-  gate.holds = (path) => path.startsWith("/v1/") || path.endsWith(".wasm");
+  proxy.stall = (path) => path.startsWith("/v1/") || path.endsWith(".wasm");
   await first.page.reload();
   await first.page.locator('[data-status="starting"]').waitFor();
   await first.ask("How much is the rent?");
   await first.page.getByText("Quoted from your documents").waitFor({ timeout: 20_000 }); // the idle timeout is 30 s
   await first.stop();
-  gate.close();
+  proxy.close();
 });

@@ -47,20 +47,20 @@ test("another account in another tab never mixes", async () => {
   const note = (name: string) =>
     device.page.evaluate((key) => (window as any).vademecum.addFact(key, "mine"), name);
   await note("before");
-  await device.until(async () => (await harness.live(alice, "facts")).length === 1);
+  await device.until(async () => (await harness.liveRows(alice, "facts")).length === 1);
   const other = await device.open(bob.link);
   await other.getByRole("button", { name: "Sign in" }).click();
   await other.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   await note("after");
   await device.untilSyncIs("signed-out");
   await other.evaluate(() => (window as any).vademecum.addFact("of Bob", "his"));
-  await device.until(async () => (await harness.live(bob, "facts")).length > 0);
+  await device.until(async () => (await harness.liveRows(bob, "facts")).length > 0);
   const keys = async (rows: Promise<Record<string, any>[]>) => (await rows).map(({ key }) => key).sort();
-  expect(await keys(harness.live(bob, "facts"))).toEqual(["of Bob"]);
+  expect(await keys(harness.liveRows(bob, "facts"))).toEqual(["of Bob"]);
   expect(await keys(device.rows("facts"))).toEqual(["after", "before"]);
   await expect(device.call("forgetEverything")).rejects.toThrow();
-  expect(await keys(harness.live(bob, "facts"))).toEqual(["of Bob"]);
-  const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
+  expect(await keys(harness.liveRows(bob, "facts"))).toEqual(["of Bob"]);
+  const { email } = await harness.request<{ email: string }>(alice, "/v1/me");
   await device.page.goto(`${harness.url}/sign-in`);
   const lock = `vademecum-account-${alice.userId}`;
   const holder = await holds(device.page, lock);
@@ -79,7 +79,7 @@ test("another account in another tab never mixes", async () => {
 
 test("an open account is removed after its tab closes", async () => {
   const { page, user: alice } = shared; // the other account is signed in
-  const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
+  const { email } = await harness.request<{ email: string }>(alice, "/v1/me");
   await page.goto(`${harness.url}/sign-in`);
   await page.getByRole("button", { name: `Open ${email} without signing in` }).click();
   await composerOf(page).waitFor();
@@ -119,7 +119,7 @@ test("a tab without sync asks with its documents", async () => {
 
 test("deferred questions are asked by one tab", async () => {
   const before = answers().length;
-  await harness.ask("down");
+  await harness.control("kill");
   const questions = Array.from({ length: WAITING }, (_, n) => `What about ${n}?`);
   await device.page.evaluate(async (questions) => {
     const { vademecum } = window as any;
@@ -132,7 +132,7 @@ test("deferred questions are asked by one tab", async () => {
     }
     for (const id of ids) await vademecum.deferQuestion(id, true);
   }, questions);
-  await harness.ask("up");
+  await harness.control("start");
   await device.call("syncNow");
   await device.until(async () => {
     const turns = await device.rows("episodes", { selector: { sessionId: "one-session" } });
@@ -144,7 +144,7 @@ test("deferred questions are asked by one tab", async () => {
 test("an open tab continues a closed tab's uploads", async () => {
   const add = (name: string, buffer: Buffer) =>
     second.locator("input[type=file]").first().setInputFiles({ name, mimeType: "text/plain", buffer });
-  await harness.ask("down");
+  await harness.control("kill");
   await device.untilSyncIs("offline");
   const tray = (page: Page) => page.getByRole("region", { name: "Uploads" });
   const kept = "Kept on this device until the server can read it";
@@ -165,7 +165,7 @@ test("an open tab continues a closed tab's uploads", async () => {
   const blocks = await device.rows("vectorEmbeddings", { selector });
   expect(blocks.length).toBeGreaterThan(0);
   expect(blocks.every(({ embedding }) => embedding !== null)).toBe(true);
-  await harness.ask("up");
+  await harness.control("start");
   await device.call("syncNow");
   await device.until(async () => (await device.waitingFiles()) === 0);
 });

@@ -1,5 +1,5 @@
-/** What is deleted elsewhere is gone from a device, with all that goes along, and nothing else: each row of the table of
- * deletions, with an unmodified client. The cases are those of tests/server/sync/test_cascade.py. */
+/** A delete elsewhere removes the row and its dependents from a device with a plain client, and nothing else. The cases
+ * are shared with tests/server/sync/test_cascade.py. */
 
 import { readFileSync } from "node:fs";
 import { block, Device, document, episode, fact, session, T } from "./device.ts";
@@ -14,7 +14,7 @@ const shared: { world: Record<string, Row[]>; cases: Case[] } = JSON.parse(
 const NAMES = Object.keys(shared.world);
 withUser();
 
-const usual: Record<string, (id: string) => object> = {
+const defaultFields: Record<string, (id: string) => object> = {
   projects: () => ({ name: "p" }),
   sessions: (id) => session(id),
   documents: (id) => document(id, user),
@@ -27,11 +27,11 @@ const usual: Record<string, (id: string) => object> = {
   summaries: () => ({ content: "in short" }),
 };
 
-/** A null of the table is a field that is not there. */
-const without = (row: object) =>
+/** In the cases, null stands for a missing field. */
+const withoutNulls = (row: object) =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
-async function held(device: Device): Promise<Record<string, Row>> {
+async function rowsByKey(device: Device): Promise<Record<string, Row>> {
   const all = await Promise.all(
     NAMES.map(async (name) => (await device.rows(name)).map((row) => [`${name}/${row.id}`, row])),
   );
@@ -39,16 +39,21 @@ async function held(device: Device): Promise<Record<string, Row>> {
 }
 
 const push = (name: string, rows: object[]) =>
-  harness.call<object[]>(user, `/v1/sync/${name}/0/push`, {
+  harness.request<object[]>(user, `/v1/sync/${name}/0/push`, {
     method: "POST",
     body: JSON.stringify(rows.map((newDocumentState) => ({ newDocumentState }))),
   });
 
 async function makeWorld(): Promise<void> {
   for (const name of NAMES) {
-    const rows = (shared.world[name] ?? []).map((row) => ({ ...usual[name]?.(row.id), ...row }));
-    const made = rows.map((row) => ({ createdAt: T, updatedAt: T, _deleted: false, ...without(row) }));
-    expect(await push(name, made)).toEqual([]);
+    const rows = (shared.world[name] ?? []).map((row) => ({ ...defaultFields[name]?.(row.id), ...row }));
+    const complete = rows.map((row) => ({
+      createdAt: T,
+      updatedAt: T,
+      _deleted: false,
+      ...withoutNulls(row),
+    }));
+    expect(await push(name, complete)).toEqual([]);
   }
 }
 
@@ -58,44 +63,46 @@ const ROUTES: Record<string, string> = {
   "delete a project with its sessions": "/v1/projects/p?sessions=delete",
 };
 
-async function remove(one: Case): Promise<void> {
-  const route = ROUTES[one.name];
-  if (route) await harness.call(user, route, { method: "DELETE" });
-  for (const key of route ? [] : one.delete) {
+async function applyDeletes(deletion: Case): Promise<void> {
+  const route = ROUTES[deletion.name];
+  if (route) await harness.request(user, route, { method: "DELETE" });
+  for (const key of route ? [] : deletion.delete) {
     const [name = "", id = ""] = key.split("/");
-    const row = (await harness.rows(user, name)).find((found) => found["id"] === id);
+    const row = (await harness.rows(user, name)).find((stored) => stored["id"] === id);
     expect(await push(name, [{ ...row, _deleted: true }])).toEqual([]);
   }
 }
 
-for (const one of shared.cases) {
-  test(`${one.name}: a device keeps exactly what remains, without dangling references`, async () => {
+for (const deletion of shared.cases) {
+  test(`${deletion.name}: a device keeps exactly what remains, without dangling references`, async () => {
     await makeWorld();
     const device = await Device.make(harness, user, NAMES);
     await device.online();
-    const world = await held(device);
+    const world = await rowsByKey(device);
     const count = Object.values(shared.world).flat().length;
     expect(Object.keys(world)).toHaveLength(count);
-    await remove(one);
+    await applyDeletes(deletion);
     await eventually(
-      "it hears of all deletes",
-      async () => Object.keys(await held(device)).length === count - one.dead.length,
+      "all deletes arrive",
+      async () => Object.keys(await rowsByKey(device)).length === count - deletion.dead.length,
     );
     await device.settled();
-    const left = Object.entries(world).filter(([key]) => !one.dead.includes(key));
-    const healed = left.map(([key, row]) => [key, without({ ...row, ...one.changed[key] })]);
-    expect(await held(device)).toEqual(Object.fromEntries(healed));
+    const remaining = Object.entries(world).filter(([key]) => !deletion.dead.includes(key));
+    const expected = remaining.map(([key, row]) => [key, withoutNulls({ ...row, ...deletion.changed[key] })]);
+    expect(await rowsByKey(device)).toEqual(Object.fromEntries(expected));
     await device.close();
   });
 }
 
-test("forget everything: a device is left with no row of any collection", async () => {
+test("forget everything removes every row from a device", async () => {
   await makeWorld();
   const device = await Device.make(harness, user, NAMES);
   await device.online();
-  expect(new Set(Object.keys(await held(device)).map((key) => key.split("/")[0]))).toEqual(new Set(NAMES));
+  expect(new Set(Object.keys(await rowsByKey(device)).map((key) => key.split("/")[0]))).toEqual(
+    new Set(NAMES),
+  );
   const body = JSON.stringify({ confirm: "forget everything" });
-  expect(await harness.call(user, "/v1/forget", { method: "POST", body })).toMatchObject({ leftovers: 0 });
-  await eventually("nothing is left", async () => Object.keys(await held(device)).length === 0);
+  expect(await harness.request(user, "/v1/forget", { method: "POST", body })).toMatchObject({ leftovers: 0 });
+  await eventually("no row remains", async () => Object.keys(await rowsByKey(device)).length === 0);
   await device.close();
 });

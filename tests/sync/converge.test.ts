@@ -1,4 +1,4 @@
-/** Two devices of one person come to hold the same, live and after days without a network. Unmodified clients. */
+/** Two devices of an account converge, live and after days offline. Plain clients. */
 
 import { block, document, session, type Device } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -7,15 +7,15 @@ import { laptop, phone, user, withTwoDevices } from "./setup.ts";
 const NAMES = ["documents", "vectorEmbeddings", "sessions"];
 withTwoDevices(NAMES);
 
-const holdings = async (device: Device) =>
+const allRows = async (device: Device) =>
   Object.fromEntries(
     await Promise.all(
       NAMES.map(async (n) => [n, (await device.rows(n)).sort((a, b) => (a.id < b.id ? -1 : 1))]),
     ),
   );
-const same = async () => JSON.stringify(await holdings(phone)) === JSON.stringify(await holdings(laptop));
+const areEqual = async () => JSON.stringify(await allRows(phone)) === JSON.stringify(await allRows(laptop));
 
-test("what one device writes the other has, live", async () => {
+test("changes of one device arrive on the other, live", async () => {
   await Promise.all([phone.online(), laptop.online()]);
   await phone.insert("sessions", session("s"));
   await phone.insert("documents", document("d", user, { activeSessions: ["s"] }));
@@ -28,15 +28,18 @@ test("what one device writes the other has, live", async () => {
   await eventually("the edit comes back", async () => (await phone.row("sessions", "s")).title === "Lease");
   await laptop.remove("documents", "d");
   await eventually("the delete comes back", async () => (await phone.row("documents", "d")) === undefined);
-  await eventually("the blocks go with it", async () => (await phone.rows("vectorEmbeddings")).length === 0);
-  expect(await same()).toBe(true);
+  await eventually(
+    "its blocks are deleted too",
+    async () => (await phone.rows("vectorEmbeddings")).length === 0,
+  );
+  expect(await areEqual()).toBe(true);
 });
 
-test("what both did without a network is united when they are back", async () => {
+test("offline changes of two devices are merged when both are online", async () => {
   await phone.insert("sessions", session("common"), session("doomed"));
   await phone.insert("documents", document("old", user));
   await Promise.all([phone.online(), laptop.online()]);
-  await eventually("both hold the start", same);
+  await eventually("both have the first rows", areEqual);
   await Promise.all([phone.offline(), laptop.offline()]);
   for (const [device, own] of [
     [phone, "p"],
@@ -51,15 +54,15 @@ test("what both did without a network is united when they are back", async () =>
   await phone.remove("sessions", "doomed");
   await laptop.remove("documents", "old");
   await Promise.all([phone.online(), laptop.online()]);
-  await eventually("both hold the same", same);
-  const held = await holdings(phone);
-  expect(held["sessions"].map((row: any) => row.id)).toEqual(["common", "l1", "l2", "l3", "p1", "p2", "p3"]);
-  expect(held["documents"].map((row: any) => row.id)).toEqual(["ld", "pd"]);
-  expect(held["vectorEmbeddings"].map((row: any) => row.id)).toEqual(["ld.0", "ld.1", "pd.0", "pd.1"]);
+  await eventually("both have the same rows", areEqual);
+  const rows = await allRows(phone);
+  expect(rows["sessions"].map((row: any) => row.id)).toEqual(["common", "l1", "l2", "l3", "p1", "p2", "p3"]);
+  expect(rows["documents"].map((row: any) => row.id)).toEqual(["ld", "pd"]);
+  expect(rows["vectorEmbeddings"].map((row: any) => row.id)).toEqual(["ld.0", "ld.1", "pd.0", "pd.1"]);
   expect(await phone.row("sessions", "common")).toMatchObject({ title: "renamed", mode: "authoritative" });
 });
 
-test("a document of 2,000 chunks goes through with RxDB's default batches", async () => {
+test("a document of 2,000 chunks syncs in RxDB's default batches", async () => {
   const words = (n: number) => Array.from({ length: 180 }, (_, i) => `word${n}x${i}`).join(" ");
   const blocks = Array.from({ length: 125 }, (_, number) =>
     block(
@@ -77,7 +80,7 @@ test("a document of 2,000 chunks goes through with RxDB's default batches", asyn
   await phone.online();
   await laptop.online();
   await eventually("all blocks arrive", async () => (await laptop.rows("vectorEmbeddings")).length === 125);
-  expect(await same()).toBe(true);
+  expect(await areEqual()).toBe(true);
   const pushed = phone.pushes.flatMap((push) => push.rows).length;
-  expect(pushed).toBe(126); // each row went up once
+  expect(pushed).toBe(126); // each row was pushed once
 });

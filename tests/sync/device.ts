@@ -1,4 +1,4 @@
-/** A device: an RxDB database with the project's schemas and RxDB's validator, and rows to put into it. */
+/** A device: an RxDB database with the project's schemas and RxDB's validator. Also builders of rows. */
 
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -19,7 +19,7 @@ import {
   type Timeouts,
 } from "../../web/src/backend/sync/replication.ts";
 import type { Harness, User } from "./harness.ts";
-import { replicatePlain, type Plain } from "./plain.ts";
+import { replicatePlain, type Replication } from "./plainClient.ts";
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
 
 export const T = "2026-01-01T00:00:00.000Z";
@@ -32,86 +32,86 @@ export class Device {
     readonly user: User,
   ) {}
 
-  readonly plain = new Map<string, Plain>();
-  readonly pushes: { rows: any[]; answer: any[] }[] = [];
-  /** Failures of the unmodified client: RxDB's code and the server's answer. */
+  readonly replications = new Map<string, Replication>();
+  readonly pushes: { rows: any[]; response: any[] }[] = [];
+  /** Failures of the plain client: RxDB's code and the server's response. */
   readonly failures: string[] = [];
   sync: Replicator | undefined;
 
-  /** `own`: with the app's conflict handler, or another one for each collection. */
+  /** `handler`: true for the app's conflict handler, or a function that returns one for each collection. */
   static async make(
     harness: Harness,
     user: User,
     names: string[],
-    own: boolean | ((name: string) => RxConflictHandler<any>) = false,
+    handler: boolean | ((name: string) => RxConflictHandler<any>) = false,
   ): Promise<Device> {
     const storage = wrappedValidateAjvStorage({ storage: getRxStorageMemory() });
     const db = await createRxDatabase({ name: `d${randomUUID()}`, storage, multiInstance: false });
     const version = env["RXDB_VERSION"]; // set by vitest.config.ts, which replaces the import
     if (version && db.rxdbVersion !== version) throw new Error(`This is RxDB ${db.rxdbVersion}.`);
-    const resolving = (name: string) => (typeof own === "boolean" ? conflictHandler : own(name));
+    const handlerOf = (name: string) => (typeof handler === "boolean" ? conflictHandler : handler(name));
     const collections = Object.fromEntries(
       names.map((name) => [
         name,
-        { schema: schema(name), ...(own ? { conflictHandler: resolving(name) } : {}) },
+        { schema: schema(name), ...(handler ? { conflictHandler: handlerOf(name) } : {}) },
       ]),
     );
     await db.addCollections(collections);
     return new Device(db, harness, user);
   }
 
-  of(name: string): RxCollection {
-    const found = this.db.collections[name];
-    if (!found) throw new Error(`This device has no ${name}.`);
-    return found;
+  collection(name: string): RxCollection {
+    const collection = this.db.collections[name];
+    if (!collection) throw new Error(`This device has no ${name}.`);
+    return collection;
   }
 
-  /** Live replication of all collections, as an unmodified client. */
+  /** Start live replication of all collections as a plain client, and wait until it is in sync. */
   async online(): Promise<void> {
     this.connect();
     await this.settled();
   }
 
-  /** Start the same and do not wait. With an epoch, begin from zero in it (docs/wire.md). */
+  /** Start live replication without waiting. With an epoch, start from zero in it (docs/wire.md). */
   connect(epoch?: string): void {
     const endpoint = { url: this.harness.url, token: this.user.token, ...(epoch ? { epoch } : {}) };
-    const note = (rows: any[], answer: any[]) => void this.pushes.push({ rows, answer });
+    const record = (rows: any[], response: any[]) => void this.pushes.push({ rows, response });
     for (const name of Object.keys(this.db.collections)) {
-      const state = replicatePlain(this.of(name), name, endpoint, true, note);
+      const state = replicatePlain(this.collection(name), name, endpoint, true, record);
       state.error$.subscribe(({ code, parameters }) => {
         for (const { message } of parameters.errors ?? []) this.failures.push(`${code} ${message}`);
       });
-      this.plain.set(name, state);
+      this.replications.set(name, state);
     }
   }
 
   async offline(): Promise<void> {
-    await Promise.all([...this.plain.values()].map((state) => state.cancel()));
-    this.plain.clear();
+    await Promise.all([...this.replications.values()].map((state) => state.cancel()));
+    this.replications.clear();
   }
 
-  /** What is here is sent and what is there is fetched. */
+  /** Wait until all local rows are pushed and all rows of the server are pulled. */
   async settled(): Promise<void> {
-    for (const state of this.plain.values()) await state.awaitInSync();
-    for (const state of this.plain.values()) state.reSync();
-    for (const state of this.plain.values()) await state.awaitInSync();
+    for (const state of this.replications.values()) await state.awaitInSync();
+    for (const state of this.replications.values()) state.reSync();
+    for (const state of this.replications.values()) await state.awaitInSync();
   }
 
-  /** The app's own adapter. */
-  async own(
-    known = memory(),
-    patience?: Timeouts,
+  /** Start the app's own replication and wait until it is in sync. */
+  async startAppSync(
+    store = memory(),
+    timeouts?: Timeouts,
     base = this.harness.url,
     isImported: (turn: Row) => Promise<boolean> = async () => false,
   ): Promise<Replicator> {
     this.sync = new Replicator({
       server: { base, headers: { authorization: `Bearer ${this.user.token}` } },
       collections: this.db.collections,
-      store: known,
+      store,
       isImported,
       retryMs: 100,
       waitForLeadership: false,
-      ...(patience ? { timeouts: patience } : {}),
+      ...(timeouts ? { timeouts } : {}),
     });
     await this.sync.start();
     await this.sync.awaitInSync();
@@ -119,12 +119,12 @@ export class Device {
   }
 
   async insert(name: string, ...rows: object[]): Promise<void> {
-    const { error } = await this.of(name).bulkInsert(rows);
+    const { error } = await this.collection(name).bulkInsert(rows);
     if (error.length) throw new Error(JSON.stringify(error.map((e) => e.status)));
   }
 
   async edit(name: string, id: string, change: (row: any) => object): Promise<void> {
-    const document = await this.of(name).findOne(id).exec(true);
+    const document = await this.collection(name).findOne(id).exec(true);
     await document.incrementalModify((row: any) => {
       const edited: any = { ...row, ...change(row), updatedAt: now() };
       for (const key of Object.keys(edited)) if (edited[key] === undefined) delete edited[key];
@@ -133,15 +133,15 @@ export class Device {
   }
 
   async remove(name: string, id: string): Promise<void> {
-    await (await this.of(name).findOne(id).exec(true)).remove();
+    await (await this.collection(name).findOne(id).exec(true)).remove();
   }
 
   async row(name: string, id: string): Promise<any> {
-    return (await this.of(name).findOne(id).exec())?.toMutableJSON();
+    return (await this.collection(name).findOne(id).exec())?.toMutableJSON();
   }
 
   async rows(name: string): Promise<any[]> {
-    return (await this.of(name).find().exec()).map((d) => d.toMutableJSON());
+    return (await this.collection(name).find().exec()).map((document) => document.toMutableJSON());
   }
 
   async close(): Promise<void> {
@@ -151,9 +151,13 @@ export class Device {
   }
 }
 
+/** Return a store that keeps what is known of the server in memory. */
 export function memory(): ServerKnowledgeStore {
-  let known: ServerKnowledge = {};
-  return { load: async () => known, save: async (changed) => void (known = { ...known, ...changed }) };
+  let knowledge: ServerKnowledge = {};
+  return {
+    load: async () => knowledge,
+    save: async (changed) => void (knowledge = { ...knowledge, ...changed }),
+  };
 }
 
 function schema(name: string) {

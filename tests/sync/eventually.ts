@@ -1,8 +1,8 @@
-/** Waits until a condition holds; what is waited for arrives by a stream, at no fixed time. */
-export async function eventually(what: string, holds: () => Promise<boolean> | boolean, ms = 60_000) {
+/** Wait until the condition holds. Fail with `description` after `ms` milliseconds. */
+export async function eventually(description: string, holds: () => Promise<boolean> | boolean, ms = 60_000) {
   for (const end = Date.now() + ms; Date.now() < end;) {
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  expect.fail(`It did not come to pass: ${what}.`);
+  expect.fail(`This did not become true: ${description}.`);
 }

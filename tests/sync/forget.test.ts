@@ -1,4 +1,4 @@
-/** "Forget everything" while a device is away: it cannot bring anything back, and loses nothing that is new. */
+/** "Forget everything" while a device is offline: the device restores no old row and loses no new one. */
 
 import { block, Device, document, episode, memory, now, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -7,45 +7,44 @@ import { harness, user, withUser } from "./setup.ts";
 withUser();
 
 const forgetEverything = () =>
-  harness.call<{ leftovers: number; at: string }>(user, "/v1/forget", {
+  harness.request<{ leftovers: number; at: string }>(user, "/v1/forget", {
     method: "POST",
     body: JSON.stringify({ confirm: "forget everything" }),
   });
 
-/** One row is taken by the server and one is refused: two sessions of the same name elsewhere. */
-async function withRefusedRow(device: Device): Promise<void> {
-  const taken = session("taken", { externalId: "x" });
-  await device.insert("sessions", taken);
+/** Insert two sessions with the same external id, of which the server accepts one and rejects one. */
+async function insertRejectedRow(device: Device): Promise<void> {
+  await device.insert("sessions", session("accepted", { externalId: "x" }));
   await device.sync?.awaitInSync();
-  await device.insert("sessions", session("refused", { title: "secret refused", externalId: "x" }));
-  await eventually("it is refused", async () => (await refusals(device))["refused"] === "DUPLICATE");
+  await device.insert("sessions", session("rejected", { title: "secret rejected", externalId: "x" }));
+  await eventually("it is rejected", async () => (await errorCodes(device))["rejected"] === "DUPLICATE");
 }
 
-const refusals = async (device: Device) =>
+const errorCodes = async (device: Device) =>
   Object.fromEntries((await device.rows("sessions")).map((row) => [row.id, row.syncError?.code]));
 
-/** What lies in the device's storage, deleted rows too. */
-const stored = async (device: Device, id: string, name = "sessions") =>
-  JSON.stringify(await device.of(name).storageInstance.findDocumentsById([id], true));
+/** Return a row from the device's storage as JSON, also if it is deleted. */
+const readStorage = async (device: Device, id: string, name = "sessions") =>
+  JSON.stringify(await device.collection(name).storageInstance.findDocumentsById([id], true));
 
-test("forget everything while a device holds old, refused and new rows", async () => {
+test("forget everything while a device has old, rejected and new rows", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"]);
   await phone.insert(
     "sessions",
     session("old"),
     session("old-edited"),
-    session("taken", { externalId: "x" }),
+    session("accepted", { externalId: "x" }),
   );
   await phone.insert("documents", document("old", user));
   await phone.online();
-  await phone.insert("sessions", session("refused", { externalId: "x" }));
+  await phone.insert("sessions", session("rejected", { externalId: "x" }));
   await eventually(
-    "it is refused",
-    async () => (await phone.row("sessions", "refused")).syncError?.code === "DUPLICATE",
+    "it is rejected",
+    async () => (await phone.row("sessions", "rejected")).syncError?.code === "DUPLICATE",
   );
   await phone.offline();
   await phone.edit("sessions", "old-edited", () => ({ title: "secret edit" }));
-  await phone.insert("sessions", session("unsent", { title: "secret unsent" })); // made before, never sent
+  await phone.insert("sessions", session("unsent", { title: "secret unsent" })); // created before, never sent
 
   const receipt = await forgetEverything();
   expect(receipt).toMatchObject({ leftovers: 0, rows: 4 });
@@ -53,53 +52,55 @@ test("forget everything while a device holds old, refused and new rows", async (
   await phone.insert("sessions", session("new", { createdAt: now(), updatedAt: now() }));
 
   await phone.online();
-  await eventually("the new one is up", async () =>
+  await eventually("the new row is stored", async () =>
     (await harness.rows(user, "sessions")).some((row) => row["id"] === "new" && !row["_deleted"]),
   );
-  await eventually("the old ones go", async () => (await phone.row("sessions", "old-edited")) === undefined);
+  await eventually(
+    "the old rows are deleted",
+    async () => (await phone.row("sessions", "old-edited")) === undefined,
+  );
   await phone.settled();
-  // What was stored is gone from the device; what never was stays there, marked, in its owner's hands.
-  const here = Object.fromEntries((await phone.rows("sessions")).map((row) => [row.id, row.syncError?.code]));
-  expect(here).toEqual({ refused: "DUPLICATE", unsent: "FORGOTTEN", new: undefined });
+  // Rows that the server had are gone from the device. Rows that it never stored remain, marked with an error.
+  expect(await errorCodes(phone)).toEqual({ rejected: "DUPLICATE", unsent: "FORGOTTEN", new: undefined });
   expect(await phone.rows("documents")).toEqual([]);
   const rows = JSON.stringify(await harness.rows(user, "sessions"));
   expect(rows).not.toContain("secret");
 
-  // A retry of the refused one is told why it does not go up any more.
-  await phone.edit("sessions", "refused", () => ({ externalId: "free", syncError: undefined }));
+  // A retry of the rejected row is rejected for another reason now.
+  await phone.edit("sessions", "rejected", () => ({ externalId: "free", syncError: undefined }));
   await eventually(
-    "it says so",
-    async () => (await phone.row("sessions", "refused")).syncError?.code === "FORGOTTEN",
+    "the code changes",
+    async () => (await phone.row("sessions", "rejected")).syncError?.code === "FORGOTTEN",
   );
   await phone.close();
 });
 
-test("what was refused before goes from the app's devices when everything is forgotten elsewhere", async () => {
+test("forget everything elsewhere removes rejected rows from the app's devices", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
-  await phone.own();
-  await withRefusedRow(phone);
-  expect(await stored(phone, "refused")).toContain("secret");
+  await phone.startAppSync();
+  await insertRejectedRow(phone);
+  expect(await readStorage(phone, "rejected")).toContain("secret");
   await forgetEverything();
-  await eventually("nothing is left", async () => (await phone.rows("sessions")).length === 0);
-  expect(await stored(phone, "refused")).not.toContain("secret");
+  await eventually("no row remains", async () => (await phone.rows("sessions")).length === 0);
+  expect(await readStorage(phone, "rejected")).not.toContain("secret");
   await phone.sync?.awaitInSync();
-  expect(await harness.live(user, "sessions")).toEqual([]);
+  expect(await harness.liveRows(user, "sessions")).toEqual([]);
   await phone.close();
 });
 
-test("what belongs to a refused row goes with it, and what belongs to a row that stays does not", async () => {
+test("forget everything removes children of rejected rows, but not of unsent rows", async () => {
   const phone = await Device.make(
     harness,
     user,
     ["episodes", "vectorEmbeddings", "sessions", "documents"],
     true,
   );
-  await phone.own();
-  await withRefusedRow(phone);
-  await phone.insert("episodes", episode("held", "refused", { userMessage: "secret held" }));
-  await phone.insert("vectorEmbeddings", block("gone", 0, ["secret text"])); // of a document that never came
+  await phone.startAppSync();
+  await insertRejectedRow(phone);
+  await phone.insert("episodes", episode("held", "rejected", { userMessage: "secret held" }));
+  await phone.insert("vectorEmbeddings", block("gone", 0, ["secret text"])); // of a document that never arrived
   await phone.sync?.awaitInSync();
-  expect(await harness.rows(user, "episodes")).toEqual([]); // they wait on the server, for their parents
+  expect(await harness.rows(user, "episodes")).toEqual([]); // they wait on the server for their parents
   await phone.sync?.stop();
   await phone.insert("sessions", session("unsent"));
   await phone.insert("episodes", episode("of-unsent", "unsent"));
@@ -107,56 +108,56 @@ test("what belongs to a refused row goes with it, and what belongs to a row that
   await new Promise((resolve) => setTimeout(resolve, 5));
   await phone.insert("episodes", episode("new", "to-come", { createdAt: now(), updatedAt: now() }));
 
-  await phone.own();
-  await eventually("what was refused is gone", async () => {
-    const left = [await phone.rows("episodes"), await phone.rows("vectorEmbeddings")].flat();
-    return left.map(({ id }) => id).join() === "new,of-unsent";
+  await phone.startAppSync();
+  await eventually("rejected rows are gone", async () => {
+    const remaining = [await phone.rows("episodes"), await phone.rows("vectorEmbeddings")].flat();
+    return remaining.map(({ id }) => id).join() === "new,of-unsent";
   });
-  expect(await stored(phone, "held", "episodes")).not.toContain("secret");
-  expect(await stored(phone, "gone.0", "vectorEmbeddings")).not.toContain("secret");
+  expect(await readStorage(phone, "held", "episodes")).not.toContain("secret");
+  expect(await readStorage(phone, "gone.0", "vectorEmbeddings")).not.toContain("secret");
   await phone.close();
 });
 
-test("a device that was away drops what was refused before and keeps what is refused since, once", async () => {
+test("an offline device drops rows rejected before forget everything, once", async () => {
   const known = memory();
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
-  await phone.own(known);
-  await withRefusedRow(phone);
+  await phone.startAppSync(known);
+  await insertRejectedRow(phone);
   await phone.sync?.stop();
   await phone.insert("sessions", session("unsent"));
   const { at } = await forgetEverything();
 
-  await phone.own(known);
+  await phone.startAppSync(known);
   await eventually(
-    "what was refused is gone",
-    async () => (await phone.row("sessions", "refused")) === undefined,
+    "rejected rows are gone",
+    async () => (await phone.row("sessions", "rejected")) === undefined,
   );
   await eventually(
-    "what was not sent is refused and stays",
-    async () => JSON.stringify(await refusals(phone)) === JSON.stringify({ unsent: "FORGOTTEN" }),
+    "the unsent row is rejected and remains",
+    async () => JSON.stringify(await errorCodes(phone)) === JSON.stringify({ unsent: "FORGOTTEN" }),
   );
   expect((await known.load()).forgottenAt).toBe(at);
 
-  // It is done: a mark of that time, which no server sets any more, is not looked for on another visit.
+  // The device does this only once: a later start does not drop rows with an old error.
   await phone.sync?.stop();
   const syncError = { code: "DUPLICATE", message: "", at: "2026-01-01T00:00:00.000Z" };
   await phone.edit("sessions", "unsent", () => ({ syncError }));
-  await phone.own(known);
+  await phone.startAppSync(known);
   await phone.sync?.awaitInSync();
   expect(await phone.row("sessions", "unsent")).toBeDefined();
   await phone.close();
 });
 
-test("what was refused since stays, also when the app learns only then that everything was forgotten", async () => {
+test("a row rejected after forget everything stays on the device", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
   await forgetEverything();
   await phone.insert("sessions", session("unsent"));
   await phone.online();
-  await eventually("it is refused", async () => (await refusals(phone))["unsent"] === "FORGOTTEN");
+  await eventually("it is rejected", async () => (await errorCodes(phone))["unsent"] === "FORGOTTEN");
   await phone.offline();
   const known = memory();
-  await phone.own(known);
-  await eventually("it is heeded", async () => (await known.load()).forgottenAt !== undefined);
-  expect(await refusals(phone)).toEqual({ unsent: "FORGOTTEN" });
+  await phone.startAppSync(known);
+  await eventually("forgottenAt is handled", async () => (await known.load()).forgottenAt !== undefined);
+  expect(await errorCodes(phone)).toEqual({ unsent: "FORGOTTEN" });
   await phone.close();
 });

@@ -1,11 +1,13 @@
-"""A real server for the tests with the real client, and a door beside it to do what no client may.
+"""Run a real server for tests with the real client, with a proxy in front of it and an admin port.
 
-Prints one JSON line {"url", "admin", "log"} and serves until its standard input closes. The server is a process of its
-own, so that it can be killed; the admin door makes users, kills and restarts, backs up and restores, revokes
-tokens, and loses the next answer of a push or of another POST: a proxy in front of the server closes the
-connection after the commit. The proxy can also break a download off: it closes the connection in the middle of an answer.
-It can take a request and never answer it, as a network does that wants a sign-in first.
-And it can let the server die: from a given request on nobody hears anything of it, and where it would answer it is killed.
+Print one JSON line {"url", "admin", "log"} and serve until standard input closes. The server is a separate process, so
+that it can be killed. The admin port creates users and tokens, kills and starts the server, backs up and restores, and
+requests faults of the proxy:
+
+- dropResponse: close the connection instead of forwarding the next response to a POST, after the commit.
+- killInsteadOfResponse: stay silent from a POST on, and kill the server when it responds.
+- ignoreRequest: never respond to a request.
+- truncateDownloads: close the connection in the middle of a model download.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import socket
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +31,26 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("server.py")
-START_S = 60  # on cores that many tests share
-TOLD_LINES = 100
+START_S = 60  # many tests share the cores
+LOG_LINES = 100
 
 
-def kept_port() -> socket.socket:
-    """A port that nobody else is given, up or down; the server may listen on it all the same (SO_REUSEADDR)."""
-    kept = socket.socket()
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    kept.bind(("127.0.0.1", 0))
-    return kept
+def reserve_port() -> socket.socket:
+    """Reserve a port while the server is down. The server can still listen on it (SO_REUSEADDR)."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
+
+
+@dataclass
+class Connection:
+    """The faults of one connection of the proxy."""
+
+    drops_response: bool = False
+    kills_server: bool = False
+    is_ignored: bool = False
+    bytes_left: int | None = None
 
 
 class Harness:
@@ -45,14 +58,14 @@ class Harness:
         self.data = Path(tempfile.mkdtemp(prefix="vademecum-sync-"))
         fd, name = tempfile.mkstemp(prefix="vademecum-sync-", suffix=".log")
         self.log, self.log_path = os.fdopen(fd, "ab"), Path(name)
-        self.kept = kept_port()
-        self.port = int(self.kept.getsockname()[1])
+        self.reserved = reserve_port()
+        self.port = int(self.reserved.getsockname()[1])
         self.process: asyncio.subprocess.Process | None = None
-        self.lose: str | None = None
-        self.dies: str | None = None
+        self.drop_response_to: str | None = None
+        self.kill_at: str | None = None
         self.silent = False
-        self.mute: str | None = None
-        self.cut: list[int] = []
+        self.ignore_request: str | None = None
+        self.download_limits: list[int] = []  # bytes
         self.secret = secrets.token_hex(16)
 
     async def start(self) -> None:
@@ -62,9 +75,7 @@ class Harness:
             stdout=self.log,
             stderr=self.log,
             env={
-                "VADEMECUM_MODELS": str(
-                    self.data / "no-models"
-                ),  # unless a test says otherwise, not this machine's
+                "VADEMECUM_MODELS": str(self.data / "no-models"),  # the environment may override it
                 **os.environ,
                 "HARNESS_SECRET": self.secret,
                 "HARNESS_PORT": str(self.port),
@@ -73,69 +84,64 @@ class Harness:
             },
         )
         async with httpx.AsyncClient(verify=False) as client:
-            until = time.monotonic() + START_S
-            while self.process.returncode is None and time.monotonic() < until:
+            end = time.monotonic() + START_S
+            while self.process.returncode is None and time.monotonic() < end:
                 try:
                     await client.get(f"http://127.0.0.1:{self.port}/test/alive")
                     return
                 except httpx.TransportError:
                     await asyncio.sleep(0.025)
-        lines = self.log_path.read_text(errors="replace").splitlines()[-TOLD_LINES:]
+        lines = self.log_path.read_text(errors="replace").splitlines()[-LOG_LINES:]
         self.log_path.unlink()
         raise RuntimeError("the server did not start\n" + "\n".join(lines))
 
     async def stop(self, *, kill: bool) -> None:
         assert self.process is not None
-        with contextlib.suppress(ProcessLookupError):  # it may be down, or have died by itself
+        with contextlib.suppress(ProcessLookupError):  # it may have ended already
             self.process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
         await self.process.wait()
 
-    async def control(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        # Without `verify=False` each client reads all the system's certificates, for HTTP.
+    async def call_server(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Call a test route of server.py."""
+        # By default each client would load all system certificates.
         async with httpx.AsyncClient(verify=False, timeout=60) as client:
-            answer = await client.post(
-                f"http://127.0.0.1:{self.port}/test/{path}", json=body, headers={"x-harness": self.secret}
-            )
-            answer.raise_for_status()
-            return dict(answer.json())
+            url, headers = f"http://127.0.0.1:{self.port}/test/{path}", {"x-harness": self.secret}
+            response = await client.post(url, json=body, headers=headers)
+            response.raise_for_status()
+            return dict(response.json())
 
-    async def admin(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        if path == "restart":
-            await self.stop(kill=bool(body.get("kill")))
-            await self.start()
-            return {}
-        if path == "down":
-            await self.stop(kill=True)
-            return {}
-        if path == "up":
-            self.silent = False
-            await self.start()
-            return {}
-        if path == "freeze":
-            lost = body["drop_next_answer"]  # a collection that is pushed, or the path of another request
-            self.lose = lost if lost.startswith("/") else f"/v1/sync/{lost}/"
-            return {}
-        if path == "die":
-            self.dies = body["instead_of_answering"]
-            return {}
-        if path == "mute":
-            self.mute = body["request"]
-            return {}
-        if path == "muted":
-            return {"yes": self.mute is None}
-        if path == "cut":
-            self.cut = body["after"]
-            return {}
-        if path == "dropped":
-            return {"yes": self.lose is None}
-        if path == "backup":
-            target = Path(tempfile.mkdtemp(prefix="vademecum-backup-")) / "backup"
-            await self.command("backup", str(target))
-            return {"backup": str(target)}
-        if path == "restore":
-            await self.command("restore", body["backup"], "--yes")
-            return {}
-        return await self.control(path, body)
+    async def admin(self, command: str, body: dict[str, Any]) -> dict[str, Any]:
+        match command:
+            case "restart":
+                await self.stop(kill=False)
+                await self.start()
+            case "kill":
+                await self.stop(kill=True)
+            case "start":
+                self.silent = False
+                await self.start()
+            case "dropResponse":
+                target = body["to"]
+                self.drop_response_to = target if target.startswith("/") else f"/v1/sync/{target}/"
+            case "isResponseDropped":
+                return {"yes": self.drop_response_to is None}
+            case "killInsteadOfResponse":
+                self.kill_at = body["to"]
+            case "ignoreRequest":
+                self.ignore_request = body["request"]
+            case "isRequestIgnored":
+                return {"yes": self.ignore_request is None}
+            case "truncateDownloads":
+                self.download_limits = body["after"]
+            case "backup":
+                folder = Path(tempfile.mkdtemp(prefix="vademecum-backup-")) / "backup"
+                await self.command("backup", str(folder))
+                return {"backup": str(folder)}
+            case "restore":
+                await self.command("restore", body["backup"], "--yes")
+            case _:
+                return await self.call_server(command, body)
+        return {}
 
     async def command(self, *words: str) -> None:
         process = await asyncio.create_subprocess_exec(
@@ -151,55 +157,54 @@ class Harness:
         if await process.wait():
             raise RuntimeError(f"vademecum {words[0]} failed")
 
-    # -- the proxy: bytes through, but for the answer that is to be lost ---------------------------------------
-
     async def proxy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Forward one connection to the server, except for the faults that were requested."""
         try:
             upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", self.port)
         except OSError:
             writer.close()
             return
-        doomed = {"yes": False, "server": False, "muted": False}
-        left: dict[str, int] = {}
+        connection = Connection()
 
-        async def up() -> None:
+        async def forward_requests() -> None:
             while data := await reader.read(65536):
-                if self.cut and data.startswith(b"GET /models/"):
-                    left["bytes"] = self.cut.pop(0)
-                if self.mute and data.startswith(self.mute.encode()):
-                    self.mute = None
-                    doomed["muted"] = True
-                if doomed["muted"]:
-                    continue  # taken, and the connection stays
-                if self.lose and b"POST " + self.lose.encode() in data:
-                    self.lose = None
-                    doomed["yes"] = True
-                if self.dies and b"POST " + self.dies.encode() in data:
-                    self.dies = None
-                    self.silent = doomed["server"] = True
+                if self.download_limits and data.startswith(b"GET /models/"):
+                    connection.bytes_left = self.download_limits.pop(0)
+                if self.ignore_request and data.startswith(self.ignore_request.encode()):
+                    self.ignore_request = None
+                    connection.is_ignored = True
+                if connection.is_ignored:
+                    continue  # the connection stays open
+                if self.drop_response_to and b"POST " + self.drop_response_to.encode() in data:
+                    self.drop_response_to = None
+                    connection.drops_response = True
+                if self.kill_at and b"POST " + self.kill_at.encode() in data:
+                    self.kill_at = None
+                    self.silent = connection.kills_server = True
                 upstream_writer.write(data)
                 await upstream_writer.drain()
             upstream_writer.close()
 
-        async def down() -> None:
+        async def forward_responses() -> None:
             while data := await upstream_reader.read(65536):
-                if doomed["server"]:
+                if connection.kills_server:
                     await self.stop(kill=True)
-                if doomed["yes"] or doomed["server"]:
+                if connection.drops_response or connection.kills_server:
                     break
                 if self.silent:
                     continue
-                if "bytes" in left:
-                    data, left["bytes"] = data[: left["bytes"]], left["bytes"] - len(data)
+                if connection.bytes_left is not None:
+                    data = data[: connection.bytes_left]
+                    connection.bytes_left -= len(data)
                 writer.write(data)
                 await writer.drain()
-                if left.get("bytes", 1) <= 0:
+                if connection.bytes_left == 0:
                     break
-            if doomed["muted"]:
-                await asyncio.Event().wait()  # the server tires of it; whoever asked must not hear of that
+            if connection.is_ignored:
+                await asyncio.Event().wait()  # the server closes its side; the client must not notice
             writer.close()
 
-        tasks = [asyncio.create_task(up()), asyncio.create_task(down())]
+        tasks = [asyncio.create_task(forward_requests()), asyncio.create_task(forward_responses())]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             task.cancel()
@@ -209,18 +214,18 @@ class Harness:
 
 
 async def handle_admin(harness: Harness, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One request, one JSON answer; enough HTTP for fetch()."""
+    """Handle one request with a JSON response. This is enough HTTP for fetch()."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     length = next(
         (int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0
     )
     body = json.loads(await reader.readexactly(length) or b"{}") if length else {}
-    path = head.split(" ")[1].strip("/").split("/")[-1]
+    command = head.split(" ")[1].strip("/").split("/")[-1]
     try:
-        status, answer = "200 OK", await harness.admin(path, body)
+        status, result = "200 OK", await harness.admin(command, body)
     except Exception as error:
-        status, answer = "500 Failed", {"error": f"{type(error).__name__}: {error}"}
-    payload = json.dumps(answer).encode()
+        status, result = "500 Failed", {"error": f"{type(error).__name__}: {error}"}
+    payload = json.dumps(result).encode()
     writer.write(
         f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(payload)}\r\n"
         "connection: close\r\n\r\n".encode()
@@ -234,8 +239,8 @@ async def main() -> None:
     harness = Harness()
     await harness.start()
     proxy = await asyncio.start_server(harness.proxy, "127.0.0.1", 0)
-    door = await asyncio.start_server(lambda r, w: handle_admin(harness, r, w), "127.0.0.1", 0)
-    ports = [s.sockets[0].getsockname()[1] for s in (proxy, door)]
+    admin = await asyncio.start_server(lambda r, w: handle_admin(harness, r, w), "127.0.0.1", 0)
+    ports = [s.sockets[0].getsockname()[1] for s in (proxy, admin)]
     print(
         json.dumps(
             {

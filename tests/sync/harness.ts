@@ -1,4 +1,4 @@
-/** Starts a real server (see harness.py) for a test file or for several, and speaks to the door beside it. */
+/** Start a real server (see harness.py) for one or several test files, and control it through its admin port. */
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -18,31 +18,31 @@ export interface NewUser extends User {
 /** Environment variables of a server. */
 export type Settings = Record<string, string>;
 
-/** Where a server is, the door beside it, and the file that it writes its log to. */
-export interface Place {
+/** The address of a server, its admin address, and the path of its log. */
+export interface Address {
   url: string;
   admin: string;
   log: string;
 }
 
-const TOLD_LINES = 100;
+const LOG_LINES = 100;
 
 export class Harness {
   private constructor(
-    readonly place: Place,
+    readonly address: Address,
     private readonly process?: ChildProcess,
   ) {}
 
   get url(): string {
-    return this.place.url;
+    return this.address.url;
   }
 
-  /** The one that all files share which want these settings (see shared.ts). None of them stops it or makes it fail. */
+  /** Return the server that all files with these settings share (see shared.ts). They must not stop it or make it fail. */
   static async shared(settings: Settings = {}): Promise<Harness> {
     const body = JSON.stringify(settings);
-    const answer = await fetch(env["VADEMECUM_SHARED"]!, { method: "POST", body });
-    if (!answer.ok) throw new Error(await answer.text());
-    return new Harness((await answer.json()) as Place);
+    const response = await fetch(env["VADEMECUM_SHARED"]!, { method: "POST", body });
+    if (!response.ok) throw new Error(await response.text());
+    return new Harness((await response.json()) as Address);
   }
 
   static async start(settings: Settings = {}): Promise<Harness> {
@@ -52,49 +52,51 @@ export class Harness {
     });
     const line = await new Promise<string>((resolve, reject) => {
       createInterface({ input: process.stdout }).once("line", resolve);
-      process.once("exit", (code) => reject(new Error(`The server ended with ${code}.`)));
+      process.once("exit", (code) => reject(new Error(`The server exited with ${code}.`)));
     });
-    return new Harness(JSON.parse(line) as Place, process);
+    return new Harness(JSON.parse(line) as Address, process);
   }
 
   async stop(): Promise<void> {
     const { process } = this;
-    if (!process) return; // others may be at it
+    if (!process) return; // other files may use it
     const ended = new Promise((resolve) => process.once("exit", resolve));
     process.stdin?.end();
     await ended;
   }
 
-  /** What the server said last: for a test that failed. */
-  confess(): void {
-    console.error(readFileSync(this.place.log, "utf8").split("\n").slice(-TOLD_LINES).join("\n"));
+  /** Print the end of the server's log, for a failed test. */
+  printLog(): void {
+    console.error(readFileSync(this.address.log, "utf8").split("\n").slice(-LOG_LINES).join("\n"));
   }
 
-  async ask<T>(verb: string, body: object = {}): Promise<T> {
-    const answer = await fetch(`${this.place.admin}/${verb}`, { method: "POST", body: JSON.stringify(body) });
-    const result = (await answer.json()) as T & { error?: string };
-    if (!answer.ok) throw new Error(`${verb}: ${result.error}`);
+  /** Send a command to the admin port (see harness.py). */
+  async control<T>(command: string, body: object = {}): Promise<T> {
+    const init = { method: "POST", body: JSON.stringify(body) };
+    const response = await fetch(`${this.address.admin}/${command}`, init);
+    const result = (await response.json()) as T & { error?: string };
+    if (!response.ok) throw new Error(`${command}: ${result.error}`);
     return result;
   }
 
   user(tier = "JIGGA", password?: string): Promise<NewUser> {
-    return this.ask<NewUser>("user", { tier, password });
+    return this.control<NewUser>("user", { tier, password });
   }
 
-  /** A request of the API, as this user. */
-  async call<T>(user: User, path: string, init: RequestInit = {}): Promise<T> {
+  /** Send an API request as this user and return the JSON. */
+  async request<T>(user: User, path: string, init: RequestInit = {}): Promise<T> {
     const headers = { authorization: `Bearer ${user.token}`, "content-type": "application/json" };
-    const answer = await fetch(this.url + path, { ...init, headers: { ...headers, ...init.headers } });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text}`);
+    const response = await fetch(this.url + path, { ...init, headers: { ...headers, ...init.headers } });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
     return (text ? JSON.parse(text) : undefined) as T;
   }
 
-  /** All rows of a collection as the server has them, tombstones too. */
+  /** Return all rows of a collection on the server, tombstones included. */
   async rows(user: User, collection: string): Promise<Record<string, any>[]> {
     const all: Record<string, any>[] = [];
     for (let lwt = 0; ;) {
-      const page = await this.call<{ documents: Record<string, any>[]; checkpoint: { lwt: number } }>(
+      const page = await this.request<{ documents: Record<string, any>[]; checkpoint: { lwt: number } }>(
         user,
         `/v1/sync/${collection}/0/pull?lwt=${lwt}&limit=1000`,
       );
@@ -104,7 +106,7 @@ export class Harness {
     }
   }
 
-  async live(user: User, collection: string): Promise<Record<string, any>[]> {
+  async liveRows(user: User, collection: string): Promise<Record<string, any>[]> {
     return (await this.rows(user, collection)).filter((row) => !row["_deleted"]);
   }
 }

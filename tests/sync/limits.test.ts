@@ -1,4 +1,4 @@
-/** Limits meet real clients: nothing is lost, nothing blocks, and what was refused goes up once there is room. */
+/** Plain clients reach limits: no row is lost or blocks others, and rejected rows are stored once there is room. */
 
 import { Device, document, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -6,7 +6,7 @@ import { harness, user, withUser } from "./setup.ts";
 
 withUser();
 
-test("60 + 60 documents: exactly 100 on the server, 20 marked on their devices, queues moving", async () => {
+test("of 60 + 60 documents 100 are stored and 20 are marked on their devices", async () => {
   const devices: Device[] = [];
   for (const name of ["a", "b"]) {
     const device = await Device.make(harness, user, ["documents", "sessions"]);
@@ -17,42 +17,45 @@ test("60 + 60 documents: exactly 100 on the server, 20 marked on their devices, 
 
   const onServer = async () => (await harness.rows(user, "documents")).filter((row) => !row["_deleted"]);
   const marked = async (device: Device) => (await device.rows("documents")).filter((row) => row.syncError);
-  await eventually("100 are up", async () => (await onServer()).length === 100);
+  await eventually("100 are stored", async () => (await onServer()).length === 100);
   await eventually(
     "20 are marked",
     async () => (await Promise.all(devices.map(marked))).flat().length === 20,
   );
-  const refused = (await Promise.all(devices.map(marked))).flat();
-  expect(new Set(refused.map((row) => row.syncError.code))).toEqual(new Set(["DOCUMENT_LIMIT"]));
+  const rejected = (await Promise.all(devices.map(marked))).flat();
+  expect(new Set(rejected.map((row) => row.syncError.code))).toEqual(new Set(["DOCUMENT_LIMIT"]));
   const stored = new Set((await onServer()).map((row) => row["id"]));
-  expect(refused.filter((row) => stored.has(row.id))).toEqual([]);
-  expect(new Set([...stored, ...refused.map((row) => row.id)]).size).toBe(120); // nothing is lost
+  expect(rejected.filter((row) => stored.has(row.id))).toEqual([]);
+  expect(new Set([...stored, ...rejected.map((row) => row.id)]).size).toBe(120); // no document is lost
 
-  // The queues move: other rows still go up, from both.
+  // Other rows of both devices are still pushed.
   for (const [i, device] of devices.entries()) await device.insert("sessions", session(`s${i}`));
-  await eventually("sessions go up", async () => (await harness.rows(user, "sessions")).length === 2);
+  await eventually(
+    "the sessions are stored",
+    async () => (await harness.rows(user, "sessions")).length === 2,
+  );
 
-  // A marked row does not try by itself.
+  // A marked row is not retried automatically.
   const pushes = devices.flatMap((device) => device.pushes).length;
   for (const device of devices) await device.settled();
   expect(devices.flatMap((device) => device.pushes).length).toBe(pushes);
 
-  // Room is made; the marked ones go up when they are edited.
-  const victims = [...stored].slice(0, 20) as string[];
+  // After deletes the marked rows are stored when they are edited.
+  const deleted = [...stored].slice(0, 20) as string[];
   const [first] = devices as [Device];
-  await eventually("all 100 are here", async () => (await first.rows("documents")).length >= 100);
-  for (const id of victims) await first.remove("documents", id);
-  await eventually("80 are left", async () => (await onServer()).length === 80);
+  await eventually("the first device has all 100", async () => (await first.rows("documents")).length >= 100);
+  for (const id of deleted) await first.remove("documents", id);
+  await eventually("80 remain", async () => (await onServer()).length === 80);
   for (const device of devices) {
     for (const row of await marked(device))
       await device.edit("documents", row.id, () => ({ syncError: undefined }));
   }
-  await eventually("100 again", async () => (await onServer()).length === 100);
+  await eventually("100 are stored again", async () => (await onServer()).length === 100);
   await eventually(
-    "no mark is left",
+    "no row is marked",
     async () => (await Promise.all(devices.map(marked))).flat().length === 0,
   );
-  await eventually("both hold all", async () =>
+  await eventually("both devices have all", async () =>
     (await Promise.all(devices.map((device) => device.rows("documents")))).every(
       (rows) => rows.length === 100,
     ),
@@ -60,7 +63,7 @@ test("60 + 60 documents: exactly 100 on the server, 20 marked on their devices, 
   await Promise.all(devices.map((device) => device.close()));
 });
 
-test("a full account still takes edits and deletes, and a batch that swaps one document for another", async () => {
+test("a full account accepts edits, deletes and a swap in one batch", async () => {
   const device = await Device.make(harness, user, ["documents"]);
   await device.insert("documents", ...Array.from({ length: 100 }, (_, i) => document(`d${i}`, user)));
   await device.online();
@@ -69,7 +72,7 @@ test("a full account still takes edits and deletes, and a batch that swaps one d
   await device.insert("documents", document("new", user));
   await device.remove("documents", "d0");
   await device.online();
-  await eventually("the swap is there", async () =>
+  await eventually("the swap is stored", async () =>
     (await harness.rows(user, "documents")).some((row) => row["id"] === "new" && !row["_deleted"]),
   );
   const rows = await harness.rows(user, "documents");

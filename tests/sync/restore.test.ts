@@ -1,4 +1,4 @@
-/** A backup is restored under two live devices. The app's adapter reunites all (other clients: epoch.test.ts). */
+/** A backup is restored while two devices of the app are live. They upload newer rows (other clients: epoch.test.ts). */
 
 import { Device, document, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -10,7 +10,7 @@ withUser(true);
 const titles = async (device: Device) =>
   Object.fromEntries((await device.rows("sessions")).map((row) => [row.id, row.title]));
 
-test("the app's devices bring back what came after the backup, and what was erased stays away", async () => {
+test("the app's devices upload rows newer than the backup, without erased rows", async () => {
   const [phone, laptop] = [
     await Device.make(harness, user, NAMES, true),
     await Device.make(harness, user, NAMES, true),
@@ -23,13 +23,13 @@ test("the app's devices bring back what came after the backup, and what was eras
     session("edited"),
   );
   await phone.insert("documents", document("d", user, { activeSessions: ["before"], accessCount: 1 }));
-  await phone.own(known);
-  await laptop.own();
-  await eventually("both hold it", async () => (await laptop.rows("documents")).length === 1);
-  const { backup } = await harness.ask<{ backup: string }>("backup");
+  await phone.startAppSync(known);
+  await laptop.startAppSync();
+  await eventually("both have it", async () => (await laptop.rows("documents")).length === 1);
+  const { backup } = await harness.control<{ backup: string }>("backup");
   const old = (await known.load()).epoch;
 
-  await eventually("they are back", async () => laptop.sync?.state$.value.kind === "live");
+  await eventually("they are live", async () => laptop.sync?.state$.value.kind === "live");
   await phone.insert("sessions", session("after"));
   await phone.edit("sessions", "edited", () => ({ title: "edited after" }));
   await phone.edit("documents", "d", (row) => ({
@@ -38,21 +38,21 @@ test("the app's devices bring back what came after the backup, and what was eras
   }));
   await laptop.remove("sessions", "erased");
   await eventually(
-    "all is in step",
+    "both have all changes",
     async () =>
       (await titles(laptop))["edited"] === "edited after" && (await titles(phone))["erased"] === undefined,
   );
 
-  await harness.ask("restore", { backup });
+  await harness.control("restore", { backup });
   const expected = { before: "before", edited: "edited after", after: "after" };
   await eventually("the new epoch is known", async () => (await known.load()).epoch !== old);
   for (const device of [phone, laptop]) {
     await eventually(
-      "all is back",
+      "all rows are restored",
       async () => JSON.stringify(sorted(await titles(device))) === JSON.stringify(sorted(expected)),
     );
   }
-  await eventually("the server has it", async () => {
+  await eventually("the server has them", async () => {
     const live = (await harness.rows(user, "sessions")).filter((row) => !row["_deleted"]);
     return (
       JSON.stringify(sorted(Object.fromEntries(live.map((r) => [r["id"], r["title"]])))) ===
@@ -63,7 +63,7 @@ test("the app's devices bring back what came after the backup, and what was eras
   const [stored] = await harness.rows(user, "documents");
   expect(stored).toMatchObject({ activeSessions: ["before", "after"], accessCount: 2 });
 
-  // And it goes on as before.
+  // Sync continues afterwards.
   await laptop.insert("sessions", session("later"));
   await eventually("a new row arrives", async () => (await titles(phone))["later"] === "later");
   await Promise.all([phone.close(), laptop.close()]);

@@ -1,6 +1,6 @@
 /**
- * The set-up of a test file: one server for all its tests and, as asked for, a new user and two devices for each test.
- * A file calls one of the functions once, at its head. `alone`: it stops the server or makes it fail, so it has its own.
+ * Set up a test file: one server for all its tests and, on request, a new user and two devices for each test. A file
+ * calls one of the functions once, at the top. `ownServer`: the file stops the server or makes it fail.
  */
 
 import { Device } from "./device.ts";
@@ -11,22 +11,22 @@ export let user: User;
 export let phone: Device;
 export let laptop: Device;
 
-export function withServer(alone = false): void {
-  beforeAll(async () => void (harness = await (alone ? Harness.start() : Harness.shared())));
+export function withServer(ownServer = false): void {
+  beforeAll(async () => void (harness = await (ownServer ? Harness.start() : Harness.shared())));
   afterEach(({ task }) => {
-    if (task.result?.state === "fail") harness.confess();
+    if (task.result?.state === "fail") harness.printLog();
   });
   afterAll(() => harness?.stop());
 }
 
-export function withUser(alone = false): void {
-  withServer(alone);
+export function withUser(ownServer = false): void {
+  withServer(ownServer);
   beforeEach(async () => void (user = await harness.user()));
 }
 
-/** Two devices of the user, unmodified clients with these collections; they begin offline. */
-export function withTwoDevices(names: string[], alone = false): void {
-  withUser(alone);
+/** Create two devices of the user, plain clients with these collections, offline at first. */
+export function withTwoDevices(names: string[], ownServer = false): void {
+  withUser(ownServer);
   beforeEach(async () => {
     phone = await Device.make(harness, user, names);
     laptop = await Device.make(harness, user, names);

@@ -1,4 +1,4 @@
-/** Children may come before their parents, and outlive a refusal of them. Unmodified clients. */
+/** Children may arrive before their parents or while these are rejected. Plain clients. */
 
 import { block, document, episode, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -9,15 +9,15 @@ withTwoDevices(["documents", "vectorEmbeddings", "sessions", "episodes"]);
 const ids = async (collection: string) =>
   (await harness.rows(user, collection)).filter((row) => !row["_deleted"]).map((row) => row["id"]);
 
-test("an episode that goes up before its session appears with it", async () => {
+test("an episode pushed before its session appears with it", async () => {
   await laptop.online();
   await phone.insert("episodes", episode("e", "s"));
   await phone.online();
   await phone.settled();
-  expect(phone.pushes.flatMap((push) => push.answer)).toEqual([]); // taken, not refused
-  expect(await ids("episodes")).toEqual([]); // but nobody sees it yet
+  expect(phone.pushes.flatMap((push) => push.response)).toEqual([]); // accepted
+  expect(await ids("episodes")).toEqual([]); // but not visible yet
   await phone.insert("sessions", session("s"));
-  // Each collection has a stream of its own: either may be first on the other device.
+  // Each collection has its own stream, so either may arrive first on the other device.
   for (const [collection, id] of [
     ["episodes", "e"],
     ["sessions", "s"],
@@ -25,26 +25,26 @@ test("an episode that goes up before its session appears with it", async () => {
     await eventually(`${collection} arrive`, async () => (await laptop.row(collection, id)) !== undefined);
 });
 
-test("a document is refused while its blocks are accepted; accepted later, it has its text whole", async () => {
+test("a document that is rejected and later accepted has all its blocks", async () => {
   await phone.insert("documents", ...Array.from({ length: 100 }, (_, i) => document(`d${i}`, user)));
   await phone.online();
   const blocks = [0, 1, 2].map((number) => block("late", number, [`part ${number}`, `more of ${number}`]));
   await phone.insert("vectorEmbeddings", ...blocks);
   await phone.insert("documents", document("late", user, { chunkCount: 6 }));
   await eventually(
-    "it is refused",
+    "it is rejected",
     async () => (await phone.row("documents", "late")).syncError?.code === "DOCUMENT_LIMIT",
   );
   await phone.settled();
   expect(await ids("vectorEmbeddings")).toEqual([]);
-  expect((await phone.rows("vectorEmbeddings")).length).toBe(3); // still on the device, unmarked
+  expect((await phone.rows("vectorEmbeddings")).length).toBe(3); // still on the device, without an error
   expect((await phone.rows("vectorEmbeddings")).filter((row) => row.syncError)).toEqual([]);
 
   await phone.remove("documents", "d0");
   await phone.settled();
   await phone.edit("documents", "late", () => ({ syncError: undefined }));
   await laptop.online();
-  await eventually("the blocks are there", async () => (await laptop.rows("vectorEmbeddings")).length === 3);
+  await eventually("the blocks arrive", async () => (await laptop.rows("vectorEmbeddings")).length === 3);
   expect(await laptop.row("documents", "late")).toMatchObject({ chunkCount: 6 });
   const text = (await laptop.rows("vectorEmbeddings"))
     .sort((a, b) => a.block - b.block)
@@ -52,15 +52,15 @@ test("a document is refused while its blocks are accepted; accepted later, it ha
   expect(text).toEqual(blocks.flatMap((b) => b.chunks));
 });
 
-test("blocks of a document that was deleted before they came up do not stay", async () => {
+test("blocks pushed after their document was deleted are removed", async () => {
   await phone.insert("documents", document("d", user));
   await Promise.all([phone.online(), laptop.online()]);
-  await eventually("both hold it", async () => (await laptop.row("documents", "d")) !== undefined);
+  await eventually("both have it", async () => (await laptop.row("documents", "d")) !== undefined);
   await phone.offline();
   await phone.insert("vectorEmbeddings", block("d", 0, ["secret"]));
   await laptop.remove("documents", "d");
   await laptop.settled();
   await phone.online();
-  await eventually("the block goes", async () => (await phone.rows("vectorEmbeddings")).length === 0);
+  await eventually("the block is removed", async () => (await phone.rows("vectorEmbeddings")).length === 0);
   expect(JSON.stringify(await harness.rows(user, "vectorEmbeddings"))).not.toContain("secret");
 });

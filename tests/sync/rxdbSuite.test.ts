@@ -1,4 +1,4 @@
-/** RxDB's own replication suite, against a running server (attachment cases aside: they are not on this wire). */
+/** Run RxDB's own replication suite against a server, without its cases for attachments, which the protocol lacks. */
 
 import { addRxPlugin } from "rxdb/plugins/core";
 import { disableWarnings, RxDBDevModePlugin } from "rxdb/plugins/dev-mode";
@@ -6,7 +6,7 @@ import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { runReplicationBaseTestSuite, setConfig } from "rxdb/plugins/test-utils";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
 import type { User } from "./harness.ts";
-import { replicatePlain } from "./plain.ts";
+import { replicatePlain } from "./plainClient.ts";
 import { harness, withServer } from "./setup.ts";
 
 disableWarnings();

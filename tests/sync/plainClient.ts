@@ -1,6 +1,6 @@
 /**
- * An RxDB client as anybody would write it: nothing of the app, RxDB's own conflict handler, one stream a
- * collection. What holds for it holds for every client.
+ * A plain RxDB client without code of the app: it uses RxDB's default conflict handler and one stream per collection.
+ * Any other client may rely on what works for it.
  */
 
 import { randomUUID } from "node:crypto";
@@ -11,29 +11,29 @@ import { Subject } from "rxjs";
 export interface Endpoint {
   url: string;
   token: string;
-  /** Named in every push. The replication begins from zero. */
+  /** Sent with every push. The replication starts from zero. */
   epoch?: string;
 }
 
-export type Plain = RxReplicationState<any, { lwt: number; id: string }>;
+export type Replication = RxReplicationState<any, { lwt: number; id: string }>;
 
 export function replicatePlain(
   collection: RxCollection,
   name: string,
   { url, token, epoch }: Endpoint,
   live = true,
-  onPush: (rows: any[], answer: any[]) => void = () => {},
-): Plain {
+  onPush: (rows: any[], response: any[]) => void = () => {},
+): Replication {
   const base = `${url}/v1/sync/${name}/0`;
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const ask = async (path: string, init: RequestInit = {}) => {
-    const answer = await fetch(base + path, { ...init, headers });
-    const body = await answer.json();
-    if (!answer.ok || body.error) throw new Error(`${answer.status} ${body.code}`);
+  const request = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(base + path, { ...init, headers });
+    const body = await response.json();
+    if (!response.ok || body.error) throw new Error(`${response.status} ${body.code}`);
     return body;
   };
   const stream = new Subject<any>();
-  const gone = new AbortController();
+  const cancellation = new AbortController();
   const state = replicateRxCollection<any, { lwt: number; id: string }>({
     replicationIdentifier: epoch ? `${base}?epoch=${epoch}&${randomUUID()}` : base,
     collection,
@@ -43,34 +43,32 @@ export function replicatePlain(
     pull: {
       stream$: stream.asObservable(),
       handler: (checkpoint, limit) =>
-        ask(`/pull?lwt=${checkpoint?.lwt ?? 0}&id=${checkpoint?.id ?? ""}&limit=${limit}`),
+        request(`/pull?lwt=${checkpoint?.lwt ?? 0}&id=${checkpoint?.id ?? ""}&limit=${limit}`),
     },
     push: {
       handler: async (rows) => {
-        const answer = await ask(`/push${epoch ? `?epoch=${epoch}` : ""}`, {
-          method: "POST",
-          body: JSON.stringify(rows),
-        });
-        onPush(rows, answer);
-        return answer;
+        const path = `/push${epoch ? `?epoch=${epoch}` : ""}`;
+        const response = await request(path, { method: "POST", body: JSON.stringify(rows) });
+        onPush(rows, response);
+        return response;
       },
     },
   });
   const cancel = state.cancel.bind(state);
-  state.cancel = () => (gone.abort(), cancel());
-  if (live) void listen(`${base}/pullStream`, headers, stream, gone.signal);
+  state.cancel = () => (cancellation.abort(), cancel());
+  if (live) void listen(`${base}/pullStream`, headers, stream, cancellation.signal);
   return state;
 }
 
 async function listen(url: string, headers: HeadersInit, stream: Subject<any>, signal: AbortSignal) {
   while (!signal.aborted) {
     try {
-      const answer = await fetch(url, { headers, signal });
-      if (!answer.ok) throw new Error(String(answer.status));
+      const response = await fetch(url, { headers, signal });
+      if (!response.ok) throw new Error(String(response.status));
       stream.next("RESYNC");
       const decoder = new TextDecoder();
       let rest = "";
-      for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
+      for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
         const events = (rest + decoder.decode(bytes, { stream: true })).split("\n\n");
         rest = events.pop() ?? "";
         for (const event of events) {
@@ -78,7 +76,7 @@ async function listen(url: string, headers: HeadersInit, stream: Subject<any>, s
         }
       }
     } catch {
-      // tried again below
+      // Retry below.
     }
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 200));
   }

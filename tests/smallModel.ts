@@ -1,4 +1,4 @@
-/** Build a tiny model once per run, for tests that do not depend on the quality of its results. */
+/** For a whole run: build a tiny embedding model for tests that do not depend on search quality. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,6 +8,6 @@ import { join } from "node:path";
 export default function setup(): () => void {
   const folder = mkdtempSync(join(tmpdir(), "vademecum-model-"));
   execFileSync(".venv/bin/python", ["tests/e2e/small_model.py", folder, "--smallest"]);
-  process.env["VADEMECUM_SMALL_MODEL"] = folder; // inherited by the test processes
+  process.env["VADEMECUM_SMALL_MODEL"] = folder; // inherited by the processes of the tests
   return () => rmSync(folder, { recursive: true });
 }

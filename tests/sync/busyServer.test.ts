@@ -1,0 +1,194 @@
+/** An overloaded server sends Retry-After. The app waits that long and shows that the server is busy. */
+
+import { filter, firstValueFrom } from "rxjs";
+import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { Replicator, type ServerKnowledgeStore } from "../../web/src/backend/sync/replication.ts";
+import { block, Device, document, fact, memory, session } from "./device.ts";
+import { eventually } from "./eventually.ts";
+import { FaultProxy, type Rejection } from "./faultProxy.ts";
+import { harness, user, withUser } from "./setup.ts";
+
+withUser();
+
+let proxy: FaultProxy;
+/** How the proxy rejects all requests, if it does. */
+let rejection: Rejection | undefined;
+let device: Device;
+
+beforeEach(async () => {
+  proxy = await FaultProxy.open(harness);
+  proxy.reject = () => rejection;
+  device = await Device.make(harness, user, ["sessions", "facts", "projects"], true);
+  device.sync = createSync(memory());
+});
+
+function createSync(known: ServerKnowledgeStore, retryMs = 100, owner = device): Replicator {
+  return new Replicator({
+    server: { base: proxy.url, headers: { authorization: `Bearer ${user.token}` } },
+    collections: owner.db.collections,
+    store: known,
+    retryMs,
+    waitForLeadership: false,
+  });
+}
+
+afterEach(async () => {
+  rejection = undefined;
+  await device.close();
+  proxy.close();
+});
+
+const kind = () => kindOf(device.sync!.state$.value);
+
+test("the app sends no request before Retry-After has passed", async () => {
+  rejection = { status: 429, retryAfter: "2" };
+  await device.insert("sessions", session("s"));
+  void device.sync!.start();
+  await eventually("the state shows it", () => kind() === "busy");
+  const first = proxy.requests.length;
+  rejection = undefined;
+  await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 1);
+  expect(first).toBe(1);
+  expect(proxy.requests[1]!.at - proxy.requests[0]!.at).toBeGreaterThan(1_900);
+  await eventually("the wait is over", () => kind() === "live");
+});
+
+test("Retry-After of a live server applies to all collections and the stream", async () => {
+  await device.sync!.start();
+  await eventually("it is live", () => kind() === "live");
+  rejection = { status: 503, retryAfter: "2" };
+  await device.insert("sessions", session("s"));
+  await eventually("the state shows it", () => kind() === "busy");
+  await eventually(
+    "earlier requests are answered",
+    () => performance.now() - proxy.requests.at(-1)!.at > 500,
+  );
+  const before = proxy.requests.length;
+  device.sync!.syncNow(); // must not end the wait
+  await device.insert("facts", fact("f"));
+  await eventually("another request was sent", () => proxy.requests.length > before);
+  expect(proxy.requests[before]!.at - proxy.requests[before - 1]!.at).toBeGreaterThan(1_800);
+  expect(kind()).toBe("busy");
+  rejection = undefined;
+  await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 1);
+  await eventually("the wait is over", () => kind() === "live");
+});
+
+test("a 503 without Retry-After is retried like any failure", async () => {
+  rejection = { status: 503 };
+  void device.sync!.start();
+  await eventually("the state shows it", () => kind() === "offline");
+  await eventually("another request was sent", () => proxy.requests.length > 2);
+});
+
+test("syncNow retries a failed push at once", async () => {
+  device.sync = createSync(memory(), 60_000);
+  const connected = firstValueFrom(device.sync.connected$); // otherwise it would trigger the retry later
+  await device.sync.start();
+  await connected;
+  proxy.reject = (path) => (path.includes("/push") ? { status: 502 } : undefined);
+  const failed = firstValueFrom(device.sync.state$.pipe(filter((state) => kindOf(state) === "offline")));
+  await device.insert("sessions", session("s"));
+  await failed; // a running pull may set it to live again at once
+  proxy.reject = () => undefined;
+  device.sync.syncNow();
+  await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 1);
+});
+
+test("a push that succeeds after a failure sets the state to live, each time", async () => {
+  await device.sync!.start();
+  await eventually("it is live", () => kind() === "live");
+  for (let n = 0; n < 10; n++) {
+    proxy.reject = (path) => (path.includes("/push") ? { status: 502 } : undefined);
+    await device.insert("sessions", session(`s${n}`));
+    await eventually("it failed", () => kind() === "offline");
+    proxy.reject = () => undefined;
+    await eventually("it is live again", () => kind() === "live", 15_000);
+  }
+});
+
+test.each<[string, Rejection]>([
+  ["offline", { status: 502 }],
+  ["busy", { status: 429, retryAfter: "1" }],
+])(
+  "a block that is embedded while its push waits (%s) is stored only with its vectors",
+  async (expectedKind, refused) => {
+    const tablet = await Device.make(harness, user, ["documents", "vectorEmbeddings"], true);
+    tablet.sync = createSync(memory(), 100, tablet);
+    onTestFinished(() => tablet.close());
+    await tablet.insert("documents", document("d", user));
+    await tablet.sync.start();
+    await eventually(
+      "the document is stored",
+      async () => (await harness.rows(user, "documents")).length === 1,
+    );
+    proxy.reject = (path) => (path.includes("/push") ? refused : undefined);
+    await tablet.insert("vectorEmbeddings", block("d", 0, ["one"], { dims: 0, model: "", embedding: null }));
+    await eventually("it failed", () => kindOf(tablet.sync!.state$.value) === expectedKind);
+    const embedding = Buffer.from(new Float32Array([1, 0]).buffer).toString("base64");
+    await tablet.edit("vectorEmbeddings", "d.0", () => ({ dims: 2, model: "m", embedding }));
+    const { checkpoint } = await harness.request<any>(user, "/v1/sync/documents/0/pull?lwt=0&id=&limit=1000");
+    proxy.reject = () => undefined;
+    await eventually(
+      "the row is stored",
+      async () => (await harness.rows(user, "vectorEmbeddings")).length === 1,
+    );
+    await eventually(
+      "no row is waiting",
+      async () => !("vectorEmbeddings" in (await tablet.sync!.countPending(10))),
+    );
+    const [row] = await harness.rows(user, "vectorEmbeddings");
+    expect(row!["embedding"]).toBe(embedding);
+    const end = await harness.request<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");
+    expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // it was written only once
+  },
+);
+
+test("an older server is shown as outdated, not as busy", async () => {
+  rejection = { status: 503, retryAfter: "60", code: "TOO_NEW" };
+  void device.sync!.start();
+  await eventually("the state shows it", () => kind() === "behind");
+  rejection = undefined; // the server was updated
+  await eventually("it is live without waiting for a minute", () => kind() === "live");
+});
+
+test("only a pull sets the state to live, so forgottenAt is handled first", async () => {
+  await device.sync!.start();
+  await eventually("it is live", () => kind() === "live");
+  const badGateway = { status: 502 };
+  proxy.reject = (path) => (path.includes("/pull") || path.includes("/stream") ? badGateway : undefined);
+  proxy.disconnect();
+  await eventually("it is offline", () => kind() === "offline");
+  const pulls = proxy.count("sessions/0/pull");
+  const kinds = new Set<string>();
+  const subscription = device.sync!.state$.subscribe(() => kinds.add(kind()));
+  await device.insert("sessions", session("s"));
+  await eventually("it was pushed", async () => (await harness.rows(user, "sessions")).length === 1);
+  await eventually("and a pull was sent", () => proxy.count("sessions/0/pull") > pulls);
+  expect([...kinds]).toEqual(["offline"]);
+  subscription.unsubscribe();
+  proxy.reject = () => undefined;
+  await eventually("it is live again", () => kind() === "live");
+});
+
+test("syncNow and stop do not wait for the next attempt to read the epoch", async () => {
+  device.sync = createSync(memory(), 60_000);
+  rejection = { status: 502 };
+  const started = device.sync.start();
+  await eventually("the request failed", () => kind() === "offline");
+  device.sync.syncNow();
+  await eventually("a second request was sent", () => proxy.requests.length === 2);
+  await device.sync.stop();
+  await started;
+  expect(device.sync.state$.value).toEqual({ kind: "stopped", error: undefined });
+});
+
+test("stop during start sends no further request", async () => {
+  const save = async () => device.sync!.stop();
+  device.sync = createSync({ load: async () => ({ epoch: "one" }), save });
+  const fetches = vi.spyOn(globalThis, "fetch");
+  onTestFinished(() => fetches.mockRestore());
+  await device.sync.start();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(fetches.mock.calls).toEqual([]);
+});
