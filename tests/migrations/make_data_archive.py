@@ -1,8 +1,9 @@
-"""Make an archive of a data folder for tests/migrations: `PYTHONPATH=server:tests python tests/migrations/make_data_archive.py
-TARGET.tar.gz`. Run it with the version whose stored data later versions must open.
+"""Archive a data folder for tests/migrations, with the version whose stored data later versions must open:
 
-Two accounts: ben's last commits are in his write-ahead log only, as after a crash.
-`expected.json` holds their tokens and what each synced collection held.
+    PYTHONPATH=server:tests python tests/migrations/make_data_archive.py TARGET.tar.gz
+
+There are two accounts. The last commits of ben are only in the write-ahead log, as after a crash. `expected.json`
+contains the tokens and the rows of each synced collection.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ async def make(target: Path) -> None:
             for name, text in (("ada", NOTES), ("ben", RECIPE)):
                 person = await h.person()
                 await fill(h, person, name, text)
-                if name == "ben":  # stays in the log
+                if name == "ben":  # these commits stay in the log
                     await person.add("facts", fact("late", key="user.late", value="in the log"))
                     await person.upload("late.txt", "A late document about lighthouses.", "s1")
                     await h.services.background_jobs.jobs["embed"].drain(person.id)

@@ -1,7 +1,7 @@
-"""A next version of the schema, walked before it is needed: files of today, opened by the program of tomorrow.
+"""Migrate to a next version of the schema before it is needed: a hypothetical next version opens files of this one.
 
-`v1/` holds the migration of that version; the program of tomorrow is today's with one more migration and a `facts`
-of version 1 that requires a field of its own.
+The next version is this program with the migration in `v1/` and with a `facts` collection of version 1 that requires an
+additional field.
 """
 
 import dataclasses
@@ -17,43 +17,43 @@ from vademecum.errors import Broken
 from vademecum.model.schema.collections import COLLECTIONS, Fact, Registry
 from vademecum.services.runtime.composition import migrations_folder
 
-NEXT = Path(__file__).parent / "v1"
+NEXT_MIGRATIONS = Path(__file__).parent / "v1"
 
 
 class FactV1(Fact, kw_only=True):
     origin: str
 
 
-TOMORROW = Registry(
+NEXT_REGISTRY = Registry(
     dataclasses.replace(c, struct=FactV1, version=1) if c.name == "facts" else c for c in COLLECTIONS
 )
 
 
 @pytest.fixture
-def tomorrows(tmp_path) -> Path:
-    """The migrations folder of the next version."""
+def next_migrations(tmp_path) -> Path:
+    """Return the migrations folder of the next version."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrations_folder(), folder)
-    for path in NEXT.iterdir():
+    for path in NEXT_MIGRATIONS.iterdir():
         shutil.copy(path, folder)
     return folder
 
 
-async def write_today(data, persons=1):
-    """Users with a live fact, a dead one and a session; their tokens."""
-    made = []
+async def write_rows(data, persons=1):
+    """Create accounts with a live fact, a deleted one and a session, with this version. Return the accounts."""
+    result = []
     async with house(data) as h:
         for _ in range(persons):
             person = await h.person()
             assert await person.push("facts", fact("kept"), fact("dead")) == []
             assert await person.push("facts", {**fact("dead"), "_deleted": True}) == []
             assert await person.push("sessions", session("s")) == []
-            made.append(person)
-    return made
+            result.append(person)
+    return result
 
 
-def later(h, person):
-    """The same person on the server of another day."""
+def reconnect(h, person):
+    """Connect the same person to another server."""
     person.client._transport.app = h.app
     return person
 
@@ -62,12 +62,12 @@ async def pull(person, version):
     return await person.call("GET", f"/v1/sync/facts/{version}/pull?lwt=0&limit=100")
 
 
-def test_a_file_of_today_is_migrated_when_its_owner_comes(tmp_path, tomorrows):
+def test_file_is_migrated_at_first_access(tmp_path, next_migrations):
     async def scenario():
-        people = await write_today(tmp_path / "data", persons=2)
-        async with house(tmp_path / "data", registry=TOMORROW, migrations=tomorrows) as h:
+        people = await write_rows(tmp_path / "data", persons=2)
+        async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
             for person in people:
-                answer = await pull(later(h, person), 1)
+                answer = await pull(reconnect(h, person), 1)
                 rows = {row["id"]: row for row in answer.json()["documents"]}
                 assert rows["kept"] == {**fact("kept"), "origin": "typed"}
                 assert rows["dead"]["_deleted"] is True and rows["dead"]["origin"] == ""
@@ -76,11 +76,11 @@ def test_a_file_of_today_is_migrated_when_its_owner_comes(tmp_path, tomorrows):
     run(scenario)
 
 
-def test_a_migrated_file_takes_rows_of_the_new_version_and_edits_of_old_ones(tmp_path, tomorrows):
+def test_migrated_file_accepts_new_rows_and_edits(tmp_path, next_migrations):
     async def scenario():
-        [person] = await write_today(tmp_path / "data")
-        async with house(tmp_path / "data", registry=TOMORROW, migrations=tomorrows) as h:
-            later(h, person)
+        [person] = await write_rows(tmp_path / "data")
+        async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+            reconnect(h, person)
             kept = {**fact("kept"), "origin": "typed"}
             batch = [
                 {"newDocumentState": {**kept, "value": "edited"}, "assumedMasterState": kept},
@@ -95,14 +95,14 @@ def test_a_migrated_file_takes_rows_of_the_new_version_and_edits_of_old_ones(tmp
     run(scenario)
 
 
-def test_the_schema_gate_sends_old_apps_to_an_update_and_asks_new_ones_to_wait(tmp_path, tomorrows):
+def test_old_clients_get_426_and_new_clients_503(tmp_path, next_migrations):
     async def scenario():
-        [person] = await write_today(tmp_path / "data")
+        [person] = await write_rows(tmp_path / "data")
         async with house(tmp_path / "data") as h:
-            too_new = await pull(later(h, person), 1)
+            too_new = await pull(reconnect(h, person), 1)
             assert too_new.status_code == 503 and int(too_new.headers["retry-after"]) > 0
-        async with house(tmp_path / "data", registry=TOMORROW, migrations=tomorrows) as h:
-            too_old = await pull(later(h, person), 0)
+        async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+            too_old = await pull(reconnect(h, person), 0)
             assert too_old.status_code == 426 and too_old.json()["error"] is True
             pushed = await person.call("POST", "/v1/sync/facts/0/push", json=[])
             assert pushed.status_code == 426
@@ -110,67 +110,66 @@ def test_the_schema_gate_sends_old_apps_to_an_update_and_asks_new_ones_to_wait(t
     run(scenario)
 
 
-def test_a_file_from_the_future_is_not_opened_and_not_touched(tmp_path, tomorrows):
+def test_file_of_a_newer_version_is_left_untouched(tmp_path, next_migrations):
     async def scenario():
-        [person] = await write_today(tmp_path / "data")
-        async with house(tmp_path / "data", registry=TOMORROW, migrations=tomorrows) as h:
-            assert (await pull(later(h, person), 1)).status_code == 200
+        [person] = await write_rows(tmp_path / "data")
+        async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+            assert (await pull(reconnect(h, person), 1)).status_code == 200
         before = contents(tmp_path / "data")
         with pytest.raises(BaseException) as caught:
             async with house(tmp_path / "data"):
-                raise AssertionError("it started")
-        assert "newer version" in said(caught.value) and "0099_facts_v1.sql" in said(caught.value)
+                raise AssertionError("the server started")
+        assert "newer version" in message_of(caught.value) and "0099_facts_v1.sql" in message_of(caught.value)
         assert contents(tmp_path / "data") == before
 
     run(scenario)
 
 
-def test_one_users_file_from_the_future_costs_nobody_else_anything(tmp_path, tomorrows):
-    """A folder that was copied here from a newer server."""
+def test_newer_file_of_one_account_does_not_affect_others(tmp_path, next_migrations):
+    """The folder was copied from a newer server."""
 
     async def scenario():
-        people = await write_today(tmp_path / "data", persons=2)
+        people = await write_rows(tmp_path / "data", persons=2)
         shutil.copytree(tmp_path / "data", tmp_path / "newer")
-        async with house(tmp_path / "newer", registry=TOMORROW, migrations=tomorrows) as h:
-            await pull(later(h, people[0]), 1)
+        async with house(tmp_path / "newer", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+            await pull(reconnect(h, people[0]), 1)
         [source] = (tmp_path / "newer" / "users").rglob(people[0].id)
         [target] = (tmp_path / "data" / "users").rglob(people[0].id)
         shutil.copy(source / "records.duckdb", target / "records.duckdb")
         async with house(tmp_path / "data") as h:
-            refused = await pull(later(h, people[0]), 0)
-            assert refused.status_code >= 500 and "newer version" in refused.json()["detail"]
-            assert (await pull(later(h, people[1]), 0)).status_code == 200
+            response = await pull(reconnect(h, people[0]), 0)
+            assert response.status_code >= 500 and "newer version" in response.json()["detail"]
+            assert (await pull(reconnect(h, people[1]), 0)).status_code == 200
         assert (source / "records.duckdb").read_bytes() == (target / "records.duckdb").read_bytes()
 
     run(scenario)
 
 
-def test_a_changed_migration_refuses_to_start(tmp_path, tomorrows):
+def test_changed_migration_prevents_start(tmp_path, next_migrations):
     async def scenario():
-        await write_today(tmp_path / "data")
-        first = tomorrows / "0001_records.sql"
+        await write_rows(tmp_path / "data")
+        first = next_migrations / "0001_records.sql"
         first.write_text(first.read_text(encoding="utf-8") + "-- edited\n", encoding="utf-8")
         before = contents(tmp_path / "data")
         with pytest.raises(BaseException) as caught:
-            async with house(tmp_path / "data", migrations=tomorrows):
-                raise AssertionError("it started")
-        assert "0001_records.sql" in said(caught.value) and "never edited" in said(caught.value)
+            async with house(tmp_path / "data", migrations=next_migrations):
+                raise AssertionError("the server started")
+        assert "0001_records.sql" in message_of(caught.value) and "never edited" in message_of(caught.value)
         assert contents(tmp_path / "data") == before
 
     run(scenario)
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, tomorrows):
+def test_failed_migration_leaves_the_file_unchanged(tmp_path, next_migrations):
     async def scenario():
-        [person] = await write_today(tmp_path / "data")
-        broken = tomorrows / "0099_facts_v1.sql"
+        [person] = await write_rows(tmp_path / "data")
+        broken = next_migrations / "0099_facts_v1.sql"
         good = broken.read_text(encoding="utf-8")
-        broken.write_text(
-            good + "UPDATE packs SET first = bodies::BIGINT;\n", encoding="utf-8"
-        )  # fits no row
+        failing = "UPDATE packs SET first = bodies::BIGINT;\n"  # fails for every row
+        broken.write_text(good + failing, encoding="utf-8")
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
-        async with house(tmp_path / "copy", registry=TOMORROW, migrations=tomorrows) as h:
-            assert (await pull(later(h, person), 1)).status_code >= 500
+        async with house(tmp_path / "copy", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+            assert (await pull(reconnect(h, person), 1)).status_code >= 500
         [path] = (tmp_path / "copy" / "users").rglob("records.duckdb")
         with duckdb.connect(path, read_only=True) as connection:
             bodies = connection.execute("SELECT bodies FROM packs").fetchall()
@@ -181,13 +180,13 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, tomorrows):
     run(scenario)
 
 
-def test_a_folder_without_migrations_is_an_incomplete_installation(tmp_path):
+def test_missing_migrations_are_an_incomplete_installation(tmp_path):
     async def scenario():
         (tmp_path / "empty").mkdir()
         with pytest.raises(BaseException) as caught:
             async with house(tmp_path / "data", migrations=tmp_path / "empty"):
-                raise AssertionError("it started")
-        assert "incomplete" in said(caught.value)
+                raise AssertionError("the server started")
+        assert "incomplete" in message_of(caught.value)
 
     run(scenario)
 
@@ -196,8 +195,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in sorted(folder.rglob("*.duckdb*")) if p.is_file()}
 
 
-def said(error: BaseException) -> str:
-    """The words of our own error, wherever a task group has put it."""
+def message_of(error: BaseException) -> str:
+    """Return the text of the application's error, also inside an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     assert isinstance(error, Broken), repr(error)
