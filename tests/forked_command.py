@@ -1,5 +1,7 @@
-"""The command `vademecum` in processes of its own, forked from one that has imported the program already (`preloaded_app`):
-importing is most of what a command and the start of a server cost."""
+"""Run the command `vademecum` in processes forked from one that has already imported the program (`preloaded_app`).
+
+Imports take most of the time of a command and of the start of a server.
+"""
 
 from __future__ import annotations
 
@@ -17,51 +19,50 @@ from pathlib import Path
 import vademecum
 
 ROOT = Path(__file__).parents[1]
-PREPARED = multiprocessing.get_context("forkserver")
-PREPARED.set_forkserver_preload(["preloaded_app"])
-PREPARING = threading.Lock()
+FORKSERVER = multiprocessing.get_context("forkserver")
+FORKSERVER.set_forkserver_preload(["preloaded_app"])
+START_LOCK = threading.Lock()
 
 
-def _command(
+def _run_command(
     words: list[str],
     environment: dict[str, str],
     streams: list[Path],
     cwd: Path,
-    first: Callable[[], None] | None,
+    before_command: Callable[[], None] | None,
 ) -> None:
-    """What the new process does."""
-    for number, path in enumerate(streams):  # pipes with a name, too: their ends are one-way
+    """Run the command in the new process."""
+    for number, path in enumerate(streams):  # read-only or write-only, because named pipes are one-way
         descriptor = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND)
         os.dup2(descriptor, number)
         os.close(descriptor)
-    assert "preloaded_app" in sys.modules, "it was not imported, so each process imports the program"
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - multiprocessing has put another in its place
+    assert "preloaded_app" in sys.modules, "the preload failed, so each process would import the program"
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - multiprocessing has replaced it
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
-    importlib.reload(vademecum)  # what it does to the environment first of all
+    importlib.reload(vademecum)  # it changes the environment at import
     from vademecum.cli.main import main
 
-    if first is not None:
-        first()
+    if before_command is not None:
+        before_command()
     main(words, prog_name="vademecum")
 
 
-def forked(
+def fork_command(
     words: list[str],
     environment: dict[str, str],
     streams: list[Path],
     cwd: Path,
-    first: Callable[[], None] | None = None,
+    before_command: Callable[[], None] | None = None,
 ) -> BaseProcess:
-    """The command in a process of its own, from the one that is prepared. `streams`: files or pipes with a name.
-    `first`: what that process does to itself before."""
-    return begun(_command, words, environment, streams, cwd, first)
+    """Run the command in a forked process. `streams`: files or named pipes for standard input, output and error."""
+    return start_process(_run_command, words, environment, streams, cwd, before_command)
 
 
-def begun(does: Callable[..., None], *given: object) -> BaseProcess:
-    """A process, from the one that is prepared, that does this."""
-    with PREPARING:
+def start_process(target: Callable[..., None], *arguments: object) -> BaseProcess:
+    """Call `target` in a process forked from the prepared one."""
+    with START_LOCK:
         before = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))
         try:
@@ -71,13 +72,13 @@ def begun(does: Callable[..., None], *given: object) -> BaseProcess:
                 del os.environ["PYTHONPATH"]
             else:
                 os.environ["PYTHONPATH"] = before
-    process = PREPARED.Process(target=does, args=given)
+    process = FORKSERVER.Process(target=target, args=arguments)
     process.start()
     return process
 
 
-class Forked:
-    """A forked process with the methods of one that was started."""
+class ForkedProcess:
+    """A forked process with the interface of subprocess.Popen."""
 
     def __init__(self, process: BaseProcess) -> None:
         assert process.pid is not None
@@ -94,7 +95,7 @@ class Forked:
     def wait(self, timeout: float) -> int:
         self._process.join(timeout)
         code = self._process.exitcode
-        assert code is not None, f"it does not end within {timeout} s"
+        assert code is not None, f"the process did not end within {timeout} s"
         return code
 
     def send_signal(self, number: int) -> None:

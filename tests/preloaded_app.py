@@ -1,4 +1,4 @@
-"""Import the program and use it once, so that the processes that `forked_command` forks need not."""
+"""Import and use the program once, so that processes forked by `forked_command` need not do so."""
 
 import gc
 import importlib
@@ -9,40 +9,39 @@ from pathlib import Path
 
 from litestar import Litestar
 
-import forked_command  # noqa: F401 - where their work is
+import forked_command  # noqa: F401 - contains the function that they run
 import vademecum.cli
 from vademecum import app
 from vademecum.cli.serve.serve import GC_THRESHOLD
 from vademecum.model.schema.collections import Registry
 from vademecum.settings import Settings
 
-# What a server and a command import as late as they can.
-LATER = ("anyio._backends._asyncio", "onnxruntime", "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
+# Modules that a server and commands import lazily.
+LAZY_MODULES = ("anyio._backends._asyncio", "onnxruntime", "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
          "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "vademecum.engines.lance.vector_index",
          "vademecum.engines.lance.chunk_table", "vademecum.engines.onnx.embedder", "vademecum.services.runtime.logging")  # fmt: skip
 
 for command in pkgutil.walk_packages(vademecum.cli.__path__, "vademecum.cli."):
     importlib.import_module(command.name)
-for module in LATER:
+for module in LAZY_MODULES:
     importlib.import_module(module)
 sys.modules["vademecum.engines.lance.chunk_table"]._lancedb()
-# Its own threads begin anew in each; here it has only been imported, and nothing is under way.
+# LanceDB is only imported here. Each process starts its own LanceDB threads.
 warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
-create_app, AT_HAND = app.create_app, Settings(data=Path("/nowhere"))
-ROUTES = create_app(AT_HAND)
+create_app, DEFAULTS = app.create_app, Settings(data=Path("/nowhere"))
+PREPARED_APP = create_app(DEFAULTS)
 
 
-def with_made_routes(settings: Settings, *, works: bool = True) -> Litestar:
-    """The application as commands ask for it. Making the routes is most of what a command costs without a server; of the
-    settings they hold how large a body may be."""
-    if settings.body_max != AT_HAND.body_max:
+def reuse_routes(settings: Settings, *, works: bool = True) -> Litestar:
+    """Return the prepared application with these settings. Creating routes is slow, and they depend only on `body_max`."""
+    if settings.body_max != DEFAULTS.body_max:
         return create_app(settings, works=works)
-    ROUTES._lifespan_managers = [lambda made: app.serving(made, settings, Registry(), works=works)]
-    return ROUTES
+    PREPARED_APP._lifespan_managers = [lambda made: app.serving(made, settings, Registry(), works=works)]
+    return PREPARED_APP
 
 
-app.create_app = with_made_routes  # type: ignore[assignment]
-# A look for cycles through what is shared would copy it into each of them.
+app.create_app = reuse_routes  # type: ignore[assignment]
+# A garbage collection in a forked process would copy all shared objects.
 gc.collect()
 gc.freeze()
 gc.set_threshold(GC_THRESHOLD, 20, 20)

@@ -23,7 +23,7 @@ from typing import Any
 
 import httpx
 
-from forked_command import Forked, forked
+from forked_command import ForkedProcess, fork_command
 from no_rate_limits import RATES_JSON
 from vademecum.services.accounts import local_auth
 
@@ -66,7 +66,7 @@ class Running:
     """A running server process."""
 
     url: str
-    process: subprocess.Popen[bytes] | Forked
+    process: subprocess.Popen[bytes] | ForkedProcess
     log: Path
     flags: tuple[str, ...] = ()
 
@@ -108,7 +108,7 @@ class Home:
             for stream in streams:
                 stream.write_text(stdin if stream.name == "stdin" else "")
             arguments = [*map(str, words), "--data", str(data or self.data)]
-            process = forked(arguments, environment, streams, Path.cwd())
+            process = fork_command(arguments, environment, streams, Path.cwd())
             process.join(120)
             assert process.exitcode is not None, f"{words} does not end"
             return Done(process.exitcode, streams[1].read_text(), streams[2].read_text())
@@ -135,14 +135,14 @@ class Home:
 
     def spawn(
         self, *flags: str, in_new_process: bool = False
-    ) -> tuple[subprocess.Popen[bytes] | Forked, Path]:
+    ) -> tuple[subprocess.Popen[bytes] | ForkedProcess, Path]:
         log = self.data.with_name(f"{self.data.name}.{time.monotonic_ns()}.log")
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
         words = ["serve", "--port", "0", "--data", str(self.data), *flags]
         if not in_new_process:
             streams = [Path(os.devnull), log, log]
-            return Forked(forked(words, self.environment(), streams, Path.cwd())), log
+            return ForkedProcess(fork_command(words, self.environment(), streams, Path.cwd())), log
         with log.open("wb") as file:
             command = [*COMMAND, *words]
             return subprocess.Popen(command, env=self.environment(), stdout=file, stderr=file), log

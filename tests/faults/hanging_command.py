@@ -1,5 +1,5 @@
-"""The command `vademecum`, except that the first read of each user with a file in the folder HANGING
-does not end and ignores interrupts."""
+"""Run the command `vademecum` with hanging reads: while the folder HANGING has a file named after an account's id, the
+next read of that account removes the file, never ends and ignores interrupts."""
 
 import os
 import time
@@ -14,14 +14,14 @@ read = DuckDBUserStore._read
 cursor.GRACE_S = 0.2
 
 
-async def hanging_read(store, places):
+async def hanging_read(store, segments):
     try:
         (HANGING / store.user_id).unlink()
     except FileNotFoundError:
-        return await read(store, places)
+        return await read(store, segments)
 
     def hang(engine):
-        """DuckDB waits inside a function of Python, which no interrupt ends."""
+        """Wait in a Python function that DuckDB calls, which an interrupt cannot end."""
         name = f"hang_{store.alias}"
         engine._raw.create_function(name, lambda _: time.sleep(3600), ["BIGINT"], "BIGINT")
         return engine.execute(f"SELECT {name}(1)").fetchall()

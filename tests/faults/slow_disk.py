@@ -1,4 +1,4 @@
-"""What a server does to itself before it serves, so that it can be killed in the middle of something quick."""
+"""Slow down disk calls in a server process, so that a test can kill it in the middle of a quick operation."""
 
 import os
 import time
@@ -7,7 +7,7 @@ UNLINK_S = 0.01
 FSYNC_S = 0.5
 
 
-def unlink_slowly() -> None:
+def slow_down_unlink() -> None:
     unlink = os.unlink
 
     def slow(*given: object, **more: object) -> None:
@@ -17,7 +17,7 @@ def unlink_slowly() -> None:
     os.unlink = slow  # type: ignore[assignment]
 
 
-def fsync_slowly() -> None:
+def slow_down_fsync() -> None:
     fsync = os.fsync
 
     def slow(descriptor: int) -> None:

@@ -1,10 +1,9 @@
-"""A change of the accounts fails with the disk, at each fsync and write in turn: file and memory agree afterwards, so a
-restart brings back nothing that was refused and nobody who was shut out."""
+"""The disk fails during a change of accounts, at each fsync and write in turn. File and memory agree afterwards, so a
+restart neither applies a rejected change nor restores revoked access."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,48 +12,48 @@ from typing import Any
 import duckdb
 import pytest
 
-from faults.server_process import Served
-from faults.test_io_errors import DEPTH, Disk, shim
+from faults.failing_disk import FailingDisk
+from faults.server_process import ServerProcess
 
-__all__ = ["shim"]
+CALLS_MAX = 8  # of one kind in a change
 FILE = "accounts.duckdb"
 EMAIL = "ada@example.org"
-REFUSED = (503, 404, 409)  # by the failing disk, and a repetition of what was done
-Change = Callable[[Served, int], Awaitable[Any]]
+ALLOWED = (503, 404, 409)  # from the failing disk, and from repeating a change that was stored
+Change = Callable[[ServerProcess, int], Awaitable[Any]]
 
 
-async def add(served: Served, number: int) -> Any:
+async def add_account(server: ServerProcess, number: int) -> Any:
     body = {"email": f"new{number}@example.org", "tier": "FREE"}
-    return await served.admin("POST", "/v1/accounts", json=body, allowed=REFUSED)
+    return await server.admin("POST", "/v1/accounts", json=body, allowed=ALLOWED)
 
 
-async def change_tier(served: Served, number: int) -> Any:
-    [account] = [one for one in await served.admin("GET", "/v1/accounts") if one["email"] == EMAIL]
+async def change_tier(server: ServerProcess, number: int) -> Any:
+    [account] = [a for a in await server.admin("GET", "/v1/accounts") if a["email"] == EMAIL]
     body = {"tier": ("FREE", "JIGGA")[number % 2]}
-    return await served.admin("PATCH", f"/v1/accounts/{account['userId']}", json=body, allowed=REFUSED)
+    return await server.admin("PATCH", f"/v1/accounts/{account['userId']}", json=body, allowed=ALLOWED)
 
 
-async def add_token(served: Served, number: int) -> Any:
-    return await served.admin("POST", "/v1/tokens", EMAIL, json={"name": f"t{number}"}, allowed=REFUSED)
+async def add_token(server: ServerProcess, number: int) -> Any:
+    return await server.admin("POST", "/v1/tokens", EMAIL, json={"name": f"t{number}"}, allowed=ALLOWED)
 
 
-async def revoke(served: Served, number: int) -> Any:
-    oldest = (await served.admin("GET", "/v1/tokens", EMAIL))[0]
-    return await served.admin("DELETE", f"/v1/tokens/{oldest['id']}", EMAIL, allowed=REFUSED)
+async def revoke_token(server: ServerProcess, number: int) -> Any:
+    oldest = (await server.admin("GET", "/v1/tokens", EMAIL))[0]
+    return await server.admin("DELETE", f"/v1/tokens/{oldest['id']}", EMAIL, allowed=ALLOWED)
 
 
-async def in_memory(served: Served) -> tuple[set[tuple[str, str]], set[str]]:
-    """Return the accounts with their tiers, and the names of Ada's tokens, as the server serves them."""
-    accounts = {(one["email"], one["tier"]) for one in await served.admin("GET", "/v1/accounts")}
-    return accounts, {one["name"] for one in await served.admin("GET", "/v1/tokens", EMAIL)}
+async def read_from_server(server: ServerProcess) -> tuple[set[tuple[str, str]], set[str]]:
+    """Return the accounts with their tiers, and the names of Ada's tokens."""
+    accounts = {(a["email"], a["tier"]) for a in await server.admin("GET", "/v1/accounts")}
+    return accounts, {token["name"] for token in await server.admin("GET", "/v1/tokens", EMAIL)}
 
 
-def in_file(data: Path, copy: Path) -> tuple[set[tuple[str, str]], set[str]]:
-    """Return the same as a server would load it after a kill."""
-    for end in ("", ".wal"):
-        copy.with_name(copy.name + end).unlink(missing_ok=True)
-        if (data / f"{FILE}{end}").exists():
-            shutil.copyfile(data / f"{FILE}{end}", copy.with_name(copy.name + end))
+def read_from_file(data: Path, copy: Path) -> tuple[set[tuple[str, str]], set[str]]:
+    """Return the same as a server would load after a kill."""
+    for suffix in ("", ".wal"):
+        copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+        if (data / f"{FILE}{suffix}").exists():
+            shutil.copyfile(data / f"{FILE}{suffix}", copy.with_name(copy.name + suffix))
     with duckdb.connect(copy) as connection:
         accounts = {*connection.execute("SELECT email, tier FROM accounts").fetchall()}
         of_ada = f"kind = 'api' AND account_id = (SELECT id FROM accounts WHERE email = '{EMAIL}')"
@@ -63,34 +62,32 @@ def in_file(data: Path, copy: Path) -> tuple[set[tuple[str, str]], set[str]]:
         }
 
 
-@pytest.mark.parametrize("change", [add, change_tier, add_token, revoke])
-@pytest.mark.parametrize("kind", ["fsync", "write"])
+@pytest.mark.parametrize("change", [add_account, change_tier, add_token, revoke_token])
+@pytest.mark.parametrize("call", ["fsync", "write"])
 def test_failed_change_leaves_file_and_memory_equal(
-    tmp_path: Path, shim: Path, kind: str, change: Change
+    tmp_path: Path, disk: FailingDisk, call: str, change: Change
 ) -> None:
     async def scenario() -> None:
-        disk = Disk(tmp_path / "control")
-        disk.recover()
-        loaded = {"LD_PRELOAD": str(shim), "SHIM_CTL": str(tmp_path / "control")}
-        served = Served(tmp_path / "data", tmp_path / "no models", environment=loaded)
-        client = await served.start(in_new_process=True)
+        server = ServerProcess(tmp_path / "data", tmp_path / "no models", environment=disk.environment)
+        client = await server.start(in_new_process=True)
         try:
-            await served.add_user(EMAIL)
-            for number in range(DEPTH):
-                await served.admin("POST", "/v1/tokens", EMAIL, json={"name": f"old{number}"})
+            await server.add_user(EMAIL)
+            for number in range(CALLS_MAX):
+                await server.admin("POST", "/v1/tokens", EMAIL, json={"name": f"old{number}"})
             failures = 0
-            for at in range(DEPTH):
-                disk.fail(kind, errno.EIO, at, FILE)
-                failed = "code" in await change(served, at)
+            for index in range(CALLS_MAX):
+                disk.fail(call, index, FILE)
+                failed = "code" in await change(server, index)
                 disk.recover()
                 failures += failed
-                async with asyncio.timeout(60):  # the next change brings file and memory together
-                    while "code" in await add(served, 100 + at):
+                async with asyncio.timeout(60):  # the next change makes file and memory equal
+                    while "code" in await add_account(server, 100 + index):
                         await asyncio.sleep(0.05)
-                assert in_file(served.data, tmp_path / "copy.duckdb") == await in_memory(served), at
+                stored = read_from_file(server.data, tmp_path / "copy.duckdb")
+                assert stored == await read_from_server(server), index
             assert failures >= 1
         finally:
             await client.aclose()
-            served.kill()
+            server.kill()
 
     asyncio.run(scenario())

@@ -1,7 +1,7 @@
-"""Threads of one server may be the first to read a file of a kind, several at once, as when two models are opened.
+"""Engines that decode files in threads create their msgspec decoders at import.
 
-msgspec then crashes the process, now and then: it looks at a type when it first decodes it, and shows other threads what
-it has not finished. So the engines that read in threads have their decoders made when they are imported.
+msgspec inspects a type at its first decode and exposes unfinished state to other threads, which can crash the process
+when several threads decode the same type for the first time.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from faults.server_process import ROOT
 
 ENGINES = ROOT / "server" / "vademecum" / "engines"
-IN_THREADS = [*ENGINES.glob("lance/*.py"), *ENGINES.glob("duckdb/*.py"), ENGINES / "onnx" / "manifest.py"]
+THREADED_FILES = [*ENGINES.glob("lance/*.py"), *ENGINES.glob("duckdb/*.py"), ENGINES / "onnx" / "manifest.py"]
 
 
-def test_what_threads_read_has_a_decoder_from_the_beginning():
-    texts = {path: path.read_text(encoding="utf-8") for path in IN_THREADS}
+def test_threaded_engines_create_decoders_at_import():
+    texts = {path: path.read_text(encoding="utf-8") for path in THREADED_FILES}
     assert len(texts) > 10
     assert [path for path, text in texts.items() if re.search(r"\.decode\([^\n]*type=", text)] == []

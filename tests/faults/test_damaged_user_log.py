@@ -1,9 +1,8 @@
-"""Damage to a user's write-ahead log while the server is down: what it costs, and whom.
+"""Damage accounts' write-ahead logs while the server is down. Only commits after the damage are lost.
 
-Each user of one server suffers another damage, all at once, between a kill and the next start. Their rows came in
-two parts: `kept` was folded into the file by an ordinary stop, `logged` stands in the log alone, one commit a row,
-with the length of the log after each acknowledgement. So for every place of damage it is known which commits were
-whole before it.
+Between a kill and the next start, the log of each account is damaged in a different way. The first rows of an account
+were checkpointed into its file by a normal stop; the others are only in the log, with account commit per row. The length of
+the log after each commit is known, so each case knows which commits precede its damage.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from random import Random
 import httpx
 import pytest
 
-from faults.server_process import PLAIN, Served
-from faults.writing_devices import Json, User, session
+from faults.device_workload import Json, User, session
+from faults.server_process import NO_TLS, ServerProcess
 from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.model.records.paths import user_folder
 
-KEPT, LOGGED = 5, 8
-Damage = Callable[[bytes, list[int]], bytes]  # (the log, its length after each commit) -> what is left of it
+CHECKPOINTED, LOGGED = 5, 8  # rows
+Damage = Callable[[bytes, list[int]], bytes]  # (log, its length after each commit) -> damaged log
 
 
 def cut_at(commits: int, extra: int = 0) -> Damage:
-    """The first so many commits, and `extra` bytes of the next (or, negative, less of the last)."""
+    """Truncate the log after this number of commits plus `extra` bytes, which may be negative."""
     return lambda log, ends: log[: ends[commits] + extra]
 
 
 def flip(commit: int, share: float) -> Damage:
-    """All bits of four bytes inside the commit with this number (from 1), so far into it."""
+    """Flip four bytes of a commit (numbered from 1), at this share of its length."""
 
     def damage(log: bytes, ends: list[int]) -> bytes:
         start, end = ends[commit - 1], ends[commit]
@@ -43,7 +42,7 @@ def flip(commit: int, share: float) -> Damage:
 
 
 def zeros_from(commits: int) -> Damage:
-    """As a file system leaves it that knew the new length but not the content."""
+    """Replace all later commits with zeros, like a file system that stored the new length but not the content."""
     return lambda log, ends: log[: ends[commits]] + bytes(len(log) - ends[commits])
 
 
@@ -53,10 +52,8 @@ def append(garbage: bytes) -> Damage:
 
 @dataclass(frozen=True)
 class Case:
-    """`whole`: how many of the logged commits stand before it."""
-
     damage: Damage
-    whole: int
+    intact: int  # the number of logged commits before the damage
 
 
 CASES = {
@@ -71,7 +68,7 @@ CASES = {
     "bits flipped in the middle of the last commit": Case(flip(LOGGED, 0.5), LOGGED - 1),
     "bits flipped at the end of the last commit": Case(flip(LOGGED, 1.0), LOGGED - 1),
     "bits flipped in an early commit": Case(flip(3, 0.5), 2),
-    "zeros in the place of the last commit": Case(zeros_from(LOGGED - 1), LOGGED - 1),
+    "zeros instead of the last commit": Case(zeros_from(LOGGED - 1), LOGGED - 1),
     "zeros after the last commit": Case(append(bytes(4096)), LOGGED),
     "garbage after the last commit": Case(append(Random(7).randbytes(3000)), LOGGED),
     "a few bytes of garbage after the last commit": Case(append(b"\x11\x22\x33"), LOGGED),
@@ -81,29 +78,30 @@ CASES = {
 
 
 @dataclass
-class Victim:
+class Account:
     user: User
     log: Path
     ends: list[int] = field(default_factory=list)
-    kept: dict[str, Json] = field(default_factory=dict)
+    checkpointed: dict[str, Json] = field(default_factory=dict)
     logged: list[Json] = field(default_factory=list)
-    answer: httpx.Response | None = None  # to the first pull after the damage
+    response: httpx.Response | None = None  # to the first pull after the damage
 
     @property
     def rows(self) -> dict[str, Json]:
-        assert self.answer is not None
-        return {row["id"]: row for row in self.answer.json()["documents"]}
+        assert self.response is not None
+        return {row["id"]: row for row in self.response.json()["documents"]}
 
-    def allowed(self, commits: int) -> dict[str, Json]:
-        return self.kept | {row["id"]: row for row in self.logged[:commits]}
+    def rows_after(self, commits: int) -> dict[str, Json]:
+        """Return the rows after this number of logged commits."""
+        return self.checkpointed | {row["id"]: row for row in self.logged[:commits]}
 
 
 @dataclass
-class Ruin:
-    """What became of everybody, asked once for all tests: the same damage need not be done seventeen times."""
+class Outcome:
+    """The state of all accounts after the damage, collected once for all tests. Keys: case or email."""
 
-    victims: dict[str, Victim]
-    whole: list[Victim]  # users that nothing was done to
+    damaged: dict[str, Account]
+    undamaged: list[Account]
     ready: int
     before: dict[str, dict[str, Json]] = field(default_factory=dict)
     after: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -111,172 +109,153 @@ class Ruin:
     epochs: dict[str, list[str]] = field(default_factory=dict)  # before the damage and after each start
 
 
-async def victim(served: Served, name: str) -> Victim:
-    user_id, token = await served.add_user(f"{name}@example.org")
-    return Victim(
-        User(name, user_id, token, "", 0), user_folder(served.data, user_id) / f"{RECORDS_FILE}.wal"
-    )
+async def create_account(server: ServerProcess, name: str) -> Account:
+    user_id, token = await server.add_user(f"{name}@example.org")
+    log = user_folder(server.data, user_id) / f"{RECORDS_FILE}.wal"
+    return Account(User(name, user_id, token, "", 0), log)
 
 
-async def write(one: Victim, number: int) -> Json:
-    row = session(f"s{number}", Random(f"{one.user.email}-{number}"))
-    await one.user.store("sessions", row)
-    assert one.user.wrong == []
+async def write_row(account: Account, number: int) -> Json:
+    row = session(f"s{number}", Random(f"{account.user.email}-{number}"))
+    await account.user.store("sessions", row)
+    assert account.user.errors == []
     return row
 
 
-async def fill(served: Served, everybody: list[Victim]) -> None:
-    """`kept` goes into the file with an ordinary stop; `logged` stands in the log when the server is killed."""
-    for one in everybody:
-        one.kept = {row["id"]: row for row in [await write(one, n) for n in range(KEPT)]}
-    served.stop()
-    client = await served.start()
-    for one in everybody:
-        one.user.client = client
-        assert not one.log.exists(), "the stop has folded it in"
-        await one.user.puller.catch_up(one.user)
+async def write_rows(server: ServerProcess, accounts: list[Account]) -> None:
+    """Write rows that a normal stop checkpoints, then rows that are in the log when the server is killed."""
+    for account in accounts:
+        account.checkpointed = {
+            row["id"]: row for row in [await write_row(account, n) for n in range(CHECKPOINTED)]
+        }
+    server.stop()
+    client = await server.start()
+    for account in accounts:
+        account.user.client = client
+        assert not account.log.exists(), "the stop did not checkpoint the log"
+        await account.user.pull_device.catch_up(account.user)
         for number in range(LOGGED):
-            one.logged.append(await write(one, KEPT + number))
-            one.ends.append(one.log.stat().st_size)
-        await one.user.puller.catch_up(one.user)
+            account.logged.append(await write_row(account, CHECKPOINTED + number))
+            account.ends.append(account.log.stat().st_size)
+        await account.user.pull_device.catch_up(account.user)
     await client.aclose()
-    served.kill()
+    server.kill()
 
 
-async def bring_ruin(folder: Path) -> Ruin:
-    served = Served(folder / "data", folder / "no-models", {"erase_delay_s": "600"})
+async def damage_logs(folder: Path) -> Outcome:
+    server = ServerProcess(folder / "data", folder / "no-models", {"erase_delay_s": "600"})
     try:
-        await (await served.start()).aclose()
-        victims = {name: await victim(served, f"victim{n}") for n, name in enumerate(CASES)}
-        spared = [await victim(served, f"spared{n}") for n in range(2)]
-        everybody = [*victims.values(), *spared]
-        client = httpx.AsyncClient(base_url=served.door.url, timeout=30, verify=PLAIN)
-        for one in everybody:
-            one.user.client = client
-        await fill(served, everybody)
+        await (await server.start()).aclose()
+        damaged = {name: await create_account(server, f"damaged{n}") for n, name in enumerate(CASES)}
+        undamaged = [await create_account(server, f"undamaged{n}") for n in range(2)]
+        accounts = [*damaged.values(), *undamaged]
+        client = httpx.AsyncClient(base_url=server.door.url, timeout=30, verify=NO_TLS)
+        for account in accounts:
+            account.user.client = client
+        await write_rows(server, accounts)
         await client.aclose()
-        for name, one in victims.items():
-            one.log.write_bytes(CASES[name].damage(one.log.read_bytes(), [0, *one.ends]))
-        return await aftermath(served, Ruin(victims, spared, 0))
+        for name, account in damaged.items():
+            account.log.write_bytes(CASES[name].damage(account.log.read_bytes(), [0, *account.ends]))
+        return await restart_twice(server, Outcome(damaged, undamaged, 0))
     finally:
-        served.kill()
+        server.kill()
 
 
-async def aftermath(served: Served, ruin: Ruin) -> Ruin:
-    """Start on the damage, ask, write on, die again, and ask again."""
-    everybody = {**ruin.victims, **{one.user.email: one for one in ruin.whole}}
-    client = await served.start()
-    for name, one in everybody.items():
-        one.user.client = client
-        one.answer = await one.user.call("GET", "/v1/sync/sessions/0/pull?lwt=0&limit=1000")
-        if one.answer.status_code == 200:
-            ruin.epochs[name] = [epoch_of(one.user.puller.checkpoints["sessions"]), await epoch(one)]
+async def restart_twice(server: ServerProcess, outcome: Outcome) -> Outcome:
+    """Start the server on the damaged logs, read and write, kill it, start it again and read."""
+    accounts = {**outcome.damaged, **{account.user.email: account for account in outcome.undamaged}}
+    client = await server.start()
+    for name, account in accounts.items():
+        account.user.client = client
+        account.response = await account.user.call("GET", "/v1/sync/sessions/0/pull?lwt=0&limit=1000")
+        if account.response.status_code == 200:
+            outcome.epochs[name] = [
+                epoch_of(account.user.pull_device.checkpoints["sessions"]),
+                await current_epoch(account),
+            ]
             for number in range(100, 103):
-                await write(one, number)
-            ruin.before[name] = await sessions_of(one)
-    ruin.ready = (await client.get("/ready")).status_code
+                await write_row(account, number)
+            outcome.before[name] = await sessions_of(account)
+    outcome.ready = (await client.get("/ready")).status_code
     await client.aclose()
-    served.kill()
-    client = await served.start()
-    for name, one in everybody.items():
-        one.user.client = client
-        if name in ruin.before:
-            ruin.after[name] = await sessions_of(one)
-            ruin.epochs[name].append(await epoch(one))
-    for name in ruin.before:
-        ruin.missed[name] = await missed_by_a_device(everybody[name])
+    server.kill()
+    client = await server.start()
+    for name, account in accounts.items():
+        account.user.client = client
+        if name in outcome.before:
+            outcome.after[name] = await sessions_of(account)
+            outcome.epochs[name].append(await current_epoch(account))
+    for name in outcome.before:
+        outcome.missed[name] = await rows_missed_by_device(accounts[name])
     await client.aclose()
-    return ruin
+    return outcome
 
 
 def epoch_of(checkpoint: Json) -> str:
     return str(checkpoint["id"]).partition(".")[0]
 
 
-async def epoch(one: Victim) -> str:
-    return epoch_of((await one.user.call("GET", "/v1/sync/sessions/0/pull?limit=1")).json()["checkpoint"])
+async def current_epoch(account: Account) -> str:
+    return epoch_of((await account.user.call("GET", "/v1/sync/sessions/0/pull?limit=1")).json()["checkpoint"])
 
 
-async def sessions_of(one: Victim) -> dict[str, Json]:
-    answer = await one.user.call("GET", "/v1/sync/sessions/0/pull?lwt=0&limit=1000")
-    assert answer.status_code == 200, answer.text
-    return {row["id"]: row for row in answer.json()["documents"]}
+async def sessions_of(account: Account) -> dict[str, Json]:
+    response = await account.user.call("GET", "/v1/sync/sessions/0/pull?lwt=0&limit=1000")
+    assert response.status_code == 200, response.text
+    return {row["id"]: row for row in response.json()["documents"]}
 
 
-async def missed_by_a_device(one: Victim) -> set[str]:
-    """Rows that a device does not get which had pulled everything before the damage. A new epoch tells it to begin
-    again, and then it misses nothing."""
-    was = one.user.puller.checkpoints["sessions"]
-    answer = await one.user.call(
-        "GET", f"/v1/sync/sessions/0/pull?lwt={was['lwt']}&id={was['id']}&limit=1000"
-    )
-    if answer.status_code == 409:
-        assert answer.json()["code"] == "EPOCH"
+async def rows_missed_by_device(account: Account) -> set[str]:
+    """Return the rows that a device misses that had pulled everything before the damage.
+
+    A new current_epoch makes it pull from zero, so then it misses none.
+    """
+    checkpoint = account.user.pull_device.checkpoints["sessions"]
+    path = f"/v1/sync/sessions/0/pull?lwt={checkpoint['lwt']}&id={checkpoint['id']}&limit=1000"
+    response = await account.user.call("GET", path)
+    if response.status_code == 409:
+        assert response.json()["code"] == "EPOCH"
         return set()
-    known = {key.partition("/")[2] for key in one.user.puller.seen}
-    return set(await sessions_of(one)) - known - {row["id"] for row in answer.json()["documents"]}
+    seen = {key.partition("/")[2] for key in account.user.pull_device.seen}
+    return set(await sessions_of(account)) - seen - {row["id"] for row in response.json()["documents"]}
 
 
 @pytest.fixture(scope="module")
-def ruin(tmp_path_factory) -> Ruin:
-    return asyncio.run(bring_ruin(tmp_path_factory.mktemp("ruin")))
+def outcome(tmp_path_factory) -> Outcome:
+    return asyncio.run(damage_logs(tmp_path_factory.mktemp("damage")))
 
 
-def test_the_server_starts_and_users_without_damage_have_everything(ruin):
-    assert ruin.ready == 200
-    for one in ruin.whole:
-        assert one.rows == one.allowed(LOGGED)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_user_is_served_or_told_clearly(ruin, name):
-    answer = ruin.victims[name].answer
-    assert answer is not None
-    if answer.status_code != 200:
-        problem = answer.json()
-        assert (problem["code"], problem["error"]) == ("BROKEN", True)
-        assert answer.headers["content-type"].startswith("application/problem+json")
-        assert "cannot be opened" in problem["detail"] and "restore" in problem["detail"], (
-            "what to do is said"
-        )
+def test_undamaged_accounts_keep_all_rows(outcome):
+    assert outcome.ready == 200
+    for account in outcome.undamaged:
+        assert account.rows == account.rows_after(LOGGED)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_of_before_the_last_checkpoint_is_lost_and_no_row_comes_from_nowhere(ruin, name):
-    one = ruin.victims[name]
-    if one.answer.status_code == 200:
-        assert one.rows in [one.allowed(commits) for commits in range(LOGGED + 1)], "a prefix of the commits"
-    else:
-        assert one.log.with_name(RECORDS_FILE).stat().st_size > 0, "the file is left as it was"
+def test_commits_before_the_damage_survive(outcome, name):
+    account = outcome.damaged[name]
+    assert account.response.status_code == 200, account.response.text
+    assert account.rows == account.rows_after(CASES[name].intact)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_commit_that_was_whole_before_the_damage_is_there(ruin, name):
-    one = ruin.victims[name]
-    assert one.answer.status_code == 200, one.answer.text
-    assert one.rows == one.allowed(CASES[name].whole)
+def test_writes_after_the_repair_survive_a_crash(outcome, name):
+    account = outcome.damaged[name]
+    assert len(outcome.before[name]) == len(account.rows) + 3
+    assert outcome.after[name] == outcome.before[name]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_written_after_the_repair_survives_the_next_crash(ruin, name):
-    one = ruin.victims[name]
-    assert one.answer.status_code == 200, one.answer.text
-    assert len(ruin.before[name]) == len(one.rows) + 3
-    assert ruin.after[name] == ruin.before[name]
+def test_device_with_lost_rows_misses_no_later_row(outcome):
+    """A device whose checkpoint is after the damage receives later rows, or 409 EPOCH: `seq` never decreases."""
+    assert {name: rows for name, rows in outcome.missed.items() if rows} == {}
 
 
-def test_a_device_that_had_seen_what_was_lost_misses_nothing_that_comes_later(ruin):
-    """`seq` never goes back: a device whose checkpoint lies beyond the damage gets what is written after it, or is
-    told (409 EPOCH) to begin again."""
-    assert {name: rows for name, rows in ruin.missed.items() if rows} == {}
-
-
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.whole < LOGGED])
-def test_loss_of_acknowledged_rows_begins_one_new_epoch(ruin, name):
-    before, *after = ruin.epochs[name]
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.intact < LOGGED])
+def test_loss_of_acknowledged_rows_starts_one_epoch(outcome, name):
+    before, *after = outcome.epochs[name]
     assert before not in after and len(set(after)) == 1
 
 
-def test_kill_without_damage_keeps_the_epoch(ruin):
-    for one in ruin.whole:
-        assert len(set(ruin.epochs[one.user.email])) == 1
+def test_kill_without_damage_keeps_the_epoch(outcome):
+    for account in outcome.undamaged:
+        assert len(set(outcome.epochs[account.user.email])) == 1

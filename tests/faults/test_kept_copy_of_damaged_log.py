@@ -1,4 +1,4 @@
-"""The kept copy of a damaged log: it stays until the next erasure, and every erasure removes it."""
+"""The copy of a damaged log stays until the next erasure, and every erasure removes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from faults.server_process import Served
+from faults.server_process import ServerProcess
 from property.rows import dead, fact
 from vademecum.services.data.erase import scan
 from wait_until import soon
@@ -19,8 +19,8 @@ SECRET = "the xylophone of Bartholomew"
 
 
 @dataclass
-class Damaged:
-    served: Served
+class Repaired:
+    server: ServerProcess
     client: httpx.AsyncClient
     folder: Path
     marker: Path
@@ -31,13 +31,15 @@ class Damaged:
 
 
 @asynccontextmanager
-async def damaged(data: Path, *, deletes: bool = False) -> AsyncIterator[Damaged]:
-    """A server that has repaired the damaged log of its one account. `deletes`: a row was deleted before the damage, and
-    the kill took the marker of its erasure away."""
-    served = Served(data, data.with_name("no-models"), {"erase_delay_s": "600"})
+async def repaired_server(data: Path, *, deletes: bool = False) -> AsyncIterator[Repaired]:
+    """Run a server that has repaired the damaged log of its only account.
+
+    `deletes`: a row was deleted before the damage, and the marker file of its erasure is lost.
+    """
+    server = ServerProcess(data, data.with_name("no-models"), {"erase_delay_s": "600"})
     try:
-        client = await served.start()
-        account, token = await served.add_user("ada@example.org")
+        client = await server.start()
+        account, token = await server.add_user("ada@example.org")
         marker = data / "jobs" / "erase" / account
         client.headers["Authorization"] = f"Bearer {token}"
         await push(client, fact("first", value=SECRET))
@@ -45,52 +47,56 @@ async def damaged(data: Path, *, deletes: bool = False) -> AsyncIterator[Damaged
             await push(client, dead(fact("first")))
         for number in range(3):
             await push(client, fact(f"f{number}"))
-        served.kill()
+        server.kill()
         await client.aclose()
         [log] = data.glob(f"users/*/{account}/records.duckdb.wal")
         log.write_bytes(log.read_bytes()[:-30] + bytes(30))
         marker.unlink(missing_ok=True)
         if deletes:
-            served.settings["erase_delay_s"] = "0"
-        client = await served.start(token, "facts")
+            server.settings["erase_delay_s"] = "0"
+        client = await server.start(token, "facts")
         client.headers["Authorization"] = f"Bearer {token}"
-        yield Damaged(served, client, log.parent, marker)
+        yield Repaired(server, client, log.parent, marker)
         await client.aclose()
     finally:
-        served.kill()
+        server.kill()
 
 
 async def push(client: httpx.AsyncClient, row: dict[str, object]) -> None:
-    answer = await client.post("/v1/sync/facts/0/push", json=[{"newDocumentState": row}])
-    assert answer.json() == [], answer.text
+    response = await client.post("/v1/sync/facts/0/push", json=[{"newDocumentState": row}])
+    assert response.json() == [], response.text
 
 
-def test_copy_stays_while_nothing_is_deleted_and_leaves_with_a_delete(tmp_path: Path) -> None:
+def test_copy_stays_until_a_row_is_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with damaged(tmp_path / "data") as one:
-            assert one.copy.exists() and "until the next erasure" in one.served.tail()
-            assert not one.marker.exists(), "nobody deleted anything"
-            await push(one.client, dead(fact("first")))
-            await soon(one.marker.exists)
-            assert await one.served.admin("POST", "/v1/local/erase", json={"email": None}) == {"accounts": 1}
-            assert not one.copy.exists() and scan(tmp_path / "data", [SECRET.encode()]) == 0
+        async with repaired_server(tmp_path / "data") as repaired:
+            assert repaired.copy.exists() and "until the next erasure" in repaired.server.log_tail()
+            assert not repaired.marker.exists(), "no row was deleted yet"
+            await push(repaired.client, dead(fact("first")))
+            await soon(repaired.marker.exists)
+            assert await repaired.server.admin("POST", "/v1/local/erase", json={"email": None}) == {
+                "accounts": 1
+            }
+            assert not repaired.copy.exists() and scan(tmp_path / "data", [SECRET.encode()]) == 0
 
     asyncio.run(scenario())
 
 
-def test_erase_command_removes_the_copy_though_nothing_was_deleted(tmp_path: Path) -> None:
+def test_erase_command_removes_copy_without_deletes(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with damaged(tmp_path / "data") as one:
-            assert await one.served.admin("POST", "/v1/local/erase", json={"email": None}) == {"accounts": 1}
-            assert not one.copy.exists()
+        async with repaired_server(tmp_path / "data") as repaired:
+            assert await repaired.server.admin("POST", "/v1/local/erase", json={"email": None}) == {
+                "accounts": 1
+            }
+            assert not repaired.copy.exists()
 
     asyncio.run(scenario())
 
 
-def test_delete_whose_marker_was_lost_is_erased_after_the_start(tmp_path: Path) -> None:
+def test_start_erases_delete_with_lost_marker(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with damaged(tmp_path / "data", deletes=True) as one:
-            await soon(lambda: not one.copy.exists() and not one.marker.exists())
+        async with repaired_server(tmp_path / "data", deletes=True) as repaired:
+            await soon(lambda: not repaired.copy.exists() and not repaired.marker.exists())
             assert scan(tmp_path / "data", [SECRET.encode()]) == 0
 
     asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""Kill -9 while an account is removed, at several moments: a start ends the removal, and no event of an agent outlives it."""
+"""Kill the server while an account is removed. The next start completes the removal, including the agents' events."""
 
 from __future__ import annotations
 
@@ -12,64 +12,62 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from faults.server_process import Served
-from faults.slow_disk import unlink_slowly
+from faults.server_process import ServerProcess
+from faults.slow_disk import slow_down_unlink
 from server.agents.agent_events import event
 from vademecum.services.accounts.deleted_accounts import has_left
 
 EMAIL = "ada@example.org"
-EVENTS = 300  # to remove them takes a while, slowly
-DONE_S = 60.0
-# When the removal has been noted; some time later, while the account and its records go; when its events begin to go.
-MOMENTS = ["noted", "soon after", "half-way"]
+EVENTS = 300  # enough that removing them with a slow unlink takes a while
+TIMEOUT_S = 60.0
+MOMENTS = ["removal recorded", "records being deleted", "events being deleted"]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_kill_while_an_account_is_removed_leaves_none_of_its_events(tmp_path: Path, moment: str) -> None:
-    asyncio.run(besiege(tmp_path / "data", moment))
+def test_kill_during_account_removal_leaves_no_events(tmp_path: Path, moment: str) -> None:
+    asyncio.run(kill_during_removal(tmp_path / "data", moment))
 
 
-async def besiege(data: Path, moment: str) -> None:
-    served = Served(
-        data, data.with_name("no-models"), {"tiers": '{"FREE": {"storageBytes": 1}}'}, first=unlink_slowly
-    )
+async def kill_during_removal(data: Path, moment: str) -> None:
+    tiers = {"tiers": '{"FREE": {"storageBytes": 1}}'}
+    server = ServerProcess(data, data.with_name("no-models"), tiers, before_serving=slow_down_unlink)
     spool = data / "spool" / quote(EMAIL, safe="")
-    aside = data / "spool" / "rejected" / spool.name
+    rejected = data / "spool" / "rejected" / spool.name
     try:
-        client = await served.start()
-        account = await served.admin("POST", "/v1/accounts", json={"email": EMAIL, "tier": "FREE"})
-        token = (await served.admin("POST", "/v1/tokens", EMAIL, json={"name": "test"}))["secret"]
-        fill(spool)
-        fill(aside)
-        leaving = asyncio.create_task(leave(client, token))
-        await until(lambda: has_left(data, EMAIL))
-        if moment == "soon after":
+        client = await server.start()
+        account = await server.admin("POST", "/v1/accounts", json={"email": EMAIL, "tier": "FREE"})
+        token = (await server.admin("POST", "/v1/tokens", EMAIL, json={"name": "test"}))["secret"]
+        write_events(spool)
+        write_events(rejected)
+        removal = asyncio.create_task(delete_account(client, token))
+        await wait_until(lambda: has_left(data, EMAIL))
+        if moment == "records being deleted":
             await asyncio.sleep(0.03)
-        elif moment == "half-way":
-            await until(lambda: len(list(spool.glob("*.json"))) < EVENTS)
-        served.kill()
-        assert not await leaving, "it was over before the kill"
-        left = sum(1 for folder in (spool, aside) for _ in folder.glob("*.json"))
-        assert left > 0, "nothing was half-way"
+        elif moment == "events being deleted":
+            await wait_until(lambda: len(list(spool.glob("*.json"))) < EVENTS)
+        server.kill()
+        assert not await removal, "the removal ended before the kill"
+        remaining = sum(1 for folder in (spool, rejected) for _ in folder.glob("*.json"))
+        assert remaining > 0, "all events were deleted before the kill"
         await client.aclose()
-        served.first = None
-        client = await served.start()
+        server.before_serving = None
+        client = await server.start()
         await client.aclose()
     finally:
-        served.kill()
+        server.kill()
     assert [path for path in data.rglob("*") if account["userId"] in path.name] == []
-    assert not spool.exists() and not aside.exists(), served.tail()
+    assert not spool.exists() and not rejected.exists(), server.log_tail()
 
 
-def fill(folder: Path) -> None:
+def write_events(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(EVENTS):
-        one = event(f"step {number}", number // 60)
-        (folder / f"{one['id']}.json").write_text(json.dumps(one), encoding="utf-8")
+        content = event(f"step {number}", number // 60)
+        (folder / f"{content['id']}.json").write_text(json.dumps(content), encoding="utf-8")
 
 
-async def leave(client: httpx.AsyncClient, token: str) -> bool:
-    """Was it answered?"""
+async def delete_account(client: httpx.AsyncClient, token: str) -> bool:
+    """Return False if the server ended before it responded."""
     headers = {"Authorization": f"Bearer {token}"}
     try:
         await client.request("DELETE", "/v1/me", headers=headers, json={"confirm": "leave for good"})
@@ -78,8 +76,8 @@ async def leave(client: httpx.AsyncClient, token: str) -> bool:
     return True
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + DONE_S
-    while not is_so():
-        assert time.monotonic() < end, "it does not come to that"
+async def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < end, "the condition did not become true"
         await asyncio.sleep(0.001)

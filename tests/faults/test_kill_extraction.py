@@ -1,7 +1,6 @@
-"""Kill -9 at any moment while turns are extracted: every turn is, in the end, and no row is there twice.
+"""Kill the server at random moments during extraction. Every turn is extracted in the end, and no row is stored twice.
 
-The server is a real process and so is its language model, by script. `SEED` repeats the choices of a run, though not its
-timing.
+The language model is scripted. `SEED` repeats the choices of a run, but not its timing.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from typing import Any
 
 import httpx
 
-from faults.server_process import Served
+from faults.server_process import ServerProcess
 from property.rows import episode, project, session
 from server.scripted_llm import MODEL, Model, Rule, speaking
 
 ROUNDS = 40 if os.environ.get("SOAK") else 6
-TURNS = 5  # a round
-DONE_S = 120.0
-MADE = ("entities", "relationships", "memories", "facts")
+TURNS = 5  # per round
+TIMEOUT_S = 120.0
+EXTRACTED = ("entities", "relationships", "memories", "facts")
 
 
 def rules(count: int) -> list[Rule]:
-    """A reply of its own for each turn; what it says of the mill is the same for all."""
-    found = []
+    """Return one scripted reply per turn. All replies contain the same entity and memory about the mill."""
+    result = []
     for number in range(count):
-        said = {
+        reply = {
             "entities": [
                 {"name": "Old Mill", "type": "place"},
                 {"name": f"Person {number}", "type": "person"},
@@ -40,89 +39,92 @@ def rules(count: int) -> list[Rule]:
             "memories": [f"Person {number} visits the Old Mill.", "The Old Mill is old."],
             "facts": [{"key": f"friend.{number}", "value": f"Person {number}", "confidence": 0.5}],
         }
-        found.append(Rule(when=f"turn {number}.", say=[json.dumps(said)], first_s=0.05))
-    return found
+        result.append(Rule(when=f"turn {number}.", say=[json.dumps(reply)], first_s=0.05))
+    return result
 
 
-def test_kills_while_turns_are_extracted_lose_none_and_store_nothing_twice(tmp_path):
-    asyncio.run(besiege(tmp_path))
+def test_kills_during_extraction_lose_and_duplicate_nothing(tmp_path):
+    asyncio.run(extract_under_kills(tmp_path))
 
 
-async def besiege(tmp_path: Path) -> None:
+async def extract_under_kills(tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED", time.time_ns()))
     print(f"SEED={seed}")
     rng = Random(seed)
     async with speaking(*rules(ROUNDS * TURNS)) as model:
         settings = {"assistant_url": model.url, "assistant_model": MODEL}
-        served = Served(tmp_path / "data", tmp_path / "no-models", settings)
+        server = ServerProcess(tmp_path / "data", tmp_path / "no-models", settings)
         try:
-            half_way = await kill_again_and_again(served, model, rng)
+            interrupted = await kill_repeatedly(server, model, rng)
         finally:
-            served.kill()
-    print(f"killed {ROUNDS} times, {half_way} with turns half-way")
-    assert half_way > ROUNDS / 3, "the kills came when nothing was half-way"
+            server.kill()
+    print(f"{interrupted} of {ROUNDS} kills interrupted extraction")
+    assert interrupted > ROUNDS / 3, "too few kills interrupted extraction"
 
 
-async def kill_again_and_again(served: Served, model: Model, rng: Random) -> int:
-    """How many kills cut off what was under way. Each comes when some of a round's turns have been asked about, and not
-    after a time: how many are done by then would be the machine's choice."""
-    client = await served.start()
-    _, token = await served.add_user("ada@example.org")
+async def kill_repeatedly(server: ServerProcess, model: Model, rng: Random) -> int:
+    """Return how many kills interrupted extraction.
+
+    Each kill waits for a number of requests, not for a time, so the result does not depend on the machine's speed.
+    """
+    client = await server.start()
+    _, token = await server.add_user("ada@example.org")
     headers = {"Authorization": f"Bearer {token}"}
     await push(client, headers, "projects", project("p1"))
-    half_way = 0
+    interrupted = 0
     for number in range(ROUNDS):
         first = number * TURNS
-        numbers = range(first, first + TURNS)  # a conversation each: one has so many memories and no more
+        numbers = range(first, first + TURNS)  # one session each, because a session has a limit of memories
         await push(client, headers, "sessions", *(session(f"s{n}", projectId="p1") for n in numbers))
         turns = [episode(f"e{n}", f"s{n}", userMessage=f"turn {n}.") for n in numbers]
         await push(client, headers, "episodes", *turns)
-        await model_heard(model, first + rng.randrange(TURNS))
+        await wait_for_requests(model, first + rng.randrange(TURNS))
         await asyncio.sleep(rng.uniform(0.0, 0.06))
-        asked = turns_heard(model)
-        served.kill()
+        requested = count_requested_turns(model)
+        server.kill()
         await client.aclose()
-        half_way += asked < first + TURNS
-        client = await served.start()
-    await settled(client, headers, served)
-    await check(client, headers, model)
+        interrupted += requested < first + TURNS
+        client = await server.start()
+    await wait_until_extracted(client, headers, server)
+    await check_rows(client, headers, model)
     await client.aclose()
-    return half_way
+    return interrupted
 
 
-def turns_heard(model: Model) -> int:
-    """About how many turns the model was asked. A kill has some asked twice."""
-    return len({one.question for one in model.asked})
+def count_requested_turns(model: Model) -> int:
+    """Return for how many turns the model was called. A kill can cause a second request for a turn."""
+    return len({request.question for request in model.asked})
 
 
-async def model_heard(model: Model, count: int) -> None:
-    """Of at least so many turns, or it has been silent for too long."""
-    end = time.monotonic() + DONE_S
-    while turns_heard(model) < count:
-        assert time.monotonic() < end, f"the model was asked about {turns_heard(model)} turns of {count}"
+async def wait_for_requests(model: Model, count: int) -> None:
+    """Wait until the model was called for at least `count` turns."""
+    end = time.monotonic() + TIMEOUT_S
+    while (requested := count_requested_turns(model)) < count:
+        assert time.monotonic() < end, f"the model was called for {requested} of {count} turns"
         await asyncio.sleep(0.005)
 
 
 async def push(client: httpx.AsyncClient, headers: dict[str, str], name: str, *rows: dict[str, Any]) -> None:
     batch = [{"newDocumentState": row} for row in rows]
-    answer = await client.post(f"/v1/sync/{name}/0/push", json=batch, headers=headers)
-    assert answer.status_code == 200 and answer.json() == [], answer.text
+    response = await client.post(f"/v1/sync/{name}/0/push", json=batch, headers=headers)
+    assert response.status_code == 200 and response.json() == [], response.text
 
 
-async def settled(client: httpx.AsyncClient, headers: dict[str, str], served: Served) -> None:
-    """All turns are extracted, and their jobs say so."""
-    end = time.monotonic() + DONE_S
+async def wait_until_extracted(
+    client: httpx.AsyncClient, headers: dict[str, str], server: ServerProcess
+) -> None:
+    end = time.monotonic() + TIMEOUT_S
     while True:
-        found = (await client.get("/v1/jobs?limit=1000", headers=headers)).json()
-        if found["counts"] == {"waiting": 0, "running": 0, "failed": 0, "done": ROUNDS * TURNS}:
+        counts = (await client.get("/v1/jobs?limit=1000", headers=headers)).json()["counts"]
+        if counts == {"waiting": 0, "running": 0, "failed": 0, "done": ROUNDS * TURNS}:
             return
-        assert time.monotonic() < end, f"{found['counts']}\n{served.tail()}"
+        assert time.monotonic() < end, f"{counts}\n{server.log_tail()}"
         await asyncio.sleep(0.05)
 
 
-async def check(client: httpx.AsyncClient, headers: dict[str, str], model: Model) -> None:
+async def check_rows(client: httpx.AsyncClient, headers: dict[str, str], model: Model) -> None:
     rows: dict[str, list[dict[str, Any]]] = {}
-    for name in MADE:
+    for name in EXTRACTED:
         page = (await client.get(f"/v1/sync/{name}/0/pull?lwt=0&limit=1000", headers=headers)).json()
         rows[name] = [row for row in page["documents"] if not row["_deleted"]]
     count = ROUNDS * TURNS
@@ -134,5 +136,7 @@ async def check(client: httpx.AsyncClient, headers: dict[str, str], model: Model
     memories = ["The Old Mill is old.", *(f"{person} visits the Old Mill." for person in people)]
     assert sorted(row["text"] for row in rows["memories"]) == sorted(memories)
     assert sorted(row["value"] for row in rows["facts"]) == sorted(people)
-    asked = Counter(one.question for one in model.asked)
-    assert len(asked) == count and sum(asked.values()) <= count + ROUNDS, "a kill costs one question at most"
+    requests = Counter(request.question for request in model.asked)
+    assert len(requests) == count and sum(requests.values()) <= count + ROUNDS, (
+        "more than one repeat per kill"
+    )

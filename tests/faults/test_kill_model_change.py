@@ -1,7 +1,7 @@
-"""Kill -9 at any moment while the model is being changed, under load: it goes on where it was, and no search notices.
+"""Kill the server at random moments of a model change under load. The change resumes, and searches stay consistent.
 
-The server is a real process with two small models of the same size, so that only the numbers tell their vectors apart.
-`SEED` repeats the choices of a run, though not its timing.
+The two small models have the same size, so only the values distinguish their vectors. `SEED` repeats the choices of a
+run, but not its timing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import httpx
 import numpy as np
 import pytest
 
-from faults.server_process import Served
+from faults.server_process import ServerProcess
 from property.rows import session
 from unit.engines.onnx.numpy_bert import write_source
 from vademecum.engines.lance import MatrixCache, VectorIndex
@@ -33,26 +33,26 @@ from vademecum.services.models import staged_vectors
 
 SETTINGS = {"attached_max": "1", "erase_delay_s": "0.2", "search_wait_s": "30"}
 ROUNDS = 80 if os.environ.get("SOAK") else 5
-LONGEST_S = 2.0  # a whole change takes about that long
-DONE_S = 120.0
+CHANGE_S = 2.0  # about the duration of a whole change
+TIMEOUT_S = 120.0
 QUESTION = "a b c d e f g"
-OVER = (409,)  # the change has come to its end meanwhile
-SAME = 1e-3  # cosines of the two models differ by more
+CHANGE_ENDED = (409,)
+TOLERANCE = 1e-3  # cosines of the two models differ by options
 
 
-def test_kills_while_the_model_is_changed_cost_a_block_at_most_and_no_search(tmp_path, models):
-    asyncio.run(besiege(tmp_path, models))
+def test_kills_during_model_change_repeat_no_finished_block(tmp_path, models):
+    asyncio.run(change_under_kills(tmp_path, models))
 
 
-def test_a_change_that_a_kill_or_the_way_back_has_ended_leaves_no_folder(tmp_path):
+def test_sweep_deletes_folder_of_ended_change(tmp_path):
     folder = user_folder(tmp_path, "ada") / staged_vectors.FOLDER
-    for keep in (None, "old"):  # a start without a change under way, and a change back
+    for keep in (None, "old"):  # a start without a running change, and a change back
         staged_vectors.create_folders(tmp_path, ["ada"], "new")
         staged_vectors.delete_others(tmp_path, "new")
         assert staged_vectors.users_on_old_model(tmp_path, "new") == {"ada"}
         staged_vectors.delete_others(tmp_path, keep)
         assert not folder.exists()
-        folder.mkdir()  # all that is left by a kill between the last two steps of `end`
+        folder.mkdir()  # as a kill between the last two steps of `end` leaves it
         staged_vectors.delete_others(tmp_path, keep)
         assert not folder.exists()
 
@@ -68,49 +68,52 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @dataclass
-class Reader:
-    """What a model makes of texts, computed once each."""
+class VectorCache:
+    """A model's vectors of texts, each computed once."""
 
     embedder: Embedder
-    known: dict[str, np.ndarray] = field(default_factory=dict)
+    vectors: dict[str, np.ndarray] = field(default_factory=dict)
 
     async def cosine(self, text: str) -> float:
-        if QUESTION not in self.known:
-            self.known[QUESTION] = await self.embedder.embed_query(QUESTION)
-        if text not in self.known:
-            self.known[text] = (await self.embedder.embed_passages([text]))[0]
-        return float(self.known[text] @ self.known[QUESTION])
+        """Return the cosine of the text and QUESTION."""
+        if QUESTION not in self.vectors:
+            self.vectors[QUESTION] = await self.embedder.embed_query(QUESTION)
+        if text not in self.vectors:
+            self.vectors[text] = (await self.embedder.embed_passages([text]))[0]
+        return float(self.vectors[text] @ self.vectors[QUESTION])
 
 
 @dataclass
-class Person:
+class Account:
     id: str
     token: str
     data: Path
-    stays: str = ""  # a large document
+    large_document: str = ""
     documents: set[str] = field(default_factory=set)
-    needles: set[bytes] = field(
+    deleted_vectors: set[bytes] = field(
         default_factory=set
-    )  # of what was staged of documents that are surely deleted
+    )  # the beginnings of staged files of deleted documents
     client: httpx.AsyncClient | None = None
-    swapped: set[str] = field(default_factory=set)  # blocks that have the target's vectors
-    made: dict[str, tuple[int, int]] = field(default_factory=dict)  # staged file -> its inode and time
+    swapped: set[str] = field(default_factory=set)  # blocks with vectors of the target model
+    staged_files: dict[str, tuple[int, int]] = field(default_factory=dict)  # path -> inode and time
 
     @property
     def folder(self) -> Path:
         return user_folder(self.data, self.id)
 
-    def staged(self, document_id: str = "") -> list[Path]:
+    def find_staged(self, document_id: str = "") -> list[Path]:
         return list((self.folder / "reembed").glob(f"*/{document_id}*@*[0-9]"))
 
-    async def call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """The answer; of a server that is busy, the one it gives when it is not."""
+    async def call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request, again while the server responds with 503, and return the response."""
         assert self.client is not None
         headers = {"Authorization": f"Bearer {self.token}"}
-        while (answer := await self.client.request(method, path, headers=headers, **more)).status_code == 503:
+        while (
+            response := await self.client.request(method, path, headers=headers, **options)
+        ).status_code == 503:
             await asyncio.sleep(0.2)
-        assert answer.status_code < 300, answer.text
-        return answer
+        assert response.status_code < 300, response.text
+        return response
 
     async def upload(self, rng: Random, paragraphs: int) -> str:
         text = "\n\n".join(
@@ -118,221 +121,228 @@ class Person:
             for _ in range(paragraphs)
         )
         files = {"file": (f"{rng.getrandbits(40):x}.txt", text.encode())}
-        answer = await self.call("POST", "/v1/documents", files=files, data={"sessionId": "s1"})
-        document_id: str = answer.json()["document"]["id"]
+        response = await self.call("POST", "/v1/documents", files=files, data={"sessionId": "s1"})
+        document_id: str = response.json()["document"]["id"]
         return document_id
 
     async def blocks(self) -> dict[str, dict[str, Any]]:
-        answer = await self.call("GET", "/v1/sync/vectorEmbeddings/0/pull?lwt=0&limit=1000")
-        rows = answer.json()["documents"]
+        response = await self.call("GET", "/v1/sync/vectorEmbeddings/0/pull?lwt=0&limit=1000")
+        rows = response.json()["documents"]
         assert len(rows) < 1000
         return {row["id"]: row for row in rows if not row["_deleted"]}
 
-    async def come_and_go(self, rng: Random) -> None:
-        """Upload and delete until the server dies."""
+    async def upload_and_delete(self, rng: Random) -> None:
+        """Upload and delete documents until the server is killed."""
         while True:
             self.documents.add(await self.upload(rng, rng.randint(1, 4)))
-            begun = sorted(i for i in self.documents if self.staged(i))
-            if begun or len(self.documents) > 8:
-                await self.delete(rng.choice(begun or sorted(self.documents)))
+            staged = sorted(i for i in self.documents if self.find_staged(i))
+            if staged or len(self.documents) > 8:
+                await self.delete(rng.choice(staged or sorted(self.documents)))
 
     async def delete(self, document_id: str) -> None:
-        needles = {data[:64] for path in self.staged(document_id) if (data := read(path))}
+        contents = [read_if_exists(path) for path in self.find_staged(document_id)]
         self.documents.discard(document_id)
         await self.call("DELETE", f"/v1/documents/{document_id}")
-        self.needles |= needles
+        self.deleted_vectors |= {content[:64] for content in contents if content}
 
-    async def search(self, readers: dict[str, Reader]) -> str:
-        """A question by meaning is answered by the vectors of one model; returns which."""
+    async def search(self, caches: dict[str, VectorCache]) -> str:
+        """Search by meaning, check that all scores come from one model, and return its name."""
         body = {"query": QUESTION, "sessionId": "s1", "mode": "meaning", "k": 5}
-        found = (await self.call("POST", "/v1/search", json=body)).json()
-        assert found["scope"]["mode"] == "meaning" and found["results"], found["scope"]
-        fits = [
+        response = (await self.call("POST", "/v1/search", json=body)).json()
+        hits = response["results"]
+        assert response["scope"]["mode"] == "meaning" and hits, response["scope"]
+        matching = [
             name
-            for name, reader in readers.items()
-            if all([abs(hit["score"] - await reader.cosine(hit["text"])) < SAME for hit in found["results"]])
+            for name, cache in caches.items()
+            if all([abs(hit["score"] - await cache.cosine(hit["text"])) < TOLERANCE for hit in hits])
         ]
-        assert len(fits) == 1, f"hits of no model or of both: {[hit['score'] for hit in found['results']]}"
-        return fits[0]
+        assert len(matching) == 1, f"scores of no model or of both: {[hit['score'] for hit in hits]}"
+        return matching[0]
 
-    async def search_on(self, readers: dict[str, Reader]) -> None:
+    async def search_until_killed(self, caches: dict[str, VectorCache]) -> None:
         while True:
-            await self.search(readers)
+            await self.search(caches)
 
 
-def read(path: Path) -> bytes:
+def read_if_exists(path: Path) -> bytes:
+    """Return the content, or b"" if the file was swapped in meanwhile."""
     try:
         return path.read_bytes()
-    except FileNotFoundError:  # swapped by now
+    except FileNotFoundError:
         return b""
 
 
-async def besiege(tmp_path: Path, models: Path) -> None:
+async def change_under_kills(tmp_path: Path, models: Path) -> None:
     seed = int(os.environ.get("SEED", time.time_ns()))
     print(f"SEED={seed}")
     rng = Random(seed)
-    readers = {name: Reader(Embedder(models / name, workers=1)) for name in ("old", "new")}
-    served = Served(tmp_path / "data", models, SETTINGS)
-    served.data.mkdir()
-    (served.data / "model").write_text("old\n")
-    half_way = rounds = 0
+    caches = {name: VectorCache(Embedder(models / name, workers=1)) for name in ("old", "new")}
+    server = ServerProcess(tmp_path / "data", models, SETTINGS)
+    server.data.mkdir()
+    (server.data / "model").write_text("old\n")
+    interrupted = rounds = 0
     try:
-        people = await begin(served, rng)
+        accounts = await create_accounts(server, rng)
         while rounds < ROUNDS:
             rounds += 1
-            await start(served, people)
-            for person in people:
-                await person.search(readers)
-            await change(served, people, rng)
-            await load_until_killed(served, people, readers, rng)
-            for person in people:
-                check_staged(person)
-                await check_index(person, readers, tmp_path / "copy")
-            half_way += any(person.made for person in people)
-        await start(served, people)
-        await delete_staged(served, people, rng)
-        await check_end(served, people, readers)
-        await close(people)
+            await start(server, accounts)
+            for account in accounts:
+                await account.search(caches)
+            await change_model(server, accounts, rng)
+            await load_until_killed(server, accounts, caches, rng)
+            for account in accounts:
+                check_staged(account)
+                await check_index(account, caches, tmp_path / "copy")
+            interrupted += any(account.staged_files for account in accounts)
+        await start(server, accounts)
+        await delete_staged(server, accounts, rng)
+        await check_end(server, accounts, caches)
+        await close_client(accounts)
     finally:
-        served.kill()
-        for reader in readers.values():
-            reader.embedder.close()
-        print(f"killed {rounds} times, {half_way} with staged vectors on the disk")
-    assert half_way > rounds / 4, "the kills came when nothing was half-way"
+        server.kill()
+        for cache in caches.values():
+            cache.embedder.close()
+        print(f"{interrupted} of {rounds} kills left staged vectors on the disk")
+    assert interrupted > rounds / 4, "too few kills interrupted a change"
 
 
-async def begin(served: Served, rng: Random) -> list[Person]:
-    client = await served.start()
-    people = []
+async def create_accounts(server: ServerProcess, rng: Random) -> list[Account]:
+    client = await server.start()
+    accounts = []
     for name in ("ada", "bob"):
-        person = Person(*await served.add_user(f"{name}@example.org"), served.data, client=client)
-        await person.call("POST", "/v1/sync/sessions/0/push", json=[{"newDocumentState": session("s1")}])
-        person.documents = {await person.upload(rng, 1) for _ in range(8)}  # the oldest are staged first
-        person.stays = await person.upload(rng, 60)
-        people.append(person)
-        while any(row["embedding"] is None for row in (await person.blocks()).values()):
+        account = Account(*await server.add_user(f"{name}@example.org"), server.data, client=client)
+        await account.call("POST", "/v1/sync/sessions/0/push", json=[{"newDocumentState": session("s1")}])
+        account.documents = {await account.upload(rng, 1) for _ in range(8)}  # the oldest are staged first
+        account.large_document = await account.upload(rng, 60)
+        accounts.append(account)
+        while any(row["embedding"] is None for row in (await account.blocks()).values()):
             await asyncio.sleep(0.05)
-    served.kill()
-    await close(people)
-    return people
+    server.kill()
+    await close_client(accounts)
+    return accounts
 
 
-async def start(served: Served, people: list[Person]) -> None:
-    client = await served.start()
-    for person in people:
-        person.client = client
+async def start(server: ServerProcess, accounts: list[Account]) -> None:
+    client = await server.start()
+    for account in accounts:
+        account.client = client
 
 
-async def change(served: Served, people: list[Person], rng: Random) -> None:
-    """Begin a change if none is under way, now and then go back, pause or resume; look who is swapped."""
-    status = await served.admin("GET", "/v1/reembedding")
+async def change_model(server: ServerProcess, accounts: list[Account], rng: Random) -> None:
+    """Start a change if none is running; otherwise sometimes revert, pause or resume it. Record swapped blocks."""
+    status = await server.admin("GET", "/v1/reembedding")
     other = status["before"] or ("new" if status["current"] == "old" else "old")
     if status["before"] is None or rng.random() < 0.2:
-        await served.admin("PUT", "/v1/reembedding", json={"model": other})
-        for person in people:
-            person.swapped.clear()
-            person.made.clear()
+        await server.admin("PUT", "/v1/reembedding", json={"model": other})
+        for account in accounts:
+            account.swapped.clear()
+            account.staged_files.clear()
         return
     verb = rng.choice(("pause", "resume", "resume"))
-    await served.admin("POST", f"/v1/reembedding/{verb}", allowed=OVER)
-    target = next(m["hash"] for m in await listed(people[0]) if m["id"] == status["current"])
-    for person in people:
-        blocks = await person.blocks()
-        now = {block_id for block_id, row in blocks.items() if row["model"] == target}
-        assert person.swapped & blocks.keys() <= now, (
-            "a block was given the vectors of the model before again"
-        )
-        person.swapped = now
+    await server.admin("POST", f"/v1/reembedding/{verb}", allowed=CHANGE_ENDED)
+    target = next(m["hash"] for m in await list_models(accounts[0]) if m["id"] == status["current"])
+    for account in accounts:
+        blocks = await account.blocks()
+        swapped = {block_id for block_id, row in blocks.items() if row["model"] == target}
+        assert account.swapped & blocks.keys() <= swapped, "a block got vectors of the old model again"
+        account.swapped = swapped
 
 
-async def listed(person: Person) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await person.call("GET", "/v1/models")).json()["models"]
-    return found
+async def list_models(account: Account) -> list[dict[str, Any]]:
+    models: list[dict[str, Any]] = (await account.call("GET", "/v1/models")).json()["models"]
+    return models
 
 
 async def load_until_killed(
-    served: Served, people: list[Person], readers: dict[str, Reader], rng: Random
+    server: ServerProcess, accounts: list[Account], caches: dict[str, VectorCache], rng: Random
 ) -> None:
-    tasks = [asyncio.create_task(person.come_and_go(Random(rng.getrandbits(64)))) for person in people]
-    tasks += [asyncio.create_task(person.search_on(readers)) for person in people]
-    await asyncio.sleep(rng.uniform(0.1, LONGEST_S))
-    served.kill()
+    tasks = [
+        asyncio.create_task(account.upload_and_delete(Random(rng.getrandbits(64)))) for account in accounts
+    ]
+    tasks += [asyncio.create_task(account.search_until_killed(caches)) for account in accounts]
+    await asyncio.sleep(rng.uniform(0.1, CHANGE_S))
+    server.kill()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    await close(people)
-    for ended in outcomes:
-        assert isinstance(ended, httpx.TransportError), ended
+    await close_client(accounts)
+    for outcome in outcomes:
+        assert isinstance(outcome, httpx.TransportError), outcome
 
 
-async def close(people: list[Person]) -> None:
-    client = people[0].client
+async def close_client(accounts: list[Account]) -> None:
+    client = accounts[0].client
     assert client is not None
     await client.aclose()
 
 
-def check_staged(person: Person) -> None:
-    """What stood on the disk at a kill is never made again: the same file stands there until the swap."""
-    now = {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in person.staged()}
-    again = [name for name in now.keys() & person.made.keys() if now[name] != person.made[name]]
-    assert not again, f"embedded twice: {again}"
-    person.made = now
+def check_staged(account: Account) -> None:
+    """Check that no block that was staged at an earlier kill was embedded again."""
+    files = {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in account.find_staged()}
+    before = account.staged_files
+    repeated = [name for name in files.keys() & before.keys() if files[name] != before[name]]
+    assert not repeated, f"embedded twice: {repeated}"
+    account.staged_files = files
 
 
-async def check_index(person: Person, readers: dict[str, Reader], copy: Path) -> None:
-    """Every vector of the index that the kill has left is of the model that the index says."""
+async def check_index(account: Account, caches: dict[str, VectorCache], copy: Path) -> None:
+    """Check that every vector of the index comes from the model that the index names."""
     shutil.rmtree(copy, ignore_errors=True)
-    if not (person.folder / "vectors").exists():
-        return  # killed while the new one took its place
-    shutil.copytree(person.folder / "vectors", copy)
+    if not (account.folder / "vectors").exists():
+        return  # killed while the index was replaced
+    shutil.copytree(account.folder / "vectors", copy)
     saved = states.load(copy)
     if saved is None or saved.model is None:
         return
-    reader = next(reader for reader in readers.values() if reader.embedder.model == saved.model)
-    await reader.cosine(QUESTION)
+    cache = next(cache for cache in caches.values() if cache.embedder.model == saved.model)
+    await cache.cosine(QUESTION)
     index = VectorIndex.open(copy, saved.model, saved.dims, cache=MatrixCache(0))
     try:
-        hits = index.vector_search(reader.known[QUESTION], [person.stays, *person.documents], 10_000)
+        hits = index.vector_search(
+            cache.vectors[QUESTION], [account.large_document, *account.documents], 10_000
+        )
         for hit in hits:
-            assert abs(hit.score - await reader.cosine(hit.text)) < SAME, "a vector of another model"
+            assert abs(hit.score - await cache.cosine(hit.text)) < TOLERANCE, "a vector of another model"
     finally:
         index.close()
 
 
-async def delete_staged(served: Served, people: list[Person], rng: Random) -> None:
-    """If by chance no document was deleted while its vectors were staged, delete one now."""
-    end = time.monotonic() + DONE_S
-    while not any(person.needles for person in people):
-        assert time.monotonic() < end, served.tail()
-        status = await served.admin("GET", "/v1/reembedding")
+async def delete_staged(server: ServerProcess, accounts: list[Account], rng: Random) -> None:
+    """Delete a document whose vectors are staged, unless the load has done so by chance."""
+    end = time.monotonic() + TIMEOUT_S
+    while not any(account.deleted_vectors for account in accounts):
+        assert time.monotonic() < end, server.log_tail()
+        status = await server.admin("GET", "/v1/reembedding")
         if status["before"] is None:
             other = "new" if status["current"] == "old" else "old"
-            await served.admin("PUT", "/v1/reembedding", json={"model": other})
+            await server.admin("PUT", "/v1/reembedding", json={"model": other})
         elif status["paused"]:
-            await served.admin("POST", "/v1/reembedding/resume", allowed=OVER)
-        person = people[0]
-        for _ in range(4 - len(person.documents)):
-            person.documents.add(await person.upload(rng, 4))
-        if staged := [document_id for document_id in person.documents if person.staged(document_id)]:
-            await person.delete(staged[0])
+            await server.admin("POST", "/v1/reembedding/resume", allowed=CHANGE_ENDED)
+        account = accounts[0]
+        for _ in range(4 - len(account.documents)):
+            account.documents.add(await account.upload(rng, 4))
+        if staged := [i for i in account.documents if account.find_staged(i)]:
+            await account.delete(staged[0])
 
 
-async def check_end(served: Served, people: list[Person], readers: dict[str, Reader]) -> None:
-    """The change comes to its end, and nothing of it is left, nor of what was deleted meanwhile."""
-    if (await served.admin("GET", "/v1/reembedding"))["before"] is not None:
-        await served.admin("POST", "/v1/reembedding/resume", allowed=OVER)
-    end = time.monotonic() + DONE_S
-    while (status := await served.admin("GET", "/v1/reembedding"))["before"] is not None:
-        assert time.monotonic() < end, f"{status}\n{served.tail()}"
+async def check_end(server: ServerProcess, accounts: list[Account], caches: dict[str, VectorCache]) -> None:
+    """Check that the change ends and leaves neither its folder nor bytes of deleted documents."""
+    if (await server.admin("GET", "/v1/reembedding"))["before"] is not None:
+        await server.admin("POST", "/v1/reembedding/resume", allowed=CHANGE_ENDED)
+    end = time.monotonic() + TIMEOUT_S
+    while (status := await server.admin("GET", "/v1/reembedding"))["before"] is not None:
+        assert time.monotonic() < end, f"{status}\n{server.log_tail()}"
         await asyncio.sleep(0.1)
-    model = readers[status["current"]].embedder.model
-    for person in people:
-        while {row["model"] for row in (await person.blocks()).values()} != {model}:
-            assert time.monotonic() < end, served.tail()
+    model = caches[status["current"]].embedder.model
+    for account in accounts:
+        while {row["model"] for row in (await account.blocks()).values()} != {model}:
+            assert time.monotonic() < end, server.log_tail()
             await asyncio.sleep(0.1)
-        assert await person.search(readers) == status["current"]
-        while any((served.data / "jobs" / "erase").glob(person.id)):
-            assert time.monotonic() < end, served.tail()
+        assert await account.search(caches) == status["current"]
+        while any((server.data / "jobs" / "erase").glob(account.id)):
+            assert time.monotonic() < end, server.log_tail()
             await asyncio.sleep(0.1)
-        assert scan(person.folder, person.needles) == 0, "staged vectors of a deleted document"
-        while (person.folder / "reembed").exists():
-            assert time.monotonic() < end, served.tail()
+        assert scan(account.folder, account.deleted_vectors) == 0, (
+            "staged vectors of a deleted document remain"
+        )
+        while (account.folder / "reembed").exists():
+            assert time.monotonic() < end, server.log_tail()
             await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Kill -9 while the spool fills: every event is taken up once, whichever moment the power went."""
+"""Kill the server while the spool fills. Every event is ingested exactly once."""
 
 from __future__ import annotations
 
@@ -12,79 +12,80 @@ from urllib.parse import quote
 
 import httpx
 
-from faults.server_process import Served
+from faults.server_process import ServerProcess
 from server.agents.agent_events import APP, event
 
 EMAIL = "ada@example.org"
 EVENTS = 1500
-FILES = 50  # paths, so that each row counts thirty times
+FILES = 50  # distinct paths, so each observation counts 30 events
 KILLS = 2
-DONE_S = 120.0
+TIMEOUT_S = 120.0
 
 
-def test_kills_while_the_spool_fills_lose_no_event_and_count_none_twice(tmp_path):
-    asyncio.run(besiege(tmp_path))
+def test_kills_while_spool_fills_count_each_event_once(tmp_path):
+    asyncio.run(ingest_under_kills(tmp_path))
 
 
-async def besiege(tmp_path: Path) -> None:
-    served = Served(tmp_path / "data", tmp_path / "no-models")
+async def ingest_under_kills(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", tmp_path / "no-models")
     spool = tmp_path / "data" / "spool" / quote(EMAIL, safe="")
-    writer = threading.Thread(target=fill, args=(spool,))
+    writer = threading.Thread(target=write_events, args=(spool,))
     try:
-        client = await served.start()
-        _, token = await served.add_user(EMAIL)
+        client = await server.start()
+        _, token = await server.add_user(EMAIL)
         writer.start()
-        half_way = 0
+        interrupted = 0
         for _ in range(KILLS):
-            await until_some_are_taken(spool)
-            served.kill()
-            half_way += len(list(spool.glob("*.json"))) > 0
+            await wait_for_ingest(spool)
+            server.kill()
+            interrupted += len(list(spool.glob("*.json"))) > 0
             await client.aclose()
-            client = await served.start()
+            client = await server.start()
         writer.join()
-        await emptied(spool, served)
-        assert half_way == KILLS, "the kills came when nothing was half-way"
-        await check(client, token)
+        await wait_until_empty(spool, server)
+        assert interrupted == KILLS, "a kill did not interrupt ingestion"
+        await check_observations(client, token)
         await client.aclose()
     finally:
-        if writer.ident is not None:  # it has begun
+        if writer.ident is not None:
             writer.join()
-        served.kill()
+        server.kill()
     assert not (tmp_path / "data" / "spool" / "rejected").exists()
 
 
-def fill(spool: Path) -> None:
-    """As hooks do it, at their own pace, server or no server."""
+def write_events(spool: Path) -> None:
+    """Write events like hooks do, whether or not a server runs."""
     spool.mkdir(parents=True, exist_ok=True)
     for number in range(EVENTS):
-        one = event(f"read {number}", number // 30, kind="read", path=f"src/{number % FILES}.py", project=APP)
-        new = spool / f"{one['id']}.tmp"
-        new.write_text(json.dumps(one), encoding="utf-8")
-        new.rename(new.with_suffix(".json"))
+        path = f"src/{number % FILES}.py"
+        content = event(f"read {number}", number // 30, kind="read", path=path, project=APP)
+        temporary = spool / f"{content['id']}.tmp"
+        temporary.write_text(json.dumps(content), encoding="utf-8")
+        temporary.rename(temporary.with_suffix(".json"))
         time.sleep(0.005)
 
 
-async def until_some_are_taken(spool: Path) -> None:
-    """From a full spool on, until files begin to go: then a commit has been, and others are to come."""
-    end = time.monotonic() + DONE_S
+async def wait_for_ingest(spool: Path) -> None:
+    """Wait until some files were ingested and others are still waiting."""
+    end = time.monotonic() + TIMEOUT_S
     seen: set[Path] = set()
     while True:
-        there = set(spool.glob("*.json"))
-        if seen - there and there:
+        waiting = set(spool.glob("*.json"))
+        if seen - waiting and waiting:
             return
-        seen |= there
-        assert time.monotonic() < end, "nothing is taken up"
+        seen |= waiting
+        assert time.monotonic() < end, "no event was ingested"
         await asyncio.sleep(0.002)
 
 
-async def emptied(spool: Path, served: Served) -> None:
-    end = time.monotonic() + DONE_S
+async def wait_until_empty(spool: Path, server: ServerProcess) -> None:
+    end = time.monotonic() + TIMEOUT_S
     while list(spool.glob("*.json")):
-        assert time.monotonic() < end, served.tail()
+        assert time.monotonic() < end, server.log_tail()
         await asyncio.sleep(0.05)
 
 
-async def check(client: httpx.AsyncClient, token: str) -> None:
+async def check_observations(client: httpx.AsyncClient, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     params: dict[str, Any] = {"project": "*", "limit": 1000}
     rows = (await client.get("/v1/observations", headers=headers, params=params)).json()["observations"]

@@ -1,4 +1,4 @@
-"""Statements of several accounts never end: the process replaces itself, keeps its sockets and fences, and serves the rest."""
+"""Statements of several accounts never end. The process replaces itself, keeps sockets and fences, and serves the rest."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 
-from faults.server_process import Served
-from faults.test_io_errors import live, pushed
+from faults.fact_requests import authorization, pull_ids, push_until_stored
+from faults.server_process import ServerProcess
 from property.rows import fact
 from vademecum.engines.duckdb.fence import fence_folder
 from vademecum.services.accounts import local_auth
@@ -19,82 +19,79 @@ PROGRAM = (str(Path(__file__).with_name("hanging_command.py")),)
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=10"
 
 
-async def hang(client: httpx.AsyncClient, token: str) -> int:
-    """Status of a pull that meets a statement without end; 0 if its connection ended with the process."""
+async def pull_status(client: httpx.AsyncClient, token: str) -> int:
+    """Pull and return the status, or 0 if the connection ended with the process."""
     try:
-        return (await client.get(PULL, headers={"Authorization": f"Bearer {token}"})).status_code
+        return (await client.get(PULL, headers=authorization(token))).status_code
     except httpx.TransportError:
         return 0
 
 
-def hanging_server(tmp_path: Path, **settings: str) -> tuple[Served, Path]:
+def hanging_server(tmp_path: Path, **settings: str) -> tuple[ServerProcess, Path]:
     """Return a server and a folder: reads of an account hang while the folder has a file with the account's id."""
     hanging = tmp_path / "hanging"
     hanging.mkdir()
-    served = Served(
+    server = ServerProcess(
         tmp_path / "data",
         tmp_path / "no models",
         {"statement_read_s": "0.5", **settings},
         environment={"HANGING": str(hanging)},
         program=PROGRAM,
     )
-    return served, hanging
+    return server, hanging
 
 
 def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
     async def scenario() -> None:
-        served, hanging = hanging_server(tmp_path, attached_max="1")
-        client = await served.start(in_new_process=True)
+        server, hanging = hanging_server(tmp_path, attached_max="1")
+        client = await server.start(in_new_process=True)
         try:
-            people = [await served.add_user(f"p{number}@example.org") for number in range(4)]
-            for (
-                _,
-                token,
-            ) in people:  # each takes the place of the one before, whose rows are then read from the file
-                await pushed(client, token, fact("f"))
-            before, *hung = local_auth.read(served.data), *people[:3]
-            for user_id, _ in hung:
+            accounts = [await server.add_user(f"p{number}@example.org") for number in range(4)]
+            # Each push detaches the account before, so its rows are read from the file later.
+            for _, token in accounts:
+                await push_until_stored(client, token, fact("f"))
+            before, stuck = local_auth.read(server.data), accounts[:3]
+            for user_id, _ in stuck:
                 (hanging / user_id).touch()
-            answers = await asyncio.gather(*(hang(client, token) for _, token in hung))
-            assert set(answers) <= {503, 0}
+            statuses = await asyncio.gather(*(pull_status(client, token) for _, token in stuck))
+            assert set(statuses) <= {503, 0}
             async with asyncio.timeout(60):
-                while (door := local_auth.read(served.data)) is None or door == before:
+                while (door := local_auth.read(server.data)) is None or door == before:
                     await asyncio.sleep(0.05)
             assert before is not None and (door.url, door.pid) == (before.url, before.pid)
-            log = served.log.read_text()
-            assert (
-                all(f'"account": "{user_id}"' in log for user_id, _ in hung) and "server restarts" in log
-            ), log
-            assert await live(client, people[3][1]) == {"f"}
+            log = server.log.read_text()
+            assert all(f'"account": "{user_id}"' in log for user_id, _ in stuck), log
+            assert "server restarts" in log, log
+            assert await pull_ids(client, accounts[3][1]) == {"f"}
             # Every row of their files can be read, so they are recovered.
-            await asyncio.gather(*(pushed(client, token, fact("g")) for _, token in hung))
-            for _, token in hung:
-                assert await live(client, token) == {"f", "g"}
-            assert not any(hanging.iterdir()) and not any(fence_folder(served.data).iterdir())
+            await asyncio.gather(*(push_until_stored(client, token, fact("g")) for _, token in stuck))
+            for _, token in stuck:
+                assert await pull_ids(client, token) == {"f", "g"}
+            assert not any(hanging.iterdir()) and not any(fence_folder(server.data).iterdir())
         finally:
             await client.aclose()
-            served.kill()
+            server.kill()
 
     asyncio.run(scenario())
 
 
 def test_shutdown_with_a_stuck_thread_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
-        served, hanging = hanging_server(tmp_path, attached_max="1")
-        client = await served.start(in_new_process=True)
-        assert served.process is not None
+        server, hanging = hanging_server(tmp_path, attached_max="1")
+        client = await server.start(in_new_process=True)
+        assert server.process is not None
         try:
-            (user_id, token), (_, other) = [await served.add_user(f"p{n}@example.org") for n in range(2)]
-            for one in (token, other):  # the second takes the place of the first
-                await pushed(client, one, fact("f"))
+            (user_id, token), (_, other) = [await server.add_user(f"p{n}@example.org") for n in range(2)]
+            for each in (token, other):  # the second push detaches the first account
+                await push_until_stored(client, each, fact("f"))
             (hanging / user_id).touch()
-            assert await hang(client, token) == 503
+            assert await pull_status(client, token) == 503
             began = time.monotonic()
-            served.process.send_signal(signal.SIGTERM)
-            await asyncio.to_thread(served.process.wait, 30)
+            server.process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(server.process.wait, 30)
             assert time.monotonic() - began < 20
         finally:
             await client.aclose()
-            served.kill()
+            server.kill()
 
     asyncio.run(scenario())

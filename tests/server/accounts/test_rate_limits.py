@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from faults.server_process import Served
+from faults.server_process import ServerProcess
 from property.rows import fact, session
 from server.in_process_server import MODELS, Person, browser, house, refused, run
 from vademecum.services.accounts.rate_limiter import Limiter
@@ -225,8 +225,8 @@ def test_a_served_program_believes_a_proxy_only_when_told_to(tmp_path):
     told, untold = tmp_path / "told", tmp_path / "untold"
     settings = {"rates": '{"read": 2}'}
     servers = [
-        Served(told, MODELS.parent / "none", {**settings, "trusted_proxies": "127.0.0.1"}),
-        Served(untold, MODELS.parent / "none", settings),
+        ServerProcess(told, MODELS.parent / "none", {**settings, "trusted_proxies": "127.0.0.1"}),
+        ServerProcess(untold, MODELS.parent / "none", settings),
     ]
 
     async def scenario():

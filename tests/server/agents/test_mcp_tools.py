@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from cli.command_runner import Home, Running, small_model
-from forked_command import forked
+from forked_command import fork_command
 
 ADA, BOB = "ada@example.org", "bob@example.org"
 TOOLS = ["search", "get_observations", "timeline", "recent_context", "remember", "forget"]
@@ -70,7 +70,7 @@ class Setup:
             stdin, stdout = (Path(pipes) / name for name in ("stdin", "stdout"))
             for pipe in (stdin, stdout):
                 os.mkfifo(pipe)
-            process = forked(command, environment, [stdin, stdout, Path(os.devnull)], folder)
+            process = fork_command(command, environment, [stdin, stdout, Path(os.devnull)], folder)
             pass_on = f"exec 3<&0; cat <&3 >{stdin} & exec cat {stdout}"
             async with Client(StdioServerParameters(command="sh", args=["-c", pass_on])) as client:
                 yield client

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from forked_command import begun
+from forked_command import start_process
 from vademecum.engines.lance import Block, Chunk
 
 DIMS = 24
@@ -32,7 +32,7 @@ def embedded(document: str, at: int, count: int, seed: int = 0, word: str = "pla
 def kill_at(program: str, folder: Path, places: list[str]) -> None:
     """Run this for each place, in a process of its own that kill -9 ends. Each has a `folder` by the place's name."""
     for place in places:
-        process = begun(_run, program, folder / place, place)
+        process = start_process(_run, program, folder / place, place)
         process.join(120)
         assert process.exitcode == -signal.SIGKILL, place
 
