@@ -1,4 +1,4 @@
-"""What lies in a folder in which a server works meanwhile: what goes while one looks is not there."""
+"""List and read a folder while a server changes it. Files that disappear meanwhile are left out."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def paths_below(folder: Path) -> list[Path]:
-    return [Path(place, name) for place, folders, files in os.walk(folder) for name in folders + files]
+    return [Path(parent, name) for parent, folders, files in os.walk(folder) for name in folders + files]
 
 
 def files_below(folder: Path) -> dict[Path, bytes]:
-    """Each file, and what is in it."""
-    found = {}
+    """Return the content of each file."""
+    contents = {}
     for path in paths_below(folder):
         try:
-            found[path] = path.read_bytes()
+            contents[path] = path.read_bytes()
         except (FileNotFoundError, IsADirectoryError):
             continue
-    return found
+    return contents

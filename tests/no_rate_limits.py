@@ -1,4 +1,4 @@
-"""Rate limits that no test reaches, for all tests that are not about them."""
+"""Rate limits that no test reaches, for tests of other features."""
 
 import json
 

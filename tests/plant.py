@@ -1,10 +1,10 @@
-"""Plant bugs and see that their tests fail: a test that stays green would not notice the bug.
+"""Plant bugs and check that their tests fail. A test that still passes would not detect the bug.
 
     python tests/plant.py               # every bug of tests/planted_bugs.toml
     python tests/plant.py ID...         # only these
 
-Work on a copy of this checkout (tracked and new files), never on the checkout itself. Each test must pass on the clean
-copy and, with the bug, fail by assertion: an import or syntax error does not count. Exit with 1 if a bug is not noticed.
+The bugs are planted in a copy of this checkout (tracked and new files). Each test must pass on the clean copy and fail
+by assertion with the bug; an import or syntax error does not count. Exit with 1 if a bug is not detected.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from time import monotonic
 
 ROOT = Path(__file__).resolve().parent.parent
 BUGS = ROOT / "tests" / "planted_bugs.toml"
-LINKED = (".venv", "node_modules", ".cache")  # ignored by git, and only read by tests
+LINKED = (".venv", "node_modules", ".cache")  # ignored by git, and tests only read them
 BUILT_APP = "server/vademecum/web"
 TIMEOUT_S = 900
 BY_ASSERTION = re.compile(r"^(AssertionError|assert |Failed: DID NOT RAISE)")
@@ -44,7 +44,7 @@ class Bug:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`failures`: first lines of the messages; empty if all tests passed. `passed`: how many did."""
+    """The number of passed tests and the first line of each failure message."""
 
     passed: int
     failures: list[str]
@@ -52,7 +52,7 @@ class Outcome:
 
 
 def read_bugs() -> list[Bug]:
-    return [Bug(**one) for one in tomllib.loads(BUGS.read_text(encoding="utf-8"))["bug"]]
+    return [Bug(**entry) for entry in tomllib.loads(BUGS.read_text(encoding="utf-8"))["bug"]]
 
 
 def copy_checkout(target: Path) -> None:
@@ -69,9 +69,9 @@ def copy_checkout(target: Path) -> None:
 
 
 def run(command: list[str], copy: Path) -> str:
-    """Run a command in the copy and return its output. Raises TimeoutExpired after ending all that it started."""
+    """Run a command in the copy and return its output. Raises TimeoutExpired after killing its process group."""
     environment = os.environ | {
-        "PYTHONPATH": f"{copy / 'server'}",  # before the checkout, where the environment was installed from
+        "PYTHONPATH": f"{copy / 'server'}",  # before the checkout, which the environment imports from
         "PYTHONDONTWRITEBYTECODE": "1",
         "HF_HUB_OFFLINE": "1",
     }
@@ -99,9 +99,9 @@ def run_pytest(test: str, copy: Path) -> Outcome:
     cases = ElementTree.parse(report).getroot().iter("testcase")
     failures, passed = [], 0
     for case in cases:
-        found = [one for one in case if one.tag in ("failure", "error")]
-        passed += not found and case.find("skipped") is None
-        failures += [one.get("message", "").split("\n")[0] for one in found]
+        problems = [element for element in case if element.tag in ("failure", "error")]
+        passed += not problems and case.find("skipped") is None
+        failures += [problem.get("message", "").split("\n")[0] for problem in problems]
     return Outcome(passed, failures, monotonic() - began)
 
 
@@ -110,7 +110,7 @@ def run_vitest(test: str, copy: Path) -> Outcome:
     report = copy / "report.json"
     report.unlink(missing_ok=True)
     began = monotonic()
-    if path.startswith("tests/e2e/"):  # these use the built app
+    if path.startswith("tests/e2e/"):  # these tests use the built app
         run(["npm", "run", "--silent", "build"], copy)
     output = run(
         ["npx", "vitest", "run", path, "-t", re.escape(title), "--reporter=json", f"--outputFile={report}"],
@@ -119,11 +119,10 @@ def run_vitest(test: str, copy: Path) -> Outcome:
     if not report.exists():
         return Outcome(0, [f"no report: {output[-500:]}"], monotonic() - began)
     results = json.loads(report.read_text(encoding="utf-8"))["testResults"]
-    cases = [case for one in results for case in one["assertionResults"]]
+    cases = [case for file in results for case in file["assertionResults"]]
     failures = [case["failureMessages"][0].split("\n")[0] for case in cases if case["status"] == "failed"]
-    failures += [
-        one["message"].split("\n")[0] for one in results if one["status"] == "failed" and not failures
-    ]
+    if not failures:
+        failures = [file["message"].split("\n")[0] for file in results if file["status"] == "failed"]
     return Outcome(sum(case["status"] == "passed" for case in cases), failures, monotonic() - began)
 
 
@@ -132,7 +131,7 @@ def run_test(test: str, copy: Path) -> Outcome:
 
 
 def plant(bug: Bug, copy: Path) -> Outcome:
-    """Run the bug's test with the bug planted; afterwards the file is as it was."""
+    """Run the bug's test with the bug planted, then restore the file."""
     path = copy / bug.file
     clean = path.read_text(encoding="utf-8")
     if clean.count(bug.old) != 1:
@@ -141,7 +140,7 @@ def plant(bug: Bug, copy: Path) -> Outcome:
     try:
         return run_test(bug.test, copy)
     except subprocess.TimeoutExpired:
-        return Outcome(0, [f"no end within {TIMEOUT_S} s"], TIMEOUT_S)
+        return Outcome(0, [f"timed out after {TIMEOUT_S} s"], TIMEOUT_S)
     finally:
         path.write_text(clean, encoding="utf-8")
 
@@ -155,11 +154,11 @@ def verdict(clean: Outcome, planted: Outcome) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Plant bugs and see that their tests fail.")
+    parser = argparse.ArgumentParser(description="Plant bugs and check that their tests fail.")
     parser.add_argument("ids", nargs="*", metavar="ID")
-    wanted = parser.parse_args().ids
-    bugs = [bug for bug in read_bugs() if not wanted or bug.id in wanted]
-    unnoticed = 0
+    ids = parser.parse_args().ids
+    bugs = [bug for bug in read_bugs() if not ids or bug.id in ids]
+    undetected = 0
     clean: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder)
@@ -169,11 +168,11 @@ def main() -> int:
                 clean[bug.test] = run_test(bug.test, copy)
             planted = plant(bug, copy)
             result = verdict(clean[bug.test], planted)
-            unnoticed += result != "red"
-            said = (planted.failures or clean[bug.test].failures or [""])[0][:110]
-            print(f"{result:8} {bug.id:34} {planted.seconds:5.0f} s  {said}", flush=True)
-    print(f"{len(bugs) - unnoticed} of {len(bugs)} bugs noticed")
-    return 1 if unnoticed or not bugs else 0
+            undetected += result != "red"
+            message = (planted.failures or clean[bug.test].failures or [""])[0][:110]
+            print(f"{result:8} {bug.id:34} {planted.seconds:5.0f} s  {message}", flush=True)
+    print(f"{len(bugs) - undetected} of {len(bugs)} bugs detected")
+    return 1 if undetected or not bugs else 0
 
 
 if __name__ == "__main__":

@@ -17,35 +17,36 @@ import vademecum
 from vademecum.model.secrets.hinted_regex import Pattern
 
 _CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
-_ANCHORED = {"match", "fullmatch"}  # tried at one place of the text only
+_ANCHORED = {"match", "fullmatch"}  # tried only at the start of the text
 _PIECES_MAX = 14
 _DEFERRED = "vademecum.model.secrets.hinted_regex"  # compiles the patterns that other modules define
 
 
-class Found:
-    """A regular expression: where it stands, and whether it is only ever tried at the start of a text."""
+class Regex:
+    """A regular expression, its location, and whether it is only tried at the start of a text."""
 
-    def __init__(self, where: str, pattern: re.Pattern[Any], methods: set[str]) -> None:
-        self.where = where
+    def __init__(self, location: str, pattern: re.Pattern[Any], methods: set[str]) -> None:
+        self.location = location
         self.pattern = pattern
         self.is_anchored = bool(methods) and methods <= _ANCHORED
 
     def consume(self, text: str) -> None:
-        given: Any = text.encode("latin-1", "replace") if isinstance(self.pattern.pattern, bytes) else text
+        """Search the whole text."""
+        subject: Any = text.encode("latin-1", "replace") if isinstance(self.pattern.pattern, bytes) else text
         if self.is_anchored:
-            self.pattern.match(given)
-            self.pattern.fullmatch(given)
+            self.pattern.match(subject)
+            self.pattern.fullmatch(subject)
         else:
-            for _ in self.pattern.finditer(given):
+            for _ in self.pattern.finditer(subject):
                 pass
 
 
-def patterns() -> list[Found]:
+def patterns() -> list[Regex]:
     """Return each regular expression in `server/vademecum`, from the syntax tree and from the loaded modules.
 
-    Raises AssertionError for one that a function builds from local names, because no sweep would see it.
+    Raises AssertionError for one that a function builds from local names, because the tests could not find it.
     """
-    found: dict[tuple[Any, int], Found] = {}
+    regexes: dict[tuple[Any, int], Regex] = {}
     trees = {}
     for info in pkgutil.walk_packages(vademecum.__path__, "vademecum."):
         module = importlib.import_module(info.name)
@@ -54,19 +55,19 @@ def patterns() -> list[Found]:
         used = _methods(tree)
         in_functions = set(_in_functions(tree))
         for key, pattern in _compiled(vars(module)):
-            found.setdefault(_identity(pattern), Found(f"{name}.{key}", pattern, used.get(key, set())))
+            regexes.setdefault(_identity(pattern), Regex(f"{name}.{key}", pattern, used.get(key, set())))
         for call in _calls(tree):
             try:
                 source, flags = _evaluate(call, vars(module))
             except NameError:
                 if name == _DEFERRED or call not in in_functions:
-                    continue  # a comprehension: the pattern is among the module's values
+                    continue  # a comprehension: the pattern is a value of the module
                 raise AssertionError(f"{name}:{call.lineno}: compile the pattern at module level") from None
             pattern = re.compile(source, flags)
             method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
             methods = set() if method == "compile" else {method}
-            found.setdefault(_identity(pattern), Found(f"{name}:{call.lineno}", pattern, methods))
-    return sorted(found.values(), key=lambda one: one.where)
+            regexes.setdefault(_identity(pattern), Regex(f"{name}:{call.lineno}", pattern, methods))
+    return sorted(regexes.values(), key=lambda regex: regex.location)
 
 
 def _identity(pattern: re.Pattern[Any]) -> tuple[Any, int]:
@@ -86,10 +87,10 @@ def _within(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
     elif isinstance(value, Pattern):
         yield value.compiled()
     elif depth and isinstance(value, (list, tuple, set, frozenset)):
-        yield from itertools.chain.from_iterable(_within(one, depth - 1) for one in value)
+        yield from itertools.chain.from_iterable(_within(item, depth - 1) for item in value)
     elif depth and isinstance(value, dict):
         yield from itertools.chain.from_iterable(
-            _within(one, depth - 1) for pair in value.items() for one in pair
+            _within(item, depth - 1) for pair in value.items() for item in pair
         )
 
 
@@ -108,16 +109,18 @@ def _in_functions(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _evaluate(call: ast.Call, names: dict[str, Any]) -> tuple[Any, int]:
     flags = [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
-    place = {"compile": 1, "search": 2, "match": 2, "fullmatch": 2, "findall": 2, "finditer": 2}
-    at = place.get(call.func.attr if isinstance(call.func, ast.Attribute) else "", 9)
-    flags += call.args[at : at + 1]
-    values = [eval(compile(ast.Expression(one), "pattern", "eval"), names) for one in [call.args[0], *flags]]
+    positions = {"compile": 1, "search": 2, "match": 2, "fullmatch": 2, "findall": 2, "finditer": 2}
+    position = positions.get(call.func.attr if isinstance(call.func, ast.Attribute) else "", 9)
+    flags += call.args[position : position + 1]
+    values = [
+        eval(compile(ast.Expression(node), "pattern", "eval"), names) for node in [call.args[0], *flags]
+    ]
     source = values[0].source if isinstance(values[0], Pattern) else values[0]
     return source, int(values[1]) if flags else 0
 
 
 def _methods(tree: ast.AST) -> dict[str, set[str]]:
-    """Return the methods that a module calls on each name, and an unknown one where the name is passed on."""
+    """Return the methods that a module calls on each name. A name that is used otherwise has the method ""."""
     methods: dict[str, set[str]] = {}
     callers = set()
     for node in ast.walk(tree):
@@ -131,8 +134,8 @@ def _methods(tree: ast.AST) -> dict[str, set[str]]:
     return methods
 
 
-def hostile(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
-    """Yield texts of `length` characters that repeat what the pattern looks for and then disappoint it."""
+def hostile_texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
+    """Yield texts of `length` characters that repeat what the pattern matches and end with a mismatch."""
     source = pattern.pattern
     tree = _parser.parse(source, pattern.flags)
     pieces = list(dict.fromkeys(piece for piece in _pieces(tree) if piece))[:_PIECES_MAX]
@@ -145,10 +148,10 @@ def hostile(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
 
 def _sample(nodes: Iterable[Any], which: int = 0) -> str:
     """Return a text that the nodes match: the `which`-th choice of each class and branch, repeats once or as often as needed."""
-    return "".join(_one(kind, value, which) for kind, value in nodes)
+    return "".join(_sample_node(kind, value, which) for kind, value in nodes)
 
 
-def _one(kind: Any, value: Any, which: int) -> str:
+def _sample_node(kind: Any, value: Any, which: int) -> str:
     match kind:
         case op.LITERAL:
             return chr(value)
@@ -182,9 +185,8 @@ _CATEGORIES = {
 
 def _members(items: Any) -> list[str]:
     if items[0][0] is op.NEGATE:
-        return [one for one in "a 0-A\n<[\"'é\0" if not any(_holds(item, one) for item in items[1:])][:3] or [
-            "\u4e00"
-        ]
+        others = [char for char in "a 0-A\n<[\"'é\0" if not any(_contains(item, char) for item in items[1:])]
+        return others[:3] or ["\u4e00"]
     members = []
     for kind, value in items:
         if kind is op.LITERAL:
@@ -193,17 +195,17 @@ def _members(items: Any) -> list[str]:
             members += [chr(value[0]), chr(value[1])]
         elif kind is op.CATEGORY:
             members.append(_CATEGORIES[value])
-    return [one for one in members if not "\ud800" <= one <= "\udfff"] or ["a"]
+    return [char for char in members if not "\ud800" <= char <= "\udfff"] or ["a"]
 
 
-def _holds(item: Any, letter: str) -> bool:
+def _contains(item: Any, char: str) -> bool:
     kind, value = item
     if kind is op.LITERAL:
-        return ord(letter) == value
+        return ord(char) == value
     if kind is op.RANGE:
-        return bool(value[0] <= ord(letter) <= value[1])
-    is_in = {"0": op.CATEGORY_DIGIT, " ": op.CATEGORY_SPACE, "\n": op.CATEGORY_SPACE}.get(letter)
-    word = letter.isalnum() or letter == "_"
+        return bool(value[0] <= ord(char) <= value[1])
+    is_in = {"0": op.CATEGORY_DIGIT, " ": op.CATEGORY_SPACE, "\n": op.CATEGORY_SPACE}.get(char)
+    word = char.isalnum() or char == "_"
     return (
         value is is_in or (value is op.CATEGORY_WORD and word) or (value is op.CATEGORY_NOT_WORD and not word)
     )
@@ -234,7 +236,7 @@ def _pieces(nodes: Iterable[Any]) -> Iterator[str]:
 
 
 def _starts(nodes: Iterable[Any]) -> Iterator[str]:
-    """Yield what leads up to each repeat: one text may start there, and the repeat then runs to its end."""
+    """Yield a sample of what precedes each repeat, as the start of a text that repeats it."""
     nodes = list(nodes)
     for end, (kind, value) in enumerate(nodes):
         if kind in {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT} and end:

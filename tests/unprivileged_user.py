@@ -1,4 +1,4 @@
-"""What only its owner may read, for tests that anybody runs, root too."""
+"""Run code without root's permission to read any file, so that tests of permissions work as root."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _OVERRIDES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
 
 @contextmanager
-def as_anybody() -> Iterator[None]:
-    """Root may read every file and enter every folder. Inside, this thread and those that it begins may not."""
+def without_root_access() -> Iterator[None]:
+    """Remove root's file access capabilities from this thread and the threads that it starts."""
     if os.geteuid() != 0:
         yield
         return
@@ -30,6 +30,6 @@ def as_anybody() -> Iterator[None]:
         _call("capset", header, rights)
 
 
-def _call(name: str, *given: Any) -> None:
-    done = getattr(ctypes.CDLL(None, use_errno=True), name)(*given)
-    assert done == 0, os.strerror(ctypes.get_errno())
+def _call(name: str, *arguments: Any) -> None:
+    result = getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments)
+    assert result == 0, os.strerror(ctypes.get_errno())

@@ -54,7 +54,10 @@ function push(user: NewUser, collection: string, rows: object[]): Promise<unknow
   const batch = rows.map((row) => ({
     newDocumentState: { createdAt: AT, updatedAt: AT, _deleted: false, ...row },
   }));
-  return harness.request(user, `/v1/sync/${collection}/0/push`, { method: "POST", body: JSON.stringify(batch) });
+  return harness.request(user, `/v1/sync/${collection}/0/push`, {
+    method: "POST",
+    body: JSON.stringify(batch),
+  });
 }
 
 async function settled(device: Device): Promise<void> {
@@ -235,7 +238,9 @@ test("a canceled upload is deleted from the server", async () => {
   await tray(page).getByText("Canceled. Nothing was stored.").waitFor();
   await page.unroute("**/v1/documents");
   await laptop.until(async () => (await gone()) > before);
-  expect((await harness.liveRows(ada, "documents")).map(({ filename }) => filename)).not.toContain("unwanted.md");
+  expect((await harness.liveRows(ada, "documents")).map(({ filename }) => filename)).not.toContain(
+    "unwanted.md",
+  );
 });
 
 test("focus stays in the finished upload list", async () => {
@@ -282,7 +287,9 @@ test("a server crash after an upload stores one document", async () => {
   const held = await laptop.rows("documents");
   expect(held.filter(isFerry).length).toBe(1);
   const { id } = held.find(isFerry)!;
-  const blocks = (await harness.liveRows(ada, "vectorEmbeddings")).filter((block) => block["documentId"] === id);
+  const blocks = (await harness.liveRows(ada, "vectorEmbeddings")).filter(
+    (block) => block["documentId"] === id,
+  );
   expect(blocks.map((block) => block["chunks"].length)).toEqual([1]);
 });
 
@@ -334,7 +341,9 @@ test("the 101st document stays on the device", async () => {
   await refused.getByRole("button", { name: "Retry: lease.md" }).click();
   await refused.getByText("On this device and the server").waitFor();
   await tablet.until(async () => {
-    const [lease] = (await harness.liveRows(bob, "documents")).filter(({ filename }) => filename === "lease.md");
+    const [lease] = (await harness.liveRows(bob, "documents")).filter(
+      ({ filename }) => filename === "lease.md",
+    );
     return lease?.["status"] === "ready";
   });
 });

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from regex_inputs import Found, hostile, patterns
+from regex_inputs import Regex, hostile_texts, patterns
 
 FIRST, EXPLOSIVE = (22, 400), 0.02  # stop an exponential or a cubic pattern before it takes hours
 SHORT, LONG, SECONDS = 2_000, 20_000, 0.06
@@ -23,55 +23,55 @@ STEP, FACTOR, GROWTH = (
 )  # four times the length: a linear pattern takes 4 times as long, a quadratic one 16
 
 
-def took(found: Found, text: str) -> float:
+def took(found: Regex, text: str) -> float:
     before = time.process_time()
     found.consume(text)
     return time.process_time() - before
 
 
-def explosive_text(found: Found) -> str | None:
+def explosive_text(found: Regex) -> str | None:
     """Return a text of a few hundred characters that takes long already."""
     for first in FIRST:
-        for text in hostile(found.pattern, first):
+        for text in hostile_texts(found.pattern, first):
             if all(took(found, text) > EXPLOSIVE for _ in range(3)):
                 return text
     return None
 
 
-def slow_text(found: Found, length: int, seconds: float) -> str | None:
+def slow_text(found: Regex, length: int, seconds: float) -> str | None:
     """Return a text of `length` characters for which the pattern takes more than `seconds`, or shorter ones as well."""
     if explosive := explosive_text(found):
         return explosive
-    timed = ((took(found, text), at) for at, text in enumerate(hostile(found.pattern, SHORT)))
+    timed = ((took(found, text), at) for at, text in enumerate(hostile_texts(found.pattern, SHORT)))
     slowest = {at for _, at in heapq.nlargest(3, timed)}
-    for at, text in enumerate(hostile(found.pattern, length)):
+    for at, text in enumerate(hostile_texts(found.pattern, length)):
         if at in slowest and all(took(found, text) > seconds for _ in range(3)):
             return text
     return None
 
 
-def slow_ones(found: list[Found], length: int, seconds: float) -> list[str]:
+def slow_ones(found: list[Regex], length: int, seconds: float) -> list[str]:
     texts = [(one, slow_text(one, length, seconds)) for one in found]
-    return [f"{one.where} {one.pattern.pattern!r:.90}: {text[:20]!r}…" for one, text in texts if text]
+    return [f"{one.location} {one.pattern.pattern!r:.90}: {text[:20]!r}…" for one, text in texts if text]
 
 
-def growing_text(found: Found) -> str | None:
+def growing_text(found: Regex) -> str | None:
     """Return a text for which the pattern's time grows faster than the length. Compares times, so load does not matter."""
     if explosive := explosive_text(found):
         return explosive
-    seconds, at = max((took(found, text), at) for at, text in enumerate(hostile(found.pattern, GLANCE)))
+    seconds, at = max((took(found, text), at) for at, text in enumerate(hostile_texts(found.pattern, GLANCE)))
     if seconds < NOTICED:
         return None
 
     short, long = (
-        next(text for number, text in enumerate(hostile(found.pattern, length)) if number == at)
+        next(text for number, text in enumerate(hostile_texts(found.pattern, length)) if number == at)
         for length in (STEP, STEP * FACTOR)
     )
     return long if all(took(found, long) > GROWTH * took(found, short) for _ in range(3)) else None
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Found]:
+def found() -> list[Regex]:
     return patterns()
 
 
@@ -82,13 +82,13 @@ def test_patterns_are_found_and_none_is_built_in_a_function(found):
 @pytest.mark.soak
 def test_time_of_a_pattern_grows_with_the_length(found):
     growing = [(one, growing_text(one)) for one in found]
-    assert [f"{one.where}: {text[:20]!r}…" for one, text in growing if text] == []
+    assert [f"{one.location}: {text[:20]!r}…" for one, text in growing if text] == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("source", ["(a+)+b", "x*y", "<a[^>]*>"])
 def test_growth_of_a_quadratic_pattern_is_noticed(source):
-    assert growing_text(Found("here", re.compile(source), set()))
+    assert growing_text(Regex("here", re.compile(source), set()))
 
 
 @pytest.mark.soak
@@ -99,7 +99,7 @@ def test_no_pattern_is_quadratic(found):
 @pytest.mark.soak
 @pytest.mark.parametrize("source", ["(a+)+b", "x*y", "<a[^>]*>"])
 def test_a_quadratic_pattern_is_noticed(source):
-    assert slow_text(Found("here", re.compile(source), set()), LONG, SECONDS)
+    assert slow_text(Regex("here", re.compile(source), set()), LONG, SECONDS)
 
 
 @pytest.mark.soak

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from cli.command_runner import Home
-from unprivileged_user import as_anybody
+from unprivileged_user import without_root_access
 from vademecum.cli.doctor import _examine_spool
 from vademecum.model.agents.spool_layout import REASON_FILE
 from wait_until import soon_outside
@@ -70,7 +70,7 @@ def test_doctor_reports_unreadable_spool_folder(tmp_path: Path) -> None:
         (folder / "x.json").write_text(STEP)
     shut.chmod(0)
     half_shut.chmod(0o400)  # it can be listed, and not entered
-    with as_anybody():
+    with without_root_access():
         finding = _examine_spool(tmp_path, running=True)
     assert (
         not finding.ok

@@ -16,7 +16,7 @@ from property.rows import fact
 from server.agents.agent_events import event
 from server.agents.test_spool import spool_events
 from server.in_process_server import house, refused, run
-from unprivileged_user import as_anybody
+from unprivileged_user import without_root_access
 from vademecum.cli.doctor import _examine_deleted_accounts
 from vademecum.errors import Broken, Conflict
 from vademecum.model.records.paths import user_folder
@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
     run(before)
     for gone in ids[:2]:  # whichever is the first
         user_folder(tmp_path, gone).chmod(0)
-    with as_anybody():
+    with without_root_access():
         with capture_logs() as logs:
             run(start)
         assert there() == [True, True, True]
@@ -233,7 +233,7 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
     run(before)
     whole = left_file(data).read_bytes()
     damage(left_file(data))
-    with as_anybody():
+    with without_root_access():
         said = _examine_deleted_accounts(data, running=False)
         assert not said.ok and str(left_file(data)) in said.detail
         run(unsure)

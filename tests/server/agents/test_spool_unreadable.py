@@ -14,7 +14,7 @@ import pytest
 from server.agents.agent_events import event, list_observations, send_events
 from server.agents.test_spool import email_of, spool_events
 from server.in_process_server import Person, house, refused, run
-from unprivileged_user import as_anybody
+from unprivileged_user import without_root_access
 from vademecum.errors import Broken
 from vademecum.model.agents.spool_layout import REASON_FILE
 from vademecum.model.sync.quotas import Limits
@@ -45,7 +45,7 @@ def test_undeletable_file_does_not_protect_others(tmp_path: Path) -> None:
             assert message.startswith("All other data is erased.") and await list_observations(ada) == []
             assert [[path.name for path in one.iterdir()] for one in (folder, rejected)] == [["shut"]] * 2
 
-    with as_anybody():
+    with without_root_access():
         run(scenario)
 
 
@@ -84,7 +84,7 @@ def test_unreadable_folder_is_reported_and_others_work(tmp_path: Path, place: st
         async with house(tmp_path):  # it starts nevertheless
             shut.chmod(0o700)
 
-    with as_anybody():
+    with without_root_access():
         run(scenario)
 
 
@@ -123,7 +123,7 @@ def test_unreadable_event_waits_and_others_are_ingested(
             await h.services.spool.ingest_all()
             assert len(await list_observations(ada)) == 6 and not list(folder.iterdir())
 
-    with as_anybody():
+    with without_root_access():
         run(scenario)
 
 
@@ -152,7 +152,7 @@ def test_refused_project_deletion_deletes_no_event(tmp_path: Path, monkeypatch: 
             await h.services.spool.delete_project_events(account, "p1")
             assert not list((tmp_path / "spool").rglob("*.json")) and not rejected.exists()
 
-    with as_anybody():
+    with without_root_access():
         run(scenario)
 
 

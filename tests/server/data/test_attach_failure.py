@@ -16,7 +16,7 @@ import pytest
 
 from property.rows import fact
 from server.in_process_server import Person, house, refused, run
-from unprivileged_user import as_anybody
+from unprivileged_user import without_root_access
 from vademecum.engines.duckdb import damage
 from vademecum.model.records.paths import user_folder
 from vademecum.services.accounts.accounts import profile
@@ -138,7 +138,7 @@ def test_sound_file_that_cannot_be_attached_now_is_not_fenced(
             assert h.services.users.fences.fenced() == {}
             assert set(await ada.live("facts")) == {"f1"}
 
-    with as_anybody():
+    with without_root_access():
         run(scenario)
 
 
