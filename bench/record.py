@@ -84,12 +84,12 @@ class Server:
                 self._process.kill()
                 self._process.wait()
 
-    def _start(self) -> local_auth.Door:
+    def _start(self) -> local_auth.ServerInfo:
         words = [PROGRAM, "serve", "--port", "0", "--data", str(self._data)]
         self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return self._door()
 
-    def _door(self) -> local_auth.Door:
+    def _door(self) -> local_auth.ServerInfo:
         assert self._process is not None
         while (door := local_auth.read(self._data)) is None or door.pid != self._process.pid:
             assert self._process.poll() is None, "the server ended"

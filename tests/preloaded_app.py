@@ -32,11 +32,13 @@ create_app, DEFAULTS = app.create_app, Settings(data=Path("/nowhere"))
 PREPARED_APP = create_app(DEFAULTS)
 
 
-def reuse_routes(settings: Settings, *, works: bool = True) -> Litestar:
+def reuse_routes(settings: Settings, *, run_llm_jobs: bool = True) -> Litestar:
     """Return the prepared application with these settings. Creating routes is slow, and they depend only on `body_max`."""
     if settings.body_max != DEFAULTS.body_max:
-        return create_app(settings, works=works)
-    PREPARED_APP._lifespan_managers = [lambda made: app.serving(made, settings, Registry(), works=works)]
+        return create_app(settings, run_llm_jobs=run_llm_jobs)
+    PREPARED_APP._lifespan_managers = [
+        lambda made: app.serving(made, settings, Registry(), run_llm_jobs=run_llm_jobs)
+    ]
     return PREPARED_APP
 
 

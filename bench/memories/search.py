@@ -34,7 +34,7 @@ from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.memory.indexable_text import split_text
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope
 from vademecum.model.schema.collections import Registry
-from vademecum.services.runtime.container import Services
+from vademecum.services.runtime.composition import Services
 from vademecum.settings import Settings
 
 PROJECTS = 10

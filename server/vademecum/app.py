@@ -1,4 +1,4 @@
-"""The application: its routes, and its life around the services that `services/runtime/composition` opens. It alone sees all layers."""
+"""The ASGI application: its routes, and the lifespan of its services. The only module that sees all layers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,14 +15,20 @@ from vademecum.errors import VademecumError
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.head_requests import answer_head
 from vademecum.http.openapi.routes import openapi_config, swagger_files
-from vademecum.http.parameters import DEPENDENCIES, reject_compressed
+from vademecum.http.parameters import DEPENDENCIES, Req, reject_compressed
 from vademecum.http.problem_details import HANDLERS
-from vademecum.http.request_priority import track_foreground
-from vademecum.http.routes import answer, documents, models, prompt_context, search, sync
-from vademecum.http.routes import llm_jobs as job_routes
-from vademecum.http.routes import model_change as reembed_routes
-from vademecum.http.routes.accounts import accounts as account_routes
-from vademecum.http.routes.accounts import my_data
+from vademecum.http.request_priority import track_waiting_requests
+from vademecum.http.routes import (
+    answer,
+    documents,
+    llm_jobs,
+    model_change,
+    models,
+    prompt_context,
+    search,
+    sync,
+)
+from vademecum.http.routes.accounts import accounts, my_data
 from vademecum.http.routes.agents import agents, mcp, observations
 from vademecum.http.routes.memory import (
     entities,
@@ -34,22 +40,18 @@ from vademecum.http.routes.memory import (
     summaries,
     summarize,
 )
-from vademecum.http.routes.operations import health_metrics
-from vademecum.http.routes.operations import local_admin as local_routes
+from vademecum.http.routes.operations import health_metrics, local_admin
 from vademecum.http.routes.operations.static_app import app_routes
 from vademecum.http.security_headers import add_security_headers
 from vademecum.model.schema.collections import Registry
-from vademecum.services.accounts.accounts import finish_leaving
-from vademecum.services.accounts.tokens import forgetting_expired
 from vademecum.services.runtime.clock import now_iso
-from vademecum.services.runtime.composition import open_services
+from vademecum.services.runtime.composition import Services, open_services
 from vademecum.services.runtime.concurrency_limits import share_threads
-from vademecum.services.runtime.container import Services
 from vademecum.settings import Settings
 
 
 class App(Litestar):
-    """Litestar without its plugins for pydantic and attrs: loading pydantic is a third of what it takes to be made."""
+    """Litestar without its plugins for pydantic and attrs, because importing pydantic is a third of the start time."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["method"] == "HEAD":
@@ -63,13 +65,15 @@ class App(Litestar):
 
 
 @asynccontextmanager
-async def _opened(app: Litestar, opening: AbstractAsyncContextManager[Services]) -> AsyncIterator[Services]:
-    """Why they cannot be opened is kept for whoever starts the server: the frameworks around it log where, not why."""
+async def _keep_startup_error(
+    app: Litestar, opening: AbstractAsyncContextManager[Services]
+) -> AsyncIterator[Services]:
+    """Keep the message of a failed start for `serve`: uvicorn logs a traceback without it."""
     try:
         async with opening as services:
             yield services
     except VademecumError as error:
-        app.state.refusal = error.message
+        app.state.startup_error = error.message
         raise
 
 
@@ -81,24 +85,25 @@ async def serving(
     clock: Callable[[], str] = now_iso,
     migrations: Path | None = None,
     *,
-    works: bool = True,
+    run_llm_jobs: bool = True,
 ) -> AsyncIterator[None]:
-    """The life of the application: its services are open for as long as the block runs."""
+    """Run the services of the application while the block runs."""
     share_threads()
-    async with _opened(app, open_services(settings, registry, clock, migrations, works)) as services:
+    opening = open_services(settings, registry, clock, migrations, run_llm_jobs=run_llm_jobs)
+    async with _keep_startup_error(app, opening) as services:
         app.state.services = services
-        await finish_leaving(services)
+        await services.account_deletion.resume()
         accounts = services.accounts.accounts
         tasks = [
             asyncio.create_task(
                 services.background_jobs.start_new_model(settings.data, services.users, list(accounts))
             )
         ]
-        if works:  # a command ends in a moment
+        if run_llm_jobs:  # else this is a short-lived command
             tasks.append(
                 asyncio.create_task(services.model_change.use_first_installed(lambda: list(accounts)))
             )
-        async with services.spool.running(), forgetting_expired(services), mcp.run_mcp(app):
+        async with services.spool.running(), services.tokens.purging_expired(), mcp.run_mcp(app):
             yield
         for task in tasks:
             task.cancel()
@@ -111,20 +116,23 @@ def create_app(
     clock: Callable[[], str] = now_iso,
     migrations: Path | None = None,
     *,
-    works: bool = True,
+    run_llm_jobs: bool = True,
 ) -> Litestar:
-    """The ASGI application. `registry`: the collections it serves. `works`: does it ask a language model for the jobs that
-    are due? What ends in a moment leaves them to a server: each question that it cuts off is paid for and counts."""
+    """Create the ASGI application.
+
+    `registry`: the collections it serves. `run_llm_jobs`: false for a short-lived command, which would interrupt requests
+    to the language model that are paid for and counted.
+    """
     served = registry or Registry()
     return App(
-        route_handlers=[  # in the order of the API's document
+        route_handlers=[  # in the order of the OpenAPI document
             *sync.ROUTES,
             *documents.ROUTES,
             *search.ROUTES,
             *recall.ROUTES,
             *prompt_context.ROUTES,
             *answer.ROUTES,
-            *job_routes.ROUTES,
+            *llm_jobs.ROUTES,
             *summarize.ROUTES,
             *models.ROUTES,
             sessions.delete_by_id_route,
@@ -140,22 +148,23 @@ def create_app(
             *agents.ROUTES,
             projects.merge_route,
             *observations.ROUTES,
-            *account_routes.ROUTES,
+            *accounts.ROUTES,
             *health_metrics.ROUTES,
-            *reembed_routes.ROUTES,
-            *local_routes.ROUTES,
+            *model_change.ROUTES,
+            *local_admin.ROUTES,
             *mcp.ROUTES,
             *swagger_files(),
             *app_routes(),
         ],
         dependencies=DEPENDENCIES,
-        lifespan=[lambda app: serving(app, settings, served, clock, migrations, works=works)],
-        middleware=[Authentication, track_foreground],
+        lifespan=[lambda app: serving(app, settings, served, clock, migrations, run_llm_jobs=run_llm_jobs)],
+        middleware=[Authentication, track_waiting_requests],
         before_request=reject_compressed,
         before_send=[renew_cookie, add_security_headers],
         exception_handlers=HANDLERS,
         logging_config=None,
         openapi_config=openapi_config(served),
+        request_class=Req,
         state=State(),
         request_max_body_size=settings.body_max,
     )

@@ -1,16 +1,17 @@
-"""Every setting, its default and what it does. Environment: VADEMECUM_<NAME>; flags of `serve` override it."""
+"""The settings with their defaults. They come from VADEMECUM_<NAME> variables; flags of `serve` override them."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
+import structlog
 from msgspec import Meta
 
 from vademecum.errors import BadRequest
@@ -22,7 +23,14 @@ from vademecum.model.sync.quotas import Limits, Tier
 
 MB = 2**20
 UPLOAD_MAX = 64 * MB  # of a multipart body
-FILE_MAX = 63 * MB  # of a file in one, whatever a tier allows
+# Old names of settings, which are still read.
+RENAMED = {
+    "tidy_delay_s": "compaction_delay_s",
+    "assistant_silence_s": "assistant_idle_timeout_s",
+    "assistant_whole_s": "assistant_timeout_s",
+    "observations_days": "observation_retention_days",
+}
+FILE_MAX = 63 * MB  # of the file in it, whatever a tier allows
 
 
 def default_data() -> Path:
@@ -43,12 +51,15 @@ def default_tiers() -> dict[Tier, Limits]:
     }
 
 
+_log = structlog.get_logger("vademecum.settings")
 AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Requests a minute, by account and by address. An address that many may share (the loopback, a proxy) has 20 times
-    as many; only the local credential of the command line is exempt."""
+    """Requests per minute, by account and by address.
+
+    An address that many people may share (the loopback, a proxy) has 20 times as many. Only local commands are exempt.
+    """
 
     sign_in: AtLeastOne = 10
     push: AtLeastOne = 300
@@ -60,11 +71,11 @@ class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Secret:
-    """A setting that no message, log or dump of the settings shows."""
+    """A setting that is not shown in messages, logs or dumps of the settings."""
 
     def __init__(self, text: str = "") -> None:
         if not (text.isascii() and text.isprintable()):
-            raise ValueError("A key has characters that cannot be sent")
+            raise ValueError("A key contains characters that cannot be sent in a header")
         self._text = text.strip()
 
     def __repr__(self) -> str:
@@ -79,75 +90,83 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         default_factory=default_data
     )
     models: Annotated[
-        Path | None, Meta(description="folder of models; default: one for the machine, in the cache folder")
+        Path | None, Meta(description="folder of models; by default one per machine, in the cache folder")
     ] = None
     host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="port to listen on; 0 takes a free one")] = 8787
+    port: Annotated[int, Meta(ge=0, le=65535, description="port to listen on; 0 chooses a free one")] = 8787
     tls_certificate: Annotated[
-        Path | None, Meta(description="PEM file; with tls_key the server speaks HTTPS")
+        Path | None, Meta(description="PEM file; together with tls_key it turns on HTTPS")
     ] = None
     tls_key: Annotated[Path | None, Meta(description="PEM file of the private key")] = None
     trusted_proxies: Annotated[
-        str, Meta(description="addresses whose X-Forwarded-* are believed, comma-separated")
+        str, Meta(description="addresses of proxies whose X-Forwarded-* headers are trusted, comma-separated")
     ] = ""
     metrics_token: Annotated[
-        Secret, Meta(description="bearer token that may read /metrics, beside an administrator's")
+        Secret, Meta(description="bearer token for /metrics, in addition to those of administrators")
     ] = Secret()
-    origin: Annotated[str, Meta(description="public URL behind a proxy, for links and cookies")] = ""
+    origin: Annotated[str, Meta(description="public URL behind a proxy, used for links and cookies")] = ""
     erase_delay_s: Annotated[
-        float, Meta(ge=0, description="seconds from a delete to its erasure from the disk")
+        float, Meta(ge=0, description="seconds from a deletion to its erasure from the disk")
     ] = 60
-    tidy_delay_s: Annotated[
-        float, Meta(ge=0, description="seconds from an edit to the erasure of the text before it")
+    compaction_delay_s: Annotated[
+        float, Meta(ge=0, description="seconds from an edit to the erasure of the old text")
     ] = 86_400
-    attached_max: Annotated[int, Meta(ge=1, description="users' files kept open")] = 256
+    attached_max: Annotated[int, Meta(ge=1, description="accounts' files that stay open")] = 256
     attached_rows_max: Annotated[
-        int, Meta(ge=1, description="rows of the files kept open; each takes 600 bytes of memory")
+        int, Meta(ge=1, description="rows of the files that stay open; each takes 600 bytes of memory")
     ] = 1_000_000
     statement_read_s: Annotated[
-        float, Meta(gt=0, description="longest time of a statement that reads; then its request gets 503")
+        float, Meta(gt=0, description="timeout of a statement that reads; then its request gets 503")
     ] = 10
     statement_write_s: Annotated[
-        float, Meta(gt=0, description="longest time of one that writes; longer for large files")
+        float, Meta(gt=0, description="timeout of a statement that writes; longer for large files")
     ] = 30
-    body_max: Annotated[int, Meta(ge=1, description="bytes of a request's body, uploads aside")] = 32 * MB
-    search_wait_s: Annotated[float, Meta(ge=0, description="longest wait of a search for the index")] = 5
+    body_max: Annotated[int, Meta(ge=1, description="maximum bytes of a request body, except uploads")] = (
+        32 * MB
+    )
+    search_wait_s: Annotated[float, Meta(ge=0, description="how long a search waits for the index")] = 5
     heartbeat_s: Annotated[float, Meta(gt=0, description="seconds between comments on a stream")] = 15
-    streams_max: Annotated[int, Meta(ge=1, description="live streams one user may have open")] = 64
+    streams_max: Annotated[int, Meta(ge=1, description="maximum open streams of an account")] = 64
     stream_queue: Annotated[
-        int, Meta(ge=1, description="events a slow stream may lag before it is closed")
+        int, Meta(ge=1, description="events that a slow stream may lag behind before it is closed")
     ] = 256
     stream_queue_bytes: Annotated[
-        int, Meta(ge=1, description="bytes a slow stream may lag before it is closed")
-    ] = 16 * MB  # 100 blocks with their vectors, an RxDB client's batch, are less
+        int, Meta(ge=1, description="bytes that a slow stream may lag behind before it is closed")
+    ] = 16 * MB  # more than a batch of an RxDB client: 100 blocks with vectors
     index_cache_bytes: Annotated[int, Meta(ge=0, description="memory for search matrices")] = 256 * MB
     assistant_url: Annotated[
         str,
-        Meta(description="an OpenAI-compatible endpoint such as http://localhost:11434; none: quotations"),
+        Meta(
+            description="an OpenAI-compatible endpoint such as http://localhost:11434; empty: answers are quotations"
+        ),
     ] = ""
-    assistant_model: Annotated[str, Meta(max_length=200, description="the model that it is asked for")] = ""
-    assistant_key: Annotated[Secret, Meta(description="what it is paid with, if it wants a key")] = Secret()
+    assistant_model: Annotated[
+        str, Meta(max_length=200, description="name of the model at this endpoint")
+    ] = ""
+    assistant_key: Annotated[Secret, Meta(description="API key of the endpoint, if it needs one")] = Secret()
     assistant_environment: Annotated[
-        bool, Meta(description="reach it by HTTPS_PROXY … and SSL_CERT_FILE of the environment")
+        bool, Meta(description="use HTTPS_PROXY, SSL_CERT_FILE etc. of the environment for it")
     ] = False
-    assistant_connect_s: Annotated[float, Meta(gt=0, description="longest wait for a connection to it")] = 5
-    assistant_silence_s: Annotated[
-        float, Meta(gt=0, description="longest silence; a model that is loaded first is silent for long")
+    assistant_connect_s: Annotated[float, Meta(gt=0, description="timeout of a connection to it")] = 5
+    assistant_idle_timeout_s: Annotated[
+        float, Meta(gt=0, description="timeout without any data; loading a model takes long")
     ] = 120
-    assistant_whole_s: Annotated[float, Meta(gt=0, description="longest time of an answer")] = 600
-    assistant_characters: Annotated[int, Meta(ge=1, description="longest answer")] = 200_000
+    assistant_timeout_s: Annotated[float, Meta(gt=0, description="timeout of a whole answer")] = 600
+    assistant_characters: Annotated[int, Meta(ge=1, description="maximum length of an answer")] = 200_000
     extraction_model: Annotated[
-        str, Meta(max_length=200, description="the model for memory and summaries; none: the assistant's")
+        str, Meta(max_length=200, description="model for memory and summaries; empty: the assistant's")
     ] = ""
     extraction_daily: Annotated[
         int,
-        Meta(ge=0, description="questions a day for an account's memory and summaries; 0: none is extracted"),
+        Meta(
+            ge=0, description="requests a day for memory and summaries of an account; 0 turns extraction off"
+        ),
     ] = 1000
-    observations_days: Annotated[
+    observation_retention_days: Annotated[
         dict[ObservationKind, float],
-        Meta(description="days that observations of a kind are kept, as JSON; of other kinds for ever"),
+        Meta(description="retention of observations by kind in days, as JSON; other kinds are kept forever"),
     ] = msgspec.field(default_factory=lambda: dict(KEPT_DAYS))
-    rates: Annotated[Rates, Meta(description="requests a minute, as JSON")] = Rates()
+    rates: Annotated[Rates, Meta(description="requests per minute, as JSON")] = Rates()
     tiers: Annotated[dict[Tier, Limits], Meta(description="limits of each tier, as JSON")] = msgspec.field(
         default_factory=default_tiers
     )
@@ -159,7 +178,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.assistant_url:
             base_address(self.assistant_url)
             if not self.assistant_model.strip():
-                raise ValueError("The assistant needs the name of its model, VADEMECUM_ASSISTANT_MODEL")
+                raise ValueError("Set VADEMECUM_ASSISTANT_MODEL to the name of the assistant's model")
 
     def is_proxy(self, address: str) -> bool:
         """Return whether this is the address of a trusted proxy."""
@@ -167,84 +186,97 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def extracts(self) -> bool:
-        """Is what was said turned into memory?"""
+        """Whether memory is extracted from conversations."""
         return bool(self.assistant_url) and self.extraction_daily > 0
 
     @property
     def model_folders(self) -> tuple[Path, ...]:
-        """The folders where models are looked for, in this order: the data folder's own, of earlier versions, first."""
+        """The folders to search for models, in this order. Earlier versions used one in the data folder."""
         return (self.models,) if self.models else (self.data / "models", default_models())
 
     @property
     def models_folder(self) -> Path:
-        """Where new models are installed."""
+        """The folder for new models."""
         return self.model_folders[-1]
 
     def model_folder(self, name: str) -> Path:
-        """Return the folder of the model: where it is installed, else where it would be."""
-        places = [folder / name for folder in self.model_folders]
-        return next((place for place in places if (place / "manifest.json").exists()), places[-1])
+        """Return the folder of the model, whether it is installed or not."""
+        folders = [folder / name for folder in self.model_folders]
+        return next((folder for folder in folders if (folder / "manifest.json").exists()), folders[-1])
 
 
 def _check_origin(origin: str) -> None:
-    found = urlsplit(origin)
-    plain = f"{found.scheme}://{found.netloc}"
-    if origin and (found.scheme not in ("http", "https") or not found.hostname or origin != plain):
-        raise ValueError(
-            "The origin must be like https://docs.example.org: a scheme, a host, and nothing behind it"
-        )
+    url = urlsplit(origin)
+    without_path = f"{url.scheme}://{url.netloc}"
+    if origin and (url.scheme not in ("http", "https") or not url.hostname or origin != without_path):
+        raise ValueError("The origin must be a scheme and a host, such as https://docs.example.org")
 
 
 def _check_proxies(addresses: str) -> None:
-    for one in filter(None, (part.strip() for part in addresses.split(","))):
+    for address in filter(None, (part.strip() for part in addresses.split(","))):
         try:
-            network = ipaddress.ip_network(one, strict=False)
+            network = ipaddress.ip_network(address, strict=False)
         except ValueError as error:
-            raise ValueError(f"{one!r} is no address of a trusted proxy, nor a network of them") from error
+            raise ValueError(
+                f"The trusted proxy {address!r} is neither an IP address nor a network"
+            ) from error
         if network.prefixlen == 0:
-            raise ValueError(f"{one!r} would trust every address: name the proxy")
+            raise ValueError(f"{address!r} would trust every address. Use the address of the proxy")
 
 
 @lru_cache(maxsize=1024)
 def _is_in(address: str, networks: str) -> bool:
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
-    named = (part.strip() for part in networks.split(","))
-    return any(found in ipaddress.ip_network(one, strict=False) for one in named if one)
+    parts = (part.strip() for part in networks.split(","))
+    return any(parsed in ipaddress.ip_network(network, strict=False) for network in parts if network)
 
 
 def _check_tiers(tiers: Mapping[Tier, Limits]) -> None:
     for tier, limits in tiers.items():
         if limits.file_bytes > FILE_MAX:
             raise ValueError(
-                f"A file of {tier} may have {FILE_MAX >> 20} MB at most: `fileBytes` <= {FILE_MAX}"
+                f"A file of the tier {tier} can have at most {FILE_MAX >> 20} MB (`fileBytes` <= {FILE_MAX})"
             )
 
 
 def from_environment(environment: Mapping[str, str], **flags: Any) -> Settings:
-    """Settings from VADEMECUM_* variables, overridden by the flags that are not None. Raises BadRequest."""
+    """Return settings from VADEMECUM_* variables, overridden by the flags that are not None. Raises BadRequest."""
     values: dict[str, Any] = {}
+    for old, new in RENAMED.items():
+        if (text := environment.get(_variable(old))) is not None:
+            _warn_renamed(old, new)
+            values[new] = _parse(old, new, text)
     for name in Settings.__struct_fields__:
-        text = environment.get(f"VADEMECUM_{name.upper()}")
-        if text is not None:
-            values[name] = _parsed(name, text)
+        if (text := environment.get(_variable(name))) is not None:
+            values[name] = _parse(name, name, text)
     values.update({name: value for name, value in flags.items() if value is not None})
     if isinstance(values.get("tiers"), dict):
-        values["tiers"] = _tiers(values["tiers"])
-    if isinstance(values.get("observations_days"), dict):
-        values["observations_days"] = {**KEPT_DAYS, **values["observations_days"]}
+        values["tiers"] = _complete_tiers(values["tiers"])
+    if isinstance(values.get("observation_retention_days"), dict):
+        values["observation_retention_days"] = {**KEPT_DAYS, **values["observation_retention_days"]}
     try:
-        return msgspec.convert(values, Settings, strict=False, dec_hook=_made)
+        return msgspec.convert(values, Settings, strict=False, dec_hook=_convert)
     except msgspec.ValidationError as error:
         raise BadRequest(
-            f"A setting does not fit: {error}. Settings are VADEMECUM_* variables or flags."
+            f"A setting is invalid: {error}. Settings are VADEMECUM_* variables or flags."
         ) from error
 
 
-def _tiers(given: dict[str, Any]) -> dict[str, Any]:
-    """What is not named, of a tier that is named as well, keeps its default."""
+def _variable(name: str) -> str:
+    return f"VADEMECUM_{name.upper()}"
+
+
+@cache
+def _warn_renamed(old: str, new: str) -> None:
+    """Log the warning once per process."""
+    _log.warning(f"{_variable(old)} was renamed to {_variable(new)}; the old name still works")
+
+
+def _complete_tiers(given: dict[str, Any]) -> dict[str, Any]:
+    """Return all tiers, with default limits for what is not given."""
     defaults: dict[str, Any] = msgspec.to_builtins(default_tiers())
     changed = {
         tier: {**defaults.get(tier, {}), **limits} if isinstance(limits, dict) else limits
@@ -253,16 +285,16 @@ def _tiers(given: dict[str, Any]) -> dict[str, Any]:
     return defaults | changed
 
 
-def _parsed(name: str, text: str) -> Any:
-    if name not in ("rates", "tiers", "observations_days"):
+def _parse(variable: str, name: str, text: str) -> Any:
+    if name not in ("rates", "tiers", "observation_retention_days"):
         return text
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise BadRequest(f"VADEMECUM_{name.upper()} is not JSON: {error}") from error
+        raise BadRequest(f"{_variable(variable)} is not JSON: {error}") from error
 
 
-def _made(kind: type, value: Any) -> Any:
+def _convert(kind: type, value: Any) -> Any:
     if kind is Secret:
         return Secret(value)
     if kind is Path or issubclass(kind, Path):

@@ -115,7 +115,7 @@ def write(data):
 def test_write_with_lost_answer_is_not_repeated(tmp_path):
     requests = []
     with api_client.try_lock(tmp_path), lost(requests) as address:
-        local_auth.publish(tmp_path, local_auth.Door(address, 1, "secret"))
+        local_auth.publish(tmp_path, local_auth.ServerInfo(address, 1, "secret"))
         with pytest.raises(VademecumError, match="was lost"):
             write(tmp_path)
     assert requests == ["/v1/memories"]
@@ -127,7 +127,7 @@ def test_unreachable_server_is_retried(tmp_path, monkeypatch):
         pass
     began = time.monotonic()
     with api_client.try_lock(tmp_path):
-        local_auth.publish(tmp_path, local_auth.Door(gone, 1, "secret"))
+        local_auth.publish(tmp_path, local_auth.ServerInfo(gone, 1, "secret"))
         with pytest.raises(api_client.FolderInUse, match="it is stopping"):
             write(tmp_path)
     assert time.monotonic() - began >= 0.5
@@ -143,7 +143,7 @@ def test_missing_field_names_both_versions(tmp_path, version, message):
     """Only the command that needs the missing field fails."""
     home = Home(tmp_path / "data")
     with api_client.try_lock(home.data), server((200, {}, OLD)) as (address, sent):
-        local_auth.publish(home.data, local_auth.Door(address, 1, "secret", version=version))
+        local_auth.publish(home.data, local_auth.ServerInfo(address, 1, "secret", version=version))
         done = home.run("restore", tmp_path, "--yes")
     assert sent and done.code == 1 and "Traceback" not in done.err
     refusal = done.err.strip()

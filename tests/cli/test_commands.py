@@ -368,5 +368,5 @@ def test_invalid_session_id_is_explained(tmp_path):
 def test_link_ignores_address_of_crashed_server(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
-    local_auth.publish(home.data, local_auth.Door("http://127.0.0.1:29999", 1, "secret"))
+    local_auth.publish(home.data, local_auth.ServerInfo("http://127.0.0.1:29999", 1, "secret"))
     assert home.ok("user", "link", "ada@example.org").out.startswith("http://127.0.0.1:8787/")

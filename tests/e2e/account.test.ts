@@ -46,7 +46,7 @@ test("signing in again syncs waiting changes", async () => {
   await device.expectAccessible();
   await device.page.getByRole("textbox", { name: "Password" }).fill("not the password");
   await device.clickButton(`Sign in as ${ada.email}`);
-  await device.page.getByText("This email and password do not go together").waitFor();
+  await device.page.getByText("This email and password do not match").waitFor();
   await device.page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
   await device.clickButton(`Sign in as ${ada.email}`);
   await device.until(async () => (await onServer(ada, "facts", id)) !== undefined);

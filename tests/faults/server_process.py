@@ -24,7 +24,7 @@ import httpx
 from forked_command import ForkedProcess, fork_command
 from no_rate_limits import RATES_JSON
 from vademecum.services.accounts import local_auth
-from vademecum.services.accounts.local_auth import Door
+from vademecum.services.accounts.local_auth import ServerInfo
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
@@ -53,7 +53,7 @@ class ServerProcess:
     program: tuple[str, ...] = ("-m", "vademecum.cli.main")
     before_serving: Callable[[], None] | None = None
     process: Process | None = None
-    door: Door | None = None
+    door: ServerInfo | None = None
     first_answer_s: list[float] = field(default_factory=list)
     ready_s: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)

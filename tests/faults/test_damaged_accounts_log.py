@@ -21,8 +21,6 @@ from faults.server_process import ServerProcess
 from faults.test_damaged_user_log import CASES, CHECKPOINTED, LOGGED
 from server.in_process_server import T, house, run
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.services.accounts.accounts import create
-from vademecum.services.accounts.tokens import issue
 
 FILE = "accounts.duckdb"
 REPAIRED = [
@@ -56,8 +54,11 @@ class CrashedFolder:
 async def create_accounts(data: Path) -> list[str]:
     """Create the accounts and return a token of each."""
     async with house(data) as h:
-        accounts = [await create(h.services, f"kept{n}@example.org", "JIGGA") for n in range(CHECKPOINTED)]
-        return [await issue(h.services, account, "api", "test", None) for account in accounts]
+        accounts = [
+            await h.services.account_service.create(f"kept{n}@example.org", "JIGGA")
+            for n in range(CHECKPOINTED)
+        ]
+        return [await h.services.tokens.issue(account, "api", "test", None) for account in accounts]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_accounts_and_tokens_before_the_damage_survive(crashed, tmp_path, name):
                 headers = {"Authorization": f"Bearer {token}"}
                 async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
                     assert (await client.get("/v1/me", headers=headers)).status_code == 200
-            later = await create(h.services, "later@example.org", "FREE")
+            later = await h.services.account_service.create("later@example.org", "FREE")
         async with house(damaged.data) as h:
             assert {a.email for a in h.services.accounts.accounts.values()} == emails | {later.email}
 

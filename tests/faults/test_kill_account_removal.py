@@ -15,7 +15,7 @@ import pytest
 from faults.server_process import ServerProcess
 from faults.slow_disk import slow_down_unlink
 from server.agents.agent_events import event
-from vademecum.services.accounts.deleted_accounts import has_left
+from vademecum.services.accounts.deleted_accounts import was_deleted
 
 EMAIL = "ada@example.org"
 EVENTS = 300  # enough that removing them with a slow unlink takes a while
@@ -40,7 +40,7 @@ async def kill_during_removal(data: Path, moment: str) -> None:
         write_events(spool)
         write_events(rejected)
         removal = asyncio.create_task(delete_account(client, token))
-        await wait_until(lambda: has_left(data, EMAIL))
+        await wait_until(lambda: was_deleted(data, EMAIL))
         if moment == "records being deleted":
             await asyncio.sleep(0.03)
         elif moment == "events being deleted":

@@ -29,8 +29,7 @@ from vademecum.model.schema.collections import Registry
 from vademecum.services.accounts import sign_in
 from vademecum.services.accounts.tokens import digest
 from vademecum.services.runtime.clock import now_iso
-from vademecum.services.runtime.composition import open_services
-from vademecum.services.runtime.container import Services
+from vademecum.services.runtime.composition import Services, open_services
 from vademecum.services.runtime.ids import new_id
 from vademecum.settings import Settings
 from wait_until import soon
@@ -40,7 +39,7 @@ T = "2026-01-01T00:00:00.000Z"
 # What a password costs has a test of its own; all others are spared it.
 HASHER = sign_in._hasher
 sign_in._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-sign_in._decoy = sign_in._unmatched()
+sign_in._decoy = sign_in._unmatchable_hash()
 
 
 class Lent:
@@ -145,6 +144,14 @@ class House:
     async def everything(self, person: Person) -> dict[str, list[dict[str, Any]]]:
         """All rows that the person's devices would have."""
         return {name: await person.pull(name) for name in self.services.registry.synced}
+
+    def set_clock(self, clock: Callable[[], str]) -> None:
+        """Change the time of tokens and sign-in."""
+        self.services.clock = self.services.tokens._clock = self.services.sign_in._clock = clock
+
+    def time_rate_limits(self, clock: Callable[[], float]) -> None:
+        """Start with empty rate limits, which follow this monotonic clock."""
+        self.services.rate_limiter.__init__(self.services.settings.rates, clock)  # type: ignore[misc]
 
     async def streams(self, count: int) -> None:
         """Wait until so many streams are open."""

@@ -18,9 +18,8 @@ from vademecum.cli.api_client import try_lock
 from vademecum.cli.serve.serve import Server, choose_protocol, open_sockets
 from vademecum.model.records.accounts import Account, Token
 from vademecum.model.schema.collections import COLLECTIONS, Collection, Registry, Row
-from vademecum.services.accounts.accounts import change_tier
-from vademecum.services.accounts.sign_in import hashed, new_link
-from vademecum.services.accounts.tokens import digest, issue
+from vademecum.services.accounts.sign_in import hash_password
+from vademecum.services.accounts.tokens import digest
 from vademecum.services.runtime.ids import new_id
 from vademecum.settings import Rates, from_environment
 
@@ -57,13 +56,13 @@ async def create_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     services = request.app.state.services
     body = await request.json()
-    password = await hashed(body["password"]) if "password" in body else None
+    password = await hash_password(body["password"]) if "password" in body else None
     user_id = body.get("userId") or new_id()
     account = Account(user_id, f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, password, T)
     await services.accounts.add_account(account)
     secret = secrets.token_urlsafe(32)
     await services.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
-    link = await new_link(services, account)
+    link = await services.sign_in.create_link(account)
     return {"userId": account.id, "token": secret, "link": link}
 
 
@@ -73,7 +72,7 @@ async def create_link(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     services = request.app.state.services
     account = services.accounts.accounts[(await request.json())["userId"]]
-    return {"link": await new_link(services, account)}
+    return {"link": await services.sign_in.create_link(account)}
 
 
 @post("/test/token", opt={"public": True}, status_code=200)
@@ -82,7 +81,7 @@ async def create_token(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     services = request.app.state.services
     account = services.accounts.accounts[(await request.json())["userId"]]
-    return {"token": await issue(services, account, "api", "second", None)}
+    return {"token": await services.tokens.issue(account, "api", "second", None)}
 
 
 @post("/test/revoke", opt={"public": True}, status_code=200)
@@ -99,7 +98,7 @@ async def set_tier(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     services = request.app.state.services
     body = await request.json()
-    await change_tier(services, services.accounts.accounts[body["userId"]], body["tier"])
+    await services.account_service.change_tier(services.accounts.accounts[body["userId"]], body["tier"])
     return {}
 
 

@@ -1,10 +1,13 @@
 """Settings as an operator gives them: part of one is enough, and what would make no sense is refused with a sentence."""
 
 import pytest
+from structlog.testing import capture_logs
 
+from vademecum import settings as settings_module
 from vademecum.errors import BadRequest
-from vademecum.services.accounts.rate_limiter import DELAY_MAX_S, Limiter
-from vademecum.settings import Rates, default_tiers, from_environment
+from vademecum.model.agents.observations import KEPT_DAYS
+from vademecum.services.accounts.rate_limiter import DELAY_MAX_S, RateLimiter
+from vademecum.settings import RENAMED, Rates, default_tiers, from_environment
 
 
 def test_default_address_is_the_loopback(tmp_path):
@@ -44,7 +47,7 @@ def test_what_is_not_named_of_a_tier_keeps_the_default_of_that_tier(tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_sentence(tmp_path, name, value):
-    with pytest.raises(BadRequest, match="A setting does not fit"):
+    with pytest.raises(BadRequest, match="A setting is invalid"):
         from_environment({f"VADEMECUM_{name}": value}, data=tmp_path)
 
 
@@ -56,8 +59,28 @@ def test_what_a_proxy_needs_is_taken(tmp_path, origin, proxies):
 
 
 def test_whoever_fails_for_ever_waits_the_longest_time_and_no_longer():
-    limiter = Limiter(Rates(), lambda: 0.0)
+    limiter = RateLimiter(Rates(), lambda: 0.0)
     for _ in range(2000):
-        limiter.failed("somebody")
+        limiter.record_failure("somebody")
     with pytest.raises(Exception, match=f"Try again in {DELAY_MAX_S:.0f} s"):
         limiter.check_failures("somebody")
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_old_name_of_a_setting_is_read_with_a_warning(tmp_path, old, new):
+    value = '{"read": 2}' if old == "observations_days" else "7.5"
+    expected = {**KEPT_DAYS, "read": 2} if old == "observations_days" else 7.5
+    settings_module._warn_renamed.cache_clear()
+    with capture_logs() as logs:
+        by_old = from_environment({f"VADEMECUM_{old.upper()}": value}, data=tmp_path)
+        from_environment({f"VADEMECUM_{old.upper()}": value}, data=tmp_path)
+    assert getattr(by_old, new) == expected
+    assert [f"VADEMECUM_{new.upper()}" in log["event"] for log in logs] == [True], "warned once"
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_new_name_of_a_setting_wins_over_the_old_one(tmp_path, old, new):
+    values = ('{"read": 2}', '{"read": 3}') if old == "observations_days" else ("7", "8")
+    both = {f"VADEMECUM_{old.upper()}": values[0], f"VADEMECUM_{new.upper()}": values[1]}
+    expected = {**KEPT_DAYS, "read": 3} if old == "observations_days" else 8
+    assert getattr(from_environment(both, data=tmp_path), new) == expected

@@ -34,8 +34,8 @@ OWNED = {"duckdb": "duckdb", "lancedb": "lance", "lance": "lance", "pyarrow": "l
 # The modules of services and http that may name the DuckDB engine. All others use `model/records/store_interface`.
 NAMING_DUCKDB = {
     "services/data/backup.py",  # a backup is a copy of the engine's files
+    "services/data/restore.py",
     "services/runtime/composition.py",
-    "services/runtime/container.py",
 }
 
 

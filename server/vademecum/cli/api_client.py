@@ -124,7 +124,7 @@ async def _own_app(settings: Settings) -> AsyncIterator[ApiClient]:
     from vademecum.services.runtime import logging as logs
 
     logs.configure(logging.CRITICAL)  # a command prints only its own output
-    app = create_app(settings, works=False)
+    app = create_app(settings, run_llm_jobs=False)
     async with app.lifespan():
         transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
         async with httpx.AsyncClient(

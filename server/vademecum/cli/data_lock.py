@@ -61,7 +61,7 @@ def wait_for_lock(data: Path) -> Iterator[bool]:
         time.sleep(LOCK_RETRY_S)
 
 
-def find_running_server(data: Path) -> local_auth.Door | None:
+def find_running_server(data: Path) -> local_auth.ServerInfo | None:
     """Return the address of the folder's running server, or None. A file that remains from a crash is ignored."""
     with try_lock(data) as is_locked:
         return None if is_locked else local_auth.read(data)

@@ -247,11 +247,11 @@ def _examine_erasures(data: Path) -> Finding:
 
 def _examine_deleted_accounts(data: Path, running: bool) -> Finding:
     from vademecum.model.records.paths import user_folder  # slow to import
-    from vademecum.services.accounts.deleted_accounts import look
+    from vademecum.services.accounts.deleted_accounts import read_deleted_accounts
 
-    deleted = look(data)
-    if deleted.unsure:
-        return Finding("deleted accounts", False, deleted.unsure)
+    deleted = read_deleted_accounts(data)
+    if deleted.problem:
+        return Finding("deleted accounts", False, deleted.problem)
     folders = [user_folder(data, account_id) for account_id in sorted(deleted.digests)]
     remaining = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
     if not remaining:

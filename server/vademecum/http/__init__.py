@@ -1,4 +1,4 @@
-"""Thin: a route reads its arguments, calls one service, answers. No rule lives here.
+"""The HTTP layer: a route reads its parameters, calls one service and responds. It contains no business rules.
 
-Note for all route files: no `from __future__ import annotations`; Litestar reads the types at run time.
+Route files do not use `from __future__ import annotations`, because Litestar reads the types at run time.
 """

@@ -1,4 +1,4 @@
-"""A file as an answer: all of it, the part that was asked for, or word that the browser has it (RFC 9110, 13 and 14)."""
+"""Respond with a file: all of it, the requested range, or 304 if the browser has it (RFC 9110, 13 and 14)."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 @dataclass(frozen=True, slots=True)
 class ServedFile:
-    """A file and what is said of it. `tag` must change with its bytes. `more`: headers of its own."""
+    """A file with its headers. `tag` must change with its content. `more`: additional headers."""
 
     path: Path
     size: int
@@ -35,14 +35,14 @@ class ServedFile:
 
 
 def requested_range(header: str, size: int) -> range | None:
-    """The bytes that a Range header asks for: empty if the file has none of them.
+    """Return the bytes that a Range header requests; empty if the file has none of them.
 
-    None if the whole file is the answer: no header, one that is malformed, or several ranges, which nobody needs.
+    None means the whole file: there is no header, it is malformed, or it has several ranges, which are not supported.
     """
-    found = _RANGE.fullmatch(header.strip())
-    if found is None or found.group() == "bytes=-":
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or match.group() == "bytes=-":
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         return range(max(0, size - int(last)), size)
     if last and int(last) < int(first):
@@ -51,12 +51,12 @@ def requested_range(header: str, size: int) -> range | None:
 
 
 def etag_matches(header: str, etag: str) -> bool:
-    """Does an If-None-Match header name this tag? It is a list, or `*` for any, and weak tags count as strong ones."""
+    """Return whether an If-None-Match header contains this tag, in a list or as `*`. Weak tags count as strong ones."""
     return header.strip() == "*" or etag in _TAG.findall(header)
 
 
 def file_response(request: Request[Any, Any, Any], file: ServedFile) -> ASGIResponse:
-    """The answer to a GET or HEAD of this file. Raises 416 for a range that lies behind its end."""
+    """Respond to a GET or HEAD of this file. Raises 416 for a range beyond its end."""
     etag = f'"{file.tag}"'
     headers = {"ETag": etag, "Cache-Control": file.cache, "Accept-Ranges": "bytes", **file.more}
     if file.encoding:
@@ -71,18 +71,18 @@ def file_response(request: Request[Any, Any, Any], file: ServedFile) -> ASGIResp
         if not span:
             raise _range_not_satisfiable(file.size)
         headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{file.size}"
-    sent = range(file.size) if span is None else span
+    content = range(file.size) if span is None else span
     return ASGIStreamingResponse(
-        iterator=_bytes(file.path, sent),
+        iterator=_bytes(file.path, content),
         status_code=200 if span is None else 206,
         is_head_response=is_head,
-        headers={**headers, "Content-Type": file.media_type, "Content-Length": str(len(sent))},
+        headers={**headers, "Content-Type": file.media_type, "Content-Length": str(len(content))},
     )
 
 
 def _range_not_satisfiable(size: int) -> HTTPException:
     return HTTPException(
-        f"The file has {size} bytes: none of them were asked for.",
+        f"The requested range is beyond the end of the file, which has {size} bytes.",
         status_code=416,
         headers={"Content-Range": f"bytes */{size}"},
     )
@@ -91,7 +91,7 @@ def _range_not_satisfiable(size: int) -> HTTPException:
 async def _bytes(path: Path, span: range) -> AsyncIterator[bytes]:
     with await asyncio.to_thread(path.open, "rb") as file:
         file.seek(span.start)
-        left = len(span)
-        while left > 0 and (piece := await asyncio.to_thread(file.read, min(_READ, left))):
-            left -= len(piece)
+        remaining = len(span)
+        while remaining > 0 and (piece := await asyncio.to_thread(file.read, min(_READ, remaining))):
+            remaining -= len(piece)
             yield piece

@@ -1,4 +1,4 @@
-"""Work that somebody waits for, and that ends when they go away: a closed page keeps no place in a queue."""
+"""Cancel the work of a request when its client disconnects, so that a closed page leaves the queues."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,15 +13,13 @@ T = TypeVar("T")
 
 
 async def while_connected(request: Request[Any, Any, Any], work: Coroutine[Any, Any, T]) -> T:
-    """The outcome of `work`, which is cancelled when the client closes the connection. For after the body was read."""
+    """Return the result of `work`, which is cancelled when the client disconnects. Call it after the body was read."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_wait_for_disconnect(request.receive))
     try:
         await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise BadRequest(
-                "The connection was closed before the answer."
-            )  # said to the log: nobody hears it
+            raise BadRequest("The client closed the connection before the response.")
         return working.result()
     finally:
         for task in (working, leaving):

@@ -1,14 +1,14 @@
-"""HEAD wherever GET works: the same answer without its body (RFC 9110, 9.3.2)."""
+"""Support HEAD for every GET route: the same response without a body (RFC 9110, 9.3.2)."""
 
 from typing import Any
 
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Send
 
-HEAD = "vademecum.head"  # in the scope of a GET that stands for a HEAD
+HEAD = "vademecum.head"  # in the scope of a GET that answers a HEAD
 
 
 async def answer_head(app: ASGIApp, scope: HTTPScope, receive: Receive, send: Send) -> None:
-    """Answer a HEAD request by the GET route. An answer that streams is cut off after its headers."""
+    """Respond to a HEAD request by the GET route. A streamed response is cut off after its headers."""
     is_answered = False
 
     async def receive_until_answered() -> Any:
@@ -27,7 +27,7 @@ async def answer_head(app: ASGIApp, scope: HTTPScope, receive: Receive, send: Se
 
 
 def _as_get(scope: HTTPScope) -> HTTPScope:
-    """Ranges are defined for GET alone."""
+    """Return the scope of a GET without Range headers, which HEAD does not have."""
     headers = [
         (name, value) for name, value in scope["headers"] if name.lower() not in (b"range", b"if-range")
     ]

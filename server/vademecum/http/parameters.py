@@ -1,6 +1,8 @@
-"""What routes are asked in the same way: within which scope, which page of a list, how much and how long at most."""
+"""Parameters that several routes share: the request itself, the scope, the page of a list and result counts."""
 
-from typing import Annotated, NamedTuple
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from litestar import Request
 from litestar.datastructures import State
@@ -12,53 +14,98 @@ from msgspec import Meta
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.records.accounts import Account, Token
 from vademecum.model.records.store_interface import UserStore
+from vademecum.model.sync.quotas import Limits
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import parse_project_parameter, resolve_scope
+from vademecum.services.runtime.composition import Services
 from vademecum.services.sync.pagination import PageRequest, parse_page_request
 
-Req = Request[Account, Token, State]
+T = TypeVar("T")
+
+
+class Req(Request[Account, Token, State]):
+    """A request of an account. In public routes `user` and `auth` are None.
+
+    Routes take the services from here, because injecting several of them would cost more (docs/decisions/0030).
+    """
+
+    @property
+    def services(self) -> Services:
+        services: Services = self.app.state.services
+        return services
+
+    @property
+    def limits(self) -> Limits:
+        return self.services.limits(self.user)
+
+    def open_store(self) -> AbstractAsyncContextManager[UserStore]:
+        """Open the rows of the account."""
+        return self.services.users.open(self.user.id)
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction on the rows of the account."""
+        async with self.open_store() as store:
+            return await store.write(work)
+
+
 PAGE_MAX = 1000
 PAGE_DEFAULT = 100  # rows, if the request has no limit
 QUESTION_MAX = 10_000  # characters
 RESULTS_MAX = 100
 QueryText = Annotated[str, Meta(max_length=QUESTION_MAX)]
 Results = Annotated[int, Meta(ge=1, le=RESULTS_MAX)]
-# Of an address Litestar wants to be told by its own means.
-ResultsInAddress = Annotated[int, QueryParameter(ge=1, le=RESULTS_MAX, description="The most results.")]
-RowsOfPage = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="The most rows of a page.")]
+# Query parameters need Litestar's own metadata.
+ResultsInAddress = Annotated[
+    int, QueryParameter(ge=1, le=RESULTS_MAX, description="The maximum number of results.")
+]
+RowsOfPage = Annotated[
+    int, QueryParameter(ge=1, le=PAGE_MAX, description="The maximum number of rows on a page.")
+]
 
 
-async def reject_compressed(request: Req) -> None:
-    """Before anything of the body is read: a packed one would be taken for broken JSON or for a damaged file."""
-    how = request.headers.get("content-encoding", "").strip().lower()
-    if how not in ("", "identity"):
+async def reject_compressed(request: Request[Any, Any, Any]) -> None:
+    """Refuse a compressed body before it is read: it would look like broken JSON or a damaged file."""
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity"):
         raise HTTPException(
-            f"The body is packed (Content-Encoding: {how}), and packed bodies are not read here. Nothing was changed: send "
-            "it as it is.",
+            f"The server does not accept compressed bodies (Content-Encoding: {encoding}). Nothing was changed. Send the "
+            "body uncompressed.",
             status_code=415,
         )
 
 
 class RequestedScope(NamedTuple):
-    """The scope that an address asks for."""
+    """The scope that the query parameters select."""
 
     session_id: str | None
     project: str | None
 
     async def scope(self, store: UserStore) -> MemoryScope:
-        """Raises as `resolve` does."""
+        """Raises as `resolve_scope`."""
         return await resolve_scope(store, self.session_id, parse_project_parameter(self.project))
+
+    async def write(
+        self, request: Req, work: Callable[[Transaction, MemoryScope], T]
+    ) -> tuple[T, MemoryScope]:
+        """Run `work` in a transaction. Return its result and the scope."""
+        async with request.open_store() as store:
+            scope = await self.scope(store)
+            return await store.write(lambda tx: work(tx, scope)), scope
 
 
 async def requested_scope(
     session_id: Annotated[
         str | None,
-        QueryParameter(name="sessionId", description="The session that asks: what its project has is seen."),
+        QueryParameter(
+            name="sessionId",
+            description="The session on whose behalf the request is made. It selects the session's project.",
+        ),
     ] = None,
     project: Annotated[
         str | None,
         QueryParameter(
             name="project",
-            description="Another project than the session's own, by its id or name; `*`: all that there is.",
+            description="The id or name of a project, instead of the session's own; `*` for all projects.",
         ),
     ] = None,
 ) -> RequestedScope:
@@ -67,13 +114,15 @@ async def requested_scope(
 
 async def requested_window(
     limit: RowsOfPage = PAGE_DEFAULT,
-    cursor: Annotated[str, QueryParameter(description="The `next` of the page before; empty to begin.")] = "",
+    cursor: Annotated[
+        str, QueryParameter(description="The `next` of the previous page; empty for the first page.")
+    ] = "",
 ) -> PageRequest:
     """Raises BadRequest."""
     return parse_page_request(limit, cursor)
 
 
-# Of parameters that are called `scoped` and `window`: routes have them by their names.
+# For parameters with the names `scoped` and `window`.
 Scoped = NamedDependency[RequestedScope]
 Windowed = NamedDependency[PageRequest]
 DEPENDENCIES = {"scoped": Provide(requested_scope), "window": Provide(requested_window)}

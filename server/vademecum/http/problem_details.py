@@ -1,6 +1,6 @@
-"""Every error leaves as `application/problem+json` (RFC 9457) with a stable `code`, and `error: true`.
+"""Send every error as `application/problem+json` (RFC 9457) with a stable `code` and `error: true`.
 
-An array or a page of HTML would be taken for success by a sync client, so nothing else may ever leave.
+A sync client could take anything else, such as an array or an HTML page, for a success.
 """
 
 from http import HTTPStatus
@@ -47,15 +47,15 @@ CODES = {
 }
 CODE_LISTS = {
     errors.LimitReached: "`DOCUMENT_LIMIT`, `STORAGE_LIMIT`",
-    errors.UnreadableFile: "Why there is no text to be had: `NO_TEXT`, `ENCRYPTED`, `DAMAGED` …",
+    errors.UnreadableFile: "Why the file has no readable text: `NO_TEXT`, `ENCRYPTED`, `DAMAGED` …",
 }
 MEDIA_TYPE = "application/problem+json"
 _log = structlog.get_logger("vademecum.http")
 
 
 class Problem(msgspec.Struct):
-    """RFC 9457. `code` is stable; `detail` tells a person what happened, what is safe and what to do. `epoch`: with
-    `EPOCH`, the current one."""
+    """RFC 9457. `code` is stable; `detail` tells people what happened, what is safe and what to do. `epoch`: the current
+    epoch, with the code `EPOCH`."""
 
     title: str
     detail: str
@@ -71,7 +71,7 @@ def status_of(kind: type[errors.VademecumError]) -> int:
 
 
 def problem_specs(*kinds: type[errors.VademecumError]) -> dict[int, ResponseSpec]:
-    """What a route says in the API's document about how it can refuse, beyond what every route can answer."""
+    """Describe, for the OpenAPI document, the errors of a route beyond those of every route."""
     codes: dict[int, list[str]] = {}
     for kind in kinds:
         codes.setdefault(status_of(kind), []).append(CODE_LISTS.get(kind, f"`{kind.code}`"))
@@ -101,33 +101,30 @@ def handle_http_exception(request: Request[Any, Any, Any], error: HTTPException)
     detail = error.detail
     if isinstance(error, ValidationException) and isinstance(error.extra, list):
         detail = " ".join(_validation_sentence(e) for e in error.extra if isinstance(e, dict))
-    if error.status_code == 413 and (most := request.route_handler.resolve_request_max_body_size()):
-        detail = (
-            f"The body is longer than the {most:,} bytes that are read here. Nothing was changed: send less at a time, such "
-            "as smaller batches."
-        )
+    if error.status_code == 413 and (max_bytes := request.route_handler.resolve_request_max_body_size()):
+        detail = f"The body is larger than the limit of {max_bytes:,} bytes. Nothing was changed. Send smaller batches or files."
     code = CODES.get(error.status_code, "ERROR")
-    answer = problem_response(error.status_code, code, detail or "This request cannot be answered.")
+    answer = problem_response(
+        error.status_code, code, detail or "The server cannot process this request. Nothing was changed."
+    )
     answer.headers.update(error.headers or {})  # such as Allow
     return answer
 
 
-def _validation_sentence(found: dict[str, Any]) -> str:
-    key, message = str(found.get("key", "")), str(found.get("message", ""))
-    if message.startswith("Unsupported type: "):  # of a form, where only a file is no text
+def _validation_sentence(error: dict[str, Any]) -> str:
+    key, message = str(error.get("key", "")), str(error.get("message", ""))
+    if message.startswith("Unsupported type: "):  # of a form, where only a file is not text
         return f"`{key}` must be one file: one part of that name, with a filename. Nothing was changed."
-    said = describe_problem(message, "The body" if key == "data" else f"`{key}`")
-    return said if said != message else f"{key}: {message}."
+    text = describe_problem(message, "The body" if key == "data" else f"`{key}`")
+    return text if text != message else f"{key}: {message}."
 
 
 def handle_recursion_error(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
-    return problem_response(
-        400, "BAD_REQUEST", "This request is nested too deeply to be read. Nothing was changed."
-    )
+    return problem_response(400, "BAD_REQUEST", "The body is nested too deeply. Nothing was changed.")
 
 
 def handle_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """A defect of ours: the detail goes to the log only. A full disk is none, and passes."""
+    """Log a defect and hide its details from the client. A full disk is reported as a temporary error."""
     if errors.is_full(error):
         _log.error("the disk is full", path=request.scope.get("path_template", ""), exc_info=error)
         return handle_vademecum_error(request, errors.not_now())

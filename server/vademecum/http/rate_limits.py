@@ -1,7 +1,8 @@
-"""Which requests count against which limit. No address is exempt: a proxy on this machine looks like the loopback.
+"""Apply rate limits to requests. No address is exempt, because a proxy on this machine looks like the loopback.
 
-Only the command line is, by its local credential, and what the server asks of itself for an agent, whose request has been
-counted."""
+Exempt are local commands, by their credential, and requests that the server makes for an agent, whose own request has
+been counted.
+"""
 
 import ipaddress
 from functools import lru_cache
@@ -11,37 +12,34 @@ from litestar.connection import ASGIConnection
 
 from vademecum.model.records.accounts import Token
 from vademecum.services.accounts import local_auth
-from vademecum.services.accounts.tokens import find_token
-from vademecum.services.runtime.container import Services
+from vademecum.services.runtime.composition import Services
 
 SHARED_ADDRESS_FACTOR = 20  # times the budget of one address, for one that many people may share
-ALREADY_COUNTED = "vademecum.counted"  # in the scope of a request that the server makes of itself
+ALREADY_COUNTED = "vademecum.counted"  # in the scope of a request that the server makes for an agent
 DEVICE_COOKIE = "vademecum-device"
 
 
 def limit_address(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
-    """Before it is known who asks, so that guessing secrets is bounded too."""
+    """Limit by address before authentication, so that guessing secrets is limited too."""
     if _is_exempt(services, connection):
         return
     kind = _kind(connection)
     factor = SHARED_ADDRESS_FACTOR if is_shared(services, connection) else 1
-    if kind == "sign_in":  # a known browser passes, also from an address that others use up
+    if kind == "sign_in":  # a known browser has a limit of its own
         device = find_device_token(services, connection)
-        if device is None:
-            services.limiter.take(kind, rate_limit_key(connection), factor)
-        else:
-            services.limiter.take(kind, f"device {device.id}")
-    else:
-        services.limiter.take(kind, rate_limit_key(connection), factor)
+        if device is not None:
+            services.rate_limiter.take(kind, f"device {device.id}")
+            return
+    services.rate_limiter.take(kind, rate_limit_key(connection), factor)
 
 
 def limit_account(
     services: Services, connection: ASGIConnection[Any, Any, Any, Any], account_id: str
 ) -> None:
-    """The same account from many addresses. Before the body is read."""
+    """Limit an account that is used from many addresses. Called before the body is read."""
     kind = _kind(connection)
     if kind != "sign_in" and not _is_exempt(services, connection):
-        services.limiter.take(kind, account_id)
+        services.rate_limiter.take(kind, account_id)
 
 
 def _is_exempt(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
@@ -49,22 +47,22 @@ def _is_exempt(services: Services, connection: ASGIConnection[Any, Any, Any, Any
 
 
 def has_local_credential(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    """Return whether a command of this machine asks."""
+    """Return whether the request comes from a command on this machine."""
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
     return (
         scheme.lower() == "local"
         and is_local_request(connection)
-        and local_auth.opens(services.local_secret, secret)
+        and local_auth.matches(services.local_secret, secret)
     )
 
 
 def _kind(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    named: str | None = connection.route_handler.opt.get("rate")
-    return named or ("read" if connection.scope.get("method") == "GET" else "write")
+    kind: str | None = connection.route_handler.opt.get("rate")
+    return kind or ("read" if connection.scope.get("method") == "GET" else "write")
 
 
 def address_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """The client's address: what the server saw, or a trusted proxy said."""
+    """Return the client's address, as the server or a trusted proxy saw it."""
     return connection.client.host if connection.client is not None else "127.0.0.1"
 
 
@@ -75,31 +73,30 @@ def is_shared(services: Services, connection: ASGIConnection[Any, Any, Any, Any]
 
 
 def find_device_token(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> Token | None:
-    """Return the device token of a browser that has signed in before. It lets nobody in."""
+    """Return the device token of a browser that has signed in before. It does not authenticate."""
     cookie = connection.cookies.get(DEVICE_COOKIE, "")
-    return find_token(services, cookie, "device") if cookie else None
+    return services.tokens.find(cookie, "device") if cookie else None
 
 
 def rate_limit_key(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """Whose requests count together: an address, of IPv6 its network of /64."""
+    """Return the address whose requests count together: of IPv6 the /64 network."""
     return _network(address_of(connection))
 
 
 @lru_cache(maxsize=1024)
 def _network(address: str) -> str:
-    """Of IPv6 a caller has 2**64 addresses, and may come by another each time: that is one guesser. Inside a house, where
-    all have the same such part, each address is one."""
+    """An IPv6 client can use 2**64 addresses of its network. In a local network all share it, so each address counts."""
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if found.version == 4 or not found.is_global or found.ipv4_mapped is not None:
+    if parsed.version == 4 or not parsed.is_global or parsed.ipv4_mapped is not None:
         return address
-    return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+    return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
 
 
 def is_local_request(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    """Does the caller sit on the server's own machine: on the loopback, or at the very address that is served?"""
+    """Return whether the client is on the server's machine: on the loopback or at the server's own address."""
     address = address_of(connection)
     server = connection.scope.get("server")
     return is_loopback(address) or (server is not None and address == server[0])

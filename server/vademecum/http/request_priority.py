@@ -1,61 +1,62 @@
-"""Which requests wait for an answer: work behind the answers gives way to them (`services/runtime/request_priority`)."""
+"""Count the requests that wait for a response, so that background work yields to them."""
 
 from typing import Any
 
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from vademecum.services.runtime.request_priority import Foreground
+from vademecum.services.runtime.request_priority import RequestPriority
 
 
-def track_foreground(app: ASGIApp) -> ASGIApp:
-    """Middleware. Nobody waits who still sends, however slowly, nor whose answer has begun: a stream may go on for days."""
+def track_waiting_requests(app: ASGIApp) -> ASGIApp:
+    """Middleware. A request does not wait while it still sends its body, nor after its response has begun: a stream can
+    last for days."""
 
-    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
-        request = _Request(scope["litestar_app"].state.services.foreground)
+    async def tracked(scope: Scope, receive: Receive, send: Send) -> None:
+        request = _Request(scope["litestar_app"].state.services.request_priority)
 
-        async def receive_and_see() -> Any:
-            if not request.sends:  # what is left to hear of is that it goes away: it is worked on meanwhile
+        async def receive_tracked() -> Any:
+            if not request.is_sending:  # only a disconnect can follow, and the request is worked on meanwhile
                 return await receive()
-            request.rest()
+            request.pause()
             try:
                 message = await receive()
-                request.sends = bool(message.get("more_body"))
+                request.is_sending = bool(message.get("more_body"))
                 return message
             finally:
                 request.wait()
 
-        async def send_and_see(message: Message) -> None:
+        async def send_tracked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request.end()
             await send(message)
 
         request.wait()
         try:
-            await app(scope, receive_and_see, send_and_see)
+            await app(scope, receive_tracked, send_tracked)
         finally:
             request.end()
 
-    return counted
+    return tracked
 
 
 class _Request:
-    """Counted once at most, and never again once it has ended."""
+    """Is counted at most once, and not after it has ended."""
 
-    def __init__(self, foreground: Foreground) -> None:
-        self._foreground = foreground
-        self._waits = self._ended = False
-        self.sends = True  # the whole of it has not been read yet
+    def __init__(self, request_priority: RequestPriority) -> None:
+        self._request_priority = request_priority
+        self._is_counted = self._has_ended = False
+        self.is_sending = True  # its body has not been read completely
 
     def wait(self) -> None:
-        if not self._waits and not self._ended:
-            self._waits = True
-            self._foreground.begin()
+        if not self._is_counted and not self._has_ended:
+            self._is_counted = True
+            self._request_priority.begin_request()
 
-    def rest(self) -> None:
-        if self._waits:
-            self._waits = False
-            self._foreground.end()
+    def pause(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
+            self._request_priority.end_request()
 
     def end(self) -> None:
-        self._ended = True
-        self.rest()
+        self._has_ended = True
+        self.pause()

@@ -1,5 +1,4 @@
-"""What answers have in common: rows go out as they are stored, lists in pages, with the scope they were read in; events
-on a connection that is held."""
+"""Build responses: stored rows, pages of rows with their scope, and event streams."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,7 +14,7 @@ from vademecum.services.sync.pagination import Page
 
 SCOPE = "X-Vademecum-Scope"
 EVENTS = "text/event-stream"
-HEARTBEAT = b": hb\n\n"  # a sign of life, which no client takes for an event
+HEARTBEAT = b": hb\n\n"  # a comment, which clients do not take for an event
 
 
 class Deleted(msgspec.Struct):
@@ -25,23 +24,19 @@ class Deleted(msgspec.Struct):
 def response_spec(
     answer: Any, status: int = 200, media_type: str = "application/json"
 ) -> dict[int, ResponseSpec]:
-    """What the schema says of an answer that is put together of stored rows, or of the data of each event."""
+    """Describe, for the OpenAPI document, a response of stored rows, or the data of each event."""
     return {status: ResponseSpec(answer, False, "Request fulfilled", media_type)}
 
 
 def event_stream(events: AsyncIterator[bytes]) -> Stream:
-    """No proxy keeps it back."""
-    return Stream(
-        events,
-        media_type=EVENTS,
-        headers={"X-Accel-Buffering": "no"},
-    )
+    """Return an event stream that proxies do not buffer."""
+    return Stream(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
 
 
 def json_response(row: bytes, status: int = 200, scope: MemoryScope | None = None) -> Response[bytes]:
-    """`scope`: where the row was read or written, told in a header, for the body is the row alone."""
-    echoed = {SCOPE: msgspec.json.encode(scope).decode()} if scope is not None else {}
-    return Response(row, status_code=status, media_type="application/json", headers=echoed)
+    """Return a row. Its scope goes into a header, because the body is the row itself."""
+    headers = {SCOPE: msgspec.json.encode(scope).decode()} if scope is not None else {}
+    return Response(row, status_code=status, media_type="application/json", headers=headers)
 
 
 def row_response(row: Json, *, new: bool, scope: MemoryScope | None = None) -> Response[bytes]:
@@ -49,7 +44,7 @@ def row_response(row: Json, *, new: bool, scope: MemoryScope | None = None) -> R
 
 
 def page_response(name: str, page: Page, scope: MemoryScope | None = None) -> Response[bytes]:
-    """`name`: the field that holds the rows."""
-    echoed = {"scope": scope} if scope is not None else {}
-    answer = {**echoed, name: [msgspec.Raw(row) for row in page.rows], "next": page.next}
+    """Return a page of rows. `name`: the field of the rows."""
+    prefix = {"scope": scope} if scope is not None else {}
+    answer = {**prefix, name: [msgspec.Raw(row) for row in page.rows], "next": page.next}
     return json_response(msgspec.json.encode(answer))

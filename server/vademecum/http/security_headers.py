@@ -1,4 +1,4 @@
-"""What every answer says to a browser: whom it may speak to, what it may run, and who may look at it."""
+"""Add security headers to every response: content security policy, isolation and caching."""
 
 import base64
 import hashlib
@@ -19,35 +19,35 @@ _POLICY = {
 
 
 def content_security_policy(**more: str) -> str:
-    """The Content-Security-Policy of all that is served; `more` is for a page that needs something else."""
+    """Return the Content-Security-Policy. `more`: directives that a page changes."""
     policy = _POLICY | {name.replace("_", "-"): value for name, value in more.items()}
     return "; ".join(f"{name} {value}" for name, value in policy.items())
 
 
 def policy_with_style(style: str) -> dict[str, str]:
-    """For a page of one file, with this style inside and no other."""
+    """Return the header for a page with this inline style."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return {"Content-Security-Policy": content_security_policy(style_src=f"'sha256-{digest}'")}
 
 
-_EVERYWHERE = {
-    # What is somebody's stays in no cache, of a browser that others use or of a proxy. Files say how long they may be kept.
+_DEFAULTS = {
+    # User data must not stay in the cache of a shared browser or a proxy. Static files set their own value.
     "Cache-Control": "no-store",
     "Content-Security-Policy": content_security_policy(),
-    # Both together give a page threads that share memory: they make the model up to twice as quick.
+    # Both are required for shared memory between threads, which makes the model up to twice as fast.
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
-    # Not `no-referrer`: a form would then be sent with `Origin: null` and be taken for another site's.
+    # Not `no-referrer`: forms would be sent with `Origin: null` and look like those of another site.
     "Referrer-Policy": "same-origin",
 }
-_EVERYWHERE_ON_THE_WIRE = [(name.lower().encode(), value.encode()) for name, value in _EVERYWHERE.items()]
+_ENCODED_DEFAULTS = [(name.lower().encode(), value.encode()) for name, value in _DEFAULTS.items()]
 
 
 async def add_security_headers(message: Message, _: Scope) -> None:
-    """Before an answer goes out. What a route says itself stays."""
+    """Add the headers that the route has not set."""
     if message["type"] == "http.response.start":
         headers = list(message.get("headers", ()))
-        said = {name.lower() for name, _ in headers}
-        message["headers"] = headers + [both for both in _EVERYWHERE_ON_THE_WIRE if both[0] not in said]
+        present = {name.lower() for name, _ in headers}
+        message["headers"] = headers + [header for header in _ENCODED_DEFAULTS if header[0] not in present]

@@ -15,7 +15,6 @@ from vademecum.cli import commands, main
 from vademecum.cli.serve import serve
 from vademecum.app import create_app
 from vademecum.model.schema.constants import OWNER
-from vademecum.services.accounts.accounts import ensure_owner
 from vademecum.settings import Settings
 
 async def pull(app):
@@ -36,7 +35,7 @@ async def pull(app):
 async def first_answer():
     app = create_app(Settings(data=Path(sys.argv[1])))
     async with app.lifespan():
-        await ensure_owner(app.state.services)
+        await app.state.services.account_service.ensure_owner()
         await pull(app)
 
 asyncio.run(first_answer())

@@ -3,8 +3,6 @@
 import asyncio
 
 from server.in_process_server import Person, browser, with_token
-from vademecum.services.accounts.accounts import ensure_owner
-from vademecum.services.accounts.sign_in import new_cookie
 from wait_until import soon
 
 PASSWORD = "correct horse battery"
@@ -14,7 +12,7 @@ OTHER = "staple of another kind"
 async def owner(h, base_url="http://test"):
     """The owner's browser, come in by the link that the first start prints."""
     client = browser(h, base_url=base_url)
-    link = await ensure_owner(h.services)
+    link = await h.services.account_service.ensure_owner()
     entered = await client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
     assert entered.status_code == 303, entered.text
     return client
@@ -36,7 +34,9 @@ async def signed_in(h, email, password=PASSWORD, base_url="http://test"):
 async def at_browser(h, person):
     """The person, signed in at a browser: there tokens and first passwords are made."""
     client = browser(h)
-    client.cookies["vademecum"] = await new_cookie(h.services, h.services.accounts.accounts[person.id])
+    client.cookies["vademecum"] = await h.services.sign_in.create_session(
+        h.services.accounts.accounts[person.id]
+    )
     return Person(person.id, client)
 
 

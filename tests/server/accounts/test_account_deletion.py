@@ -10,8 +10,6 @@ import contextlib
 from folder_listing import files_below, paths_below
 from property.rows import block, dead, document, episode, fact, session
 from server.in_process_server import Person, browser, house, refused, run, with_token
-from vademecum.services.accounts.accounts import create, ensure_owner
-from vademecum.services.data.backup import backup, restore
 
 EMAIL = "ada.lovelace@canary.example"
 PASSWORD = "correct horse battery"
@@ -26,7 +24,7 @@ async def sign_in(h, email=EMAIL):
 
 async def arrive(h, email=EMAIL):
     """An account with a password, a browser that is signed in, and a token. Returns the person and the browser."""
-    account = await create(h.services, email, "JIGGA", password=PASSWORD)
+    account = await h.services.account_service.create(email, "JIGGA", password=PASSWORD)
     client, answer = await sign_in(h, email)
     assert answer.status_code == 200, answer.text
     secret = (await client.post("/v1/tokens", json={"name": f"laptop of {email}"})).json()["secret"]
@@ -149,7 +147,7 @@ def test_leaving_needs_the_sentence(tmp_path):
 def test_an_administrator_who_removes_an_account_erases_as_much(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=60) as h:
-            link = await ensure_owner(h.services)  # on a new data folder, so before Ada
+            link = await h.services.account_service.ensure_owner()  # on a new data folder, so before Ada
             ada, _ = await arrive(h)
             await fill(ada)
             await ada.search("xylophone")
@@ -244,10 +242,10 @@ def test_no_backup_brings_back_who_has_left(tmp_path):
             bob, _ = await arrive(h, "bob@other.example")
             await fill(ada)
             await bob.push("facts", fact("f1"))
-            await backup(h.services, tmp_path / "copy")
+            await h.services.backup.create(tmp_path / "copy")
             wanted = needles(h, ada)
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
-            await restore(h.services, tmp_path / "copy")
+            await h.services.restore.restore_all(tmp_path / "copy")
             assert ada.id not in h.services.accounts.accounts
             refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
             refused((await sign_in(h))[1], 401, "SIGNED_OUT")

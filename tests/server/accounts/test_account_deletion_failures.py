@@ -21,10 +21,13 @@ from vademecum.cli.doctor import _examine_deleted_accounts
 from vademecum.errors import Broken, Conflict
 from vademecum.model.records.paths import user_folder
 from vademecum.model.sync.quotas import Limits
-from vademecum.services.accounts.accounts import create, remove
-from vademecum.services.accounts.deleted_accounts import has_left, left_file, note_left, read_left
+from vademecum.services.accounts.deleted_accounts import (
+    deleted_accounts_file,
+    read_deleted_ids,
+    record_deletion,
+    was_deleted,
+)
 from vademecum.services.agents import spool_files
-from vademecum.services.data.backup import backup, restore
 from vademecum.services.data.erase import scan
 from vademecum.services.runtime import job_queue
 from wait_until import soon
@@ -38,11 +41,11 @@ NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1)}}
 def test_an_account_that_is_there_loses_no_event_when_it_is_added_once_more(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
-            await remove(h.services, await create(h.services, EMAIL, "FREE"))
-            await create(h.services, EMAIL, "FREE")
+            await h.services.account_deletion.delete(await h.services.account_service.create(EMAIL, "FREE"))
+            await h.services.account_service.create(EMAIL, "FREE")
             folder = spool_events(h, EMAIL, event("waits"))
             with pytest.raises(Conflict, match="Nothing was changed"):
-                await create(h.services, EMAIL, "FREE")
+                await h.services.account_service.create(EMAIL, "FREE")
             assert len(list(folder.glob("*.json"))) == 1
 
     run(scenario)
@@ -52,11 +55,11 @@ def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> Non
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
-            left_file(tmp_path).parent.mkdir(exist_ok=True)
-            left_file(tmp_path).symlink_to("/dev/full")
+            deleted_accounts_file(tmp_path).parent.mkdir(exist_ok=True)
+            deleted_accounts_file(tmp_path).symlink_to("/dev/full")
             assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 500
             assert (await ada.call("GET", "/v1/me")).status_code == 200
-            left_file(tmp_path).unlink()
+            deleted_accounts_file(tmp_path).unlink()
             assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 200
             refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
 
@@ -66,10 +69,10 @@ def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> Non
 def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
-            old = await create(h.services, EMAIL, "FREE")
+            old = await h.services.account_service.create(EMAIL, "FREE")
             # and its file could not be written
-            await h.services.accounts.block(old.id, lambda one: note_left(tmp_path, one.id, one.email))
-            new = await create(h.services, EMAIL, "FREE")
+            await h.services.accounts.block(old.id, lambda one: record_deletion(tmp_path, one.id, one.email))
+            new = await h.services.account_service.create(EMAIL, "FREE")
             folder = spool_events(h, EMAIL, event("waits"))
         async with house(tmp_path, **NO_ROOM) as h:
             assert h.services.accounts.by_email(EMAIL) == new and not h.services.accounts.exists(old.id)
@@ -79,27 +82,27 @@ def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before
 
 
 def test_a_line_that_a_crash_cut_short_costs_nobody_elses(tmp_path: Path) -> None:
-    note_left(tmp_path, "ada-id", "ada@example.org")
-    with left_file(tmp_path).open("ab") as file:
+    record_deletion(tmp_path, "ada-id", "ada@example.org")
+    with deleted_accounts_file(tmp_path).open("ab") as file:
         file.write(b"eve-id 0123abcd")
-    note_left(tmp_path, "bob-id", EMAIL)
-    with left_file(tmp_path).open("ab") as file:
+    record_deletion(tmp_path, "bob-id", EMAIL)
+    with deleted_accounts_file(tmp_path).open("ab") as file:
         file.write(b"\0\0\0\xff")
-    assert read_left(tmp_path) == {"ada-id", "bob-id"}
-    assert has_left(tmp_path, "ada@example.org") and has_left(tmp_path, EMAIL)
+    assert read_deleted_ids(tmp_path) == {"ada-id", "bob-id"}
+    assert was_deleted(tmp_path, "ada@example.org") and was_deleted(tmp_path, EMAIL)
 
 
 def test_who_cannot_be_noted_whole_is_not_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    note_left(tmp_path, "ada-id", "ada@example.org")
-    before = left_file(tmp_path).read_bytes()
+    record_deletion(tmp_path, "ada-id", "ada@example.org")
+    before = deleted_accounts_file(tmp_path).read_bytes()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limit[1]))
     try:
         with pytest.raises(OSError, match="No space left"):
-            note_left(tmp_path, "bob-id", EMAIL)
+            record_deletion(tmp_path, "bob-id", EMAIL)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert left_file(tmp_path).read_bytes() == before
+    assert deleted_accounts_file(tmp_path).read_bytes() == before
 
     def broken(descriptor: int) -> None:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -107,8 +110,8 @@ def test_who_cannot_be_noted_whole_is_not_noted(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "fsync", broken)
     with pytest.raises(OSError, match="Input/output"):
-        note_left(tmp_path, "bob-id", EMAIL)
-    assert left_file(tmp_path).read_bytes() == before
+        record_deletion(tmp_path, "bob-id", EMAIL)
+    assert deleted_accounts_file(tmp_path).read_bytes() == before
 
 
 def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_again(tmp_path: Path) -> None:
@@ -120,7 +123,7 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
                 await person.push("facts", fact("f1"))
                 ids.append(person.id)
             for gone in ids[:2]:
-                note_left(tmp_path, gone, h.services.accounts.accounts[gone].email)
+                record_deletion(tmp_path, gone, h.services.accounts.accounts[gone].email)
 
     async def start() -> None:
         async with house(tmp_path) as h:
@@ -136,7 +139,7 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
         with capture_logs() as logs:
             run(start)
         assert there() == [True, True, True]
-        assert [log["event"] for log in logs].count("an account that has left is not erased yet") == 2
+        assert [log["event"] for log in logs].count("cannot erase a deleted account yet") == 2
         for running, advice in (
             (False, "Delete by hand"),
             (True, "the server tries again"),
@@ -157,8 +160,8 @@ def test_a_line_that_names_a_file_and_no_account_has_nothing_erased(tmp_path: Pa
         async with house(data) as h:
             ada = await h.person()
             await ada.push("facts", fact("f1"))
-        left_file(data).parent.mkdir(exist_ok=True)
-        left_file(data).write_text(f"\n..\n.\n{beside}\n../../../notes.txt\n")
+        deleted_accounts_file(data).parent.mkdir(exist_ok=True)
+        deleted_accounts_file(data).write_text(f"\n..\n.\n{beside}\n../../../notes.txt\n")
         async with house(data):
             assert beside.exists() and user_folder(data, ada.id).exists()
 
@@ -196,52 +199,52 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
 
     async def before() -> None:
         async with house(data) as h:
-            ada, bob = await h.person(), await create(h.services, EMAIL, "FREE")
+            ada, bob = await h.person(), await h.services.account_service.create(EMAIL, "FREE")
             ids.extend((ada.id, bob.id))
-            await backup(h.services, saved)
-            await remove(h.services, bob)
+            await h.services.backup.create(saved)
+            await h.services.account_deletion.delete(bob)
 
     async def unsure() -> None:
         with capture_logs() as logs:
             async with house(data) as h:
                 assert set(h.services.accounts.accounts) == {ids[0]}, "it starts, with all who are here"
-                with pytest.raises(Broken, match="mended"):
-                    await restore(h.services, saved)
+                with pytest.raises(Broken, match="repaired"):
+                    await h.services.restore.restore_all(saved)
                 folder = spool_events(h, EMAIL, event("waits"))
-                with pytest.raises(Broken, match="mended"):
-                    await create(h.services, EMAIL, "FREE")
+                with pytest.raises(Broken, match="repaired"):
+                    await h.services.account_service.create(EMAIL, "FREE")
 
                 async def is_told() -> bool:
                     await h.services.spool.ingest_all()
                     (waiting,) = spool_files.find_waiting(folder.parent)
                     assert waiting.events == 1
-                    return "mended" in waiting.reason
+                    return "repaired" in waiting.reason
 
                 await soon(is_told)  # the server may be at it itself
                 assert set(h.services.accounts.accounts) == {ids[0]}
-                await create(h.services, "eve@example.org", "FREE")
-        assert "it is not known who has left" in [log["event"] for log in logs]
+                await h.services.account_service.create("eve@example.org", "FREE")
+        assert "the list of deleted accounts is unreadable" in [log["event"] for log in logs]
         async with house(data):  # with events that wait
             pass
 
-    async def mended() -> None:
+    async def repaired() -> None:
         async with house(data) as h:
-            await restore(h.services, saved)
+            await h.services.restore.restore_all(saved)
             assert ids[1] not in h.services.accounts.accounts
             assert not (data / "spool" / EMAIL).exists()
 
     run(before)
-    whole = left_file(data).read_bytes()
-    damage(left_file(data))
+    whole = deleted_accounts_file(data).read_bytes()
+    damage(deleted_accounts_file(data))
     with without_root_access():
         said = _examine_deleted_accounts(data, running=False)
-        assert not said.ok and str(left_file(data)) in said.detail
+        assert not said.ok and str(deleted_accounts_file(data)) in said.detail
         run(unsure)
-    if left_file(data).is_dir():
-        left_file(data).rmdir()
-    left_file(data).unlink(missing_ok=True)
-    left_file(data).write_bytes(whole)
-    run(mended)
+    if deleted_accounts_file(data).is_dir():
+        deleted_accounts_file(data).rmdir()
+    deleted_accounts_file(data).unlink(missing_ok=True)
+    deleted_accounts_file(data).write_bytes(whole)
+    run(repaired)
 
 
 def test_email_leaves_the_accounts_file_though_the_folder_stays(
@@ -251,7 +254,7 @@ def test_email_leaves_the_accounts_file_though_the_folder_stays(
 
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            bob = await create(h.services, EMAIL, "FREE")
+            bob = await h.services.account_service.create(EMAIL, "FREE")
             removing, failures = h.services.users.remove, [Broken("The folder could not be erased.")] * 2
 
             async def failing(user_id: str) -> None:
@@ -262,9 +265,9 @@ def test_email_leaves_the_accounts_file_though_the_folder_stays(
             monkeypatch.setattr(h.services.users, "remove", failing)
             assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
             with pytest.raises(Broken, match="could not be erased"):
-                await remove(h.services, bob)
+                await h.services.account_deletion.delete(bob)
             assert scan(tmp_path, [EMAIL.encode()]) == 0
-            await soon(lambda: not h.services.background_jobs.leaving.is_pending(bob.id))
+            await soon(lambda: not h.services.account_deletion.queue.is_pending(bob.id))
             assert not failures, "it is tried again without a restart"
 
     run(scenario)
@@ -278,12 +281,12 @@ def test_start_erases_the_email_that_a_stop_left_in_the_accounts_file(
 
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            bob = await create(h.services, EMAIL, "FREE")
+            bob = await h.services.account_service.create(EMAIL, "FREE")
             for number in range(OTHERS):
-                await create(h.services, f"person{number}@example.org", "FREE")
-            await h.services.accounts.block(bob.id, lambda one: note_left(tmp_path, one.id, one.email))
+                await h.services.account_service.create(f"person{number}@example.org", "FREE")
+            await h.services.accounts.block(bob.id, lambda one: record_deletion(tmp_path, one.id, one.email))
             if is_marked:
-                h.services.background_jobs.leaving.schedule(bob.id)
+                h.services.account_deletion.queue.schedule(bob.id)
             await h.services.accounts.remove_account(bob.id)
         assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
         async with house(tmp_path):
@@ -297,7 +300,7 @@ def test_marker_alone_erases_no_account(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
-            leaving = h.services.background_jobs.leaving
+            leaving = h.services.account_deletion.queue
             assert leaving is not None
             await leaving.run_and_wait(ada.id)
             assert (await ada.live("facts")).keys() == {"f1"}

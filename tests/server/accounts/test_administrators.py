@@ -10,7 +10,6 @@ from property.rows import session
 from server.accounts.account_clients import PASSWORD, account, bearer, owner, signed_in
 from server.in_process_server import browser, house, refused, run
 from vademecum.errors import Conflict
-from vademecum.services.accounts.accounts import change_admin, ensure_owner, remove
 
 ADMIN_CALLS = [
     ("GET", "/v1/accounts", None),
@@ -30,7 +29,7 @@ def test_the_first_start_makes_a_local_owner_who_may_do_all(tmp_path):
             assert (me["tier"], me["admin"]) == ("JIGGA", True)
             assert [a["userId"] for a in (await boss.get("/v1/accounts")).json()] == [me["userId"]]
         async with house(tmp_path) as h:
-            assert await ensure_owner(h.services) is None, (
+            assert await h.services.account_service.ensure_owner() is None, (
                 "the owner is signed in: no second link is handed out"
             )
             assert len(h.services.accounts.accounts) == 1
@@ -203,11 +202,11 @@ def test_the_only_administrator_stays_while_others_are_here_and_may_make_another
                 assert "the only administrator" in said and "vademecum user admin" in said
                 assert h.services.accounts.accounts == before
             with pytest.raises(Conflict, match="the only administrator"):
-                await change_admin(h.services, before[me], admin=False)
+                await h.services.account_service.change_admin(before[me], admin=False)
             body = {"userId": bob, "admin": True}
             refused(await boss.post("/v1/local/administrator", json=body), 403, "FORBIDDEN")
             assert h.services.accounts.accounts == before
-            await change_admin(h.services, before[bob], admin=True)
+            await h.services.account_service.change_admin(before[bob], admin=True)
             assert (await boss.request("DELETE", "/v1/me", json=LEAVE)).json() == {"deleted": 1}
             client = await signed_in(h, "bob@example.org")
             assert [one["userId"] for one in (await client.get("/v1/accounts")).json()] == [bob]
@@ -223,14 +222,19 @@ def test_of_two_administrators_who_go_at_once_one_stays(tmp_path):
             me = h.services.accounts.by_email("owner@localhost")
             for turn in range(4):
                 made = await account(boss, f"bob{turn}@example.org", password=None)
-                bob = await change_admin(h.services, h.services.accounts.accounts[made["userId"]], admin=True)
-                ways = [remove(h.services, bob), change_admin(h.services, me, admin=False)]
+                bob = await h.services.account_service.change_admin(
+                    h.services.accounts.accounts[made["userId"]], admin=True
+                )
+                ways = [
+                    h.services.account_deletion.delete(bob),
+                    h.services.account_service.change_admin(me, admin=False),
+                ]
                 ended = await asyncio.gather(*(ways if turn % 2 else reversed(ways)), return_exceptions=True)
                 assert [type(one) for one in ended].count(Conflict) == 1
                 assert [one.admin for one in h.services.accounts.accounts.values()].count(True) == 1
-                await change_admin(h.services, me, admin=True)
+                await h.services.account_service.change_admin(me, admin=True)
                 if h.services.accounts.exists(bob.id):
-                    await change_admin(h.services, bob, admin=False)
+                    await h.services.account_service.change_admin(bob, admin=False)
 
     run(scenario)
 
@@ -260,7 +264,7 @@ def test_where_nobody_administers_the_next_start_gives_the_owner_back(tmp_path):
                 found.id, lambda a: msgspec.structs.replace(a, admin=False)
             )
         async with house(tmp_path) as h:
-            await ensure_owner(h.services)
+            await h.services.account_service.ensure_owner()
             assert (
                 h.services.accounts.accounts[found.id].admin
                 and not h.services.accounts.accounts[ada.id].admin

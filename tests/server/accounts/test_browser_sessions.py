@@ -6,9 +6,6 @@ from server.accounts.account_clients import client_like
 from server.accounts.test_sign_in import EMAIL, PASSWORD, attempt, browser, later
 from server.in_process_server import house, run
 from vademecum.services.accounts import tokens
-from vademecum.services.accounts.accounts import create
-from vademecum.services.accounts.sign_in import keep_alive, new_link, sign_out
-from vademecum.services.accounts.tokens import find_token, issue
 from wait_until import soon
 
 DAY = 1440  # minutes
@@ -18,24 +15,24 @@ class Days:
     """The server's clock, moved on by whole days."""
 
     def __init__(self, h):
-        self._parts, self._clock = h.services, h.services.clock
+        self._server, self._clock = h, h.services.clock
 
     def now(self, day):
         moment = later(self._clock(), day * DAY)
-        self._parts.clock = lambda: moment
+        self._server.set_clock(lambda: moment)
 
 
 async def signed_in(h, address="127.0.0.1"):
     """A browser's client, and the Set-Cookie that let it in."""
     if h.services.accounts.by_email(EMAIL) is None:
-        await create(h.services, EMAIL, "JIGGA", password=PASSWORD)
+        await h.services.account_service.create(EMAIL, "JIGGA", password=PASSWORD)
     client = browser(h, address)
     entered = await attempt(client)
     return client, entered.headers.get_list("set-cookie")[0]
 
 
 def token_of(h, client):
-    return find_token(h.services, client.cookies["vademecum"], "cookie")
+    return h.services.tokens.find(client.cookies["vademecum"], "cookie")
 
 
 def test_a_browser_that_is_used_stays_signed_in_for_years_by_few_writes(tmp_path):
@@ -113,7 +110,7 @@ def test_a_cookie_that_has_expired_is_not_revived(tmp_path):
             for _ in range(2):
                 answer = await client.get("/v1/me")
                 assert answer.status_code == 401 and "set-cookie" not in answer.headers
-            assert not await keep_alive(h.services, before), (
+            assert not await h.services.sign_in.extend_session(before), (
                 "not by a request that began before it expired, either"
             )
             assert h.services.accounts.tokens[before.hash] == before
@@ -131,7 +128,7 @@ def test_a_cookie_that_is_revoked_while_it_is_moved_on_stays_revoked(tmp_path):
             with accounts._lock:  # the write is under way
                 request = asyncio.create_task(client.get("/v1/me"))
                 await soon(lambda: accounts._turn.locked())
-                revoking = asyncio.create_task(sign_out(h.services, token))
+                revoking = asyncio.create_task(h.services.sign_in.sign_out(token))
                 await asyncio.sleep(0.05)
             answer = await request
             await revoking
@@ -177,9 +174,11 @@ def test_tokens_and_links_are_never_moved_on(tmp_path):
         async with house(tmp_path) as h:
             ada = await h.person()
             account = h.services.accounts.accounts[ada.id]
-            link = (await new_link(h.services, account)).partition("link=")[2]
+            link = (await h.services.sign_in.create_link(account)).partition("link=")[2]
             ends = later(h.services.clock(), 50 * DAY)
-            brief = {"Authorization": f"Bearer {await issue(h.services, account, 'api', 'brief', ends)}"}
+            brief = {
+                "Authorization": f"Bearer {await h.services.tokens.issue(account, 'api', 'brief', ends)}"
+            }
             tokens = dict(h.services.accounts.tokens)
             Days(h).now(45)
             for headers in ({}, brief):
@@ -192,13 +191,13 @@ def test_tokens_and_links_are_never_moved_on(tmp_path):
 
 
 def test_expired_cookies_and_links_are_forgotten_while_the_server_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens, "FORGET_EVERY_S", 0.02)
+    monkeypatch.setattr(tokens, "PURGE_INTERVAL_S", 0.02)
 
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
             account = h.services.accounts.accounts[ada.id]
-            await new_link(h.services, account)
+            await h.services.sign_in.create_link(account)
             await signed_in(h)
             await asyncio.sleep(0.1)
             kinds = sorted(t.kind for t in h.services.accounts.tokens.values())

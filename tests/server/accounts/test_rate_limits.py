@@ -8,7 +8,6 @@ import pytest
 from faults.server_process import ServerProcess
 from property.rows import fact, session
 from server.in_process_server import MODELS, Person, browser, house, refused, run
-from vademecum.services.accounts.rate_limiter import Limiter
 from vademecum.settings import Rates, Settings
 
 FAR, FARTHER = "203.0.113.9", "198.51.100.7"
@@ -38,7 +37,7 @@ CLASSES = {
 def stopped_clock(h):
     """The limiter's seconds stand still unless the test moves them."""
     seconds = [0.0]
-    h.services.limiter = Limiter(h.services.settings.rates, lambda: seconds[0])
+    h.time_rate_limits(lambda: seconds[0])
     return seconds
 
 
@@ -123,7 +122,7 @@ def test_shared_address_has_twenty_budgets_and_an_account_one(tmp_path, address)
                 for _ in range(20 * 3 - 4):
                     assert (await strangers.get("/health")).status_code == 200
                 limited(await strangers.get("/health"))
-            assert h.services.limiter.crowded == {address}
+            assert h.services.rate_limiter.crowded == {address}
 
     run(scenario)
 
@@ -214,7 +213,7 @@ def test_a_thousand_addresses_do_not_forget_the_one_that_is_held_up(tmp_path):
                 await client.get("/health")
             limited(await client.get("/health"))
             for number in range(1000):
-                h.services.limiter.take("read", f"192.0.{number // 250}.{number % 250}")
+                h.services.rate_limiter.take("read", f"192.0.{number // 250}.{number % 250}")
             limited(await client.get("/health"))
 
     run(scenario)

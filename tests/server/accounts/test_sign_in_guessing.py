@@ -5,9 +5,6 @@ import unicodedata
 import pytest
 
 from server.in_process_server import browser, house, refused, run
-from vademecum.services.accounts import sign_in
-from vademecum.services.accounts.accounts import create
-from vademecum.services.accounts.rate_limiter import Limiter
 
 EMAIL = "josé@example.org"
 PASSWORD = "correct horse battery"
@@ -15,7 +12,7 @@ FAR = "203.0.113.9"
 
 
 def stopped_clock(h):
-    h.services.limiter = Limiter(h.services.settings.rates, lambda: 0.0)
+    h.time_rate_limits(lambda: 0.0)
 
 
 async def attempt(h, address, email=EMAIL, password="not this one"):
@@ -24,7 +21,7 @@ async def attempt(h, address, email=EMAIL, password="not this one"):
 
 async def with_cookie(h, account):
     """The cookie of this account, as somebody may have stolen it."""
-    return {"vademecum": await sign_in.new_cookie(h.services, account)}
+    return {"vademecum": await h.services.sign_in.create_session(account)}
 
 
 async def change(h, address, cookies, current="not this one"):
@@ -38,7 +35,7 @@ def test_what_is_typed_at_sign_in_is_not_kept_in_memory(tmp_path):
         async with house(tmp_path) as h:
             email = "e" * 300 + "@example.org"
             refused(await attempt(h, FAR, email), 401, "SIGNED_OUT")
-            kept = [who for kind, who in h.services.limiter._buckets if kind == "sign_in" and who != FAR]
+            kept = [who for kind, who in h.services.rate_limiter._buckets if kind == "sign_in" and who != FAR]
             assert len(kept) == 1, "counted by account"
             assert email not in kept[0] and len(kept[0]) < 100
 
@@ -50,7 +47,7 @@ def test_an_email_or_a_password_that_is_too_long_is_refused_and_not_counted_by_a
         async with house(tmp_path) as h:
             refused(await attempt(h, FAR, email="e" * 321), 400, "BAD_REQUEST")
             refused(await attempt(h, FAR, password="p" * 1001), 400, "BAD_REQUEST")
-            assert [who for _, who in h.services.limiter._buckets] == [FAR]
+            assert [who for _, who in h.services.rate_limiter._buckets] == [FAR]
 
     run(scenario)
 
@@ -106,7 +103,7 @@ def test_all_spellings_of_an_email_are_one_account_to_the_limit(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             stopped_clock(h)
-            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             spellings = [unicodedata.normalize(form, EMAIL) for form in ("NFC", "NFD")]
             spellings += [EMAIL.upper(), f" {EMAIL} "]
             for number in range(6):
@@ -121,7 +118,9 @@ def test_current_password_is_limited_by_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             stopped_clock(h)
-            cookies = await with_cookie(h, await create(h.services, EMAIL, "JIVE", password=PASSWORD))
+            cookies = await with_cookie(
+                h, await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
+            )
             for number in range(6):
                 refused(await change(h, f"203.0.{number}.9", cookies), 403, "FORBIDDEN")
             refused(await change(h, "198.51.100.7", cookies, PASSWORD), 429, "RATE_LIMITED")
@@ -134,8 +133,10 @@ def test_wrong_guesses_of_the_current_password_make_the_address_wait(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             seconds = [0.0]
-            h.services.limiter = Limiter(h.services.settings.rates, lambda: seconds[0])
-            cookies = await with_cookie(h, await create(h.services, EMAIL, "JIVE", password=PASSWORD))
+            h.time_rate_limits(lambda: seconds[0])
+            cookies = await with_cookie(
+                h, await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
+            )
             for _ in range(3):
                 refused(await change(h, FAR, cookies), 403, "FORBIDDEN")
             answer = await change(h, FAR, cookies, PASSWORD)

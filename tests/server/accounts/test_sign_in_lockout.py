@@ -4,9 +4,7 @@ import pytest
 
 from server.accounts.account_clients import OTHER, PASSWORD
 from server.in_process_server import browser, house, refused, run
-from vademecum.services.accounts.accounts import create, reset_password
-from vademecum.services.accounts.rate_limiter import Limiter
-from vademecum.services.accounts.sign_in import DEVICES_MAX, new_link
+from vademecum.services.accounts.sign_in import DEVICES_MAX
 
 EMAIL = "ada@example.org"
 HOME, SHARED = "198.51.100.7", "203.0.113.9"
@@ -15,7 +13,7 @@ HOME, SHARED = "198.51.100.7", "203.0.113.9"
 class Clock:
     def __init__(self, h):
         self.now = 0.0
-        h.services.limiter = Limiter(h.services.settings.rates, lambda: self.now)
+        h.time_rate_limits(lambda: self.now)
 
 
 async def attempt(client, password=PASSWORD, email=EMAIL):
@@ -40,7 +38,7 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
-            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             client = await find_device_token(h, SHARED)
             for minute in range(3):
                 assert 429 in await guess_from_everywhere(h, 12, minute * 12)
@@ -59,7 +57,7 @@ def test_failures_behind_a_proxy_delay_no_other_account(tmp_path, address):
     async def scenario():
         async with house(tmp_path, trusted_proxies="10.0.0.2") as h:
             clock = Clock(h)
-            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             for minute in range(12):
                 await attempt(browser(h, address), "not this one", f"nobody{minute}@example.org")
                 clock.now += 1
@@ -72,8 +70,8 @@ def test_wrong_passwords_from_many_addresses_slow_down_one_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
-            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
-            await create(h.services, "bob@example.org", "JIVE", password=PASSWORD)
+            await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
+            await h.services.account_service.create("bob@example.org", "JIVE", password=PASSWORD)
             tries = 0
             for second in range(1800):
                 tries += (await guess_from_everywhere(h, 1, second)).count(401)
@@ -92,8 +90,8 @@ def test_delay_binds_passwords_only(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
-            account = await create(h.services, EMAIL, "JIVE", password=PASSWORD)
-            link = await new_link(h.services, account)
+            account = await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
+            link = await h.services.sign_in.create_link(account)
             await guess_from_everywhere(h, 12)
             client = browser(h, HOME)
             for _ in range(3):
@@ -109,7 +107,7 @@ def test_known_browser_of_another_account_is_delayed(tmp_path):
         async with house(tmp_path) as h:
             Clock(h)
             for email in (EMAIL, "bob@example.org"):
-                await create(h.services, email, "JIVE", password=PASSWORD)
+                await h.services.account_service.create(email, "JIVE", password=PASSWORD)
             client = browser(h, HOME)
             assert (await attempt(client, email="bob@example.org")).status_code == 200
             await client.post("/v1/sign-out")
@@ -124,7 +122,7 @@ def test_known_browser_is_bound_to_its_account(tmp_path):
         async with house(tmp_path) as h:
             Clock(h)
             for email in (EMAIL, "bob@example.org"):
-                await create(h.services, email, "JIVE", password=PASSWORD)
+                await h.services.account_service.create(email, "JIVE", password=PASSWORD)
             client = await find_device_token(h)
             statuses = [(await attempt(client, "not it", "bob@example.org")).status_code for _ in range(12)]
             assert statuses[:3] == [401] * 3 and statuses.count(429) == 9
@@ -138,7 +136,7 @@ def test_ten_wrong_passwords_end_a_known_browser(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
-            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             client = await find_device_token(h)
             wrong = 0
             while wrong < 10:
@@ -160,7 +158,7 @@ def test_new_password_forgets_the_other_known_browsers(tmp_path, how):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
-            account = await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            account = await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             thief = await find_device_token(h)
             here = browser(h, HOME)
             assert (await attempt(here)).status_code == 200
@@ -168,7 +166,7 @@ def test_new_password_forgets_the_other_known_browsers(tmp_path, how):
                 body = {"new": OTHER, "current": PASSWORD}
                 assert (await here.post("/v1/password", json=body)).status_code == 200
             else:
-                link = await reset_password(h.services, account)
+                link = await h.services.account_service.reset_password(account)
                 await here.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
                 assert (await here.post("/v1/password", json={"new": OTHER})).status_code == 200
             assert len(devices(h)) == 1
@@ -183,7 +181,7 @@ def test_known_browsers_survive_a_restart_and_are_bounded(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
-            await create(h.services, EMAIL, "JIVE", password=PASSWORD)
+            await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             for number in range(DEVICES_MAX + 2):
                 kept = (await find_device_token(h, f"198.51.100.{number}")).cookies["vademecum-device"]
             assert len(devices(h)) == DEVICES_MAX

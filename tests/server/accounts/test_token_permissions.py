@@ -6,6 +6,7 @@ from litestar import Litestar
 from property.rows import fact
 from server.accounts.account_clients import OTHER, PASSWORD, account, bearer, owner, signed_in
 from server.in_process_server import browser, house, refused, run
+from vademecum.http.parameters import Req
 from vademecum.http.routes.accounts.accounts import ROUTES
 
 # Every way by which a request could make what lets somebody in later, of one's own account and of others.
@@ -74,7 +75,7 @@ def test_each_route_of_accounts_is_known_to_make_a_way_in_or_not():
     ways = {f"{method} {path.format(bob='{account_id}', me='{account_id}')}" for method, path, *_ in WAYS_IN}
     ours = {
         f"{method} {route.path_format}"
-        for route in Litestar(ROUTES, openapi_config=None).routes
+        for route in Litestar(ROUTES, openapi_config=None, request_class=Req).routes
         for method in route.methods - {"OPTIONS", "HEAD"}
     }
     assert ours == ways | HARMLESS | WITH_A_SECRET

@@ -63,7 +63,7 @@ def test_retention_is_configurable_and_counts_from_last_repeat(tmp_path):
         await run_retention(h, ada)
         assert [row["content"] for row in await list_observations(ada)] == ["again"]
 
-    run_for_one(tmp_path / "data", scenario, observations_days={"read": 2, "command": 399})
+    run_for_one(tmp_path / "data", scenario, observation_retention_days={"read": 2, "command": 399})
 
 
 def test_merge_moves_observations_and_folder_claims(tmp_path):

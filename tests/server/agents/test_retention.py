@@ -15,7 +15,6 @@ from server.in_process_server import House, Person, house, run
 from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.model.agents.observations import Event, days_before
 from vademecum.services.agents import folder_check, ingest
-from vademecum.services.data import backup as backups
 from vademecum.services.data.erase import scan
 from vademecum.services.data.forget import _bury_all
 from vademecum.services.runtime.clock import now_iso
@@ -111,9 +110,9 @@ def test_event_ingested_in_forgetting_commit_leaves_no_id(tmp_path):
 def test_restore_after_forget_restores_no_event_id(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         await send_events(ada, event("make"))
-        await backups.backup(h.services, tmp_path / "backup")
+        await h.services.backup.create(tmp_path / "backup")
         await forget(ada)
-        await backups.restore(h.services, tmp_path / "backup")
+        await h.services.restore.restore_all(tmp_path / "backup")
         assert await stored_event_ids(h, ada) == set() and await list_observations(ada) == []
 
     run_scenario(tmp_path, scenario)
@@ -141,7 +140,7 @@ def test_server_only_tombstone_is_purged_and_stays_erased(tmp_path):
         await send_events(ada, old_event)
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 1
-        await backups.backup(h.services, tmp_path / "backup")
+        await h.services.backup.create(tmp_path / "backup")
         clock.days = 61
         (key,) = [key for key in await rows(h, ada) if key.startswith("observations/")]
         await run_retention(h, ada)
@@ -154,7 +153,7 @@ def test_server_only_tombstone_is_purged_and_stays_erased(tmp_path):
             assert (store.row_index.totals.tombstones, store.seq) == (before - 1, seq)
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
-        await backups.restore(h.services, tmp_path / "backup")
+        await h.services.restore.restore_all(tmp_path / "backup")
         assert await list_observations(ada) == [], "the ledger lists it as erased"
         await run_retention(h, ada)
         assert key not in await rows(h, ada)
@@ -241,7 +240,7 @@ def test_expired_row_leaves_ledger_and_is_not_restored(tmp_path):
             ada, *(event(f"read {n}", kind="read", at=long_ago) for n in range(5)), event("mine", kind="read")
         )
         (mine,) = [row for row in await list_observations(ada) if row["content"] == "mine"]
-        await backups.backup(h.services, tmp_path / "backup")
+        await h.services.backup.create(tmp_path / "backup")
         await ada.call("DELETE", f"/v1/observations/{mine['id']}?project=app")
         ledger, retain = (
             user_ledger(tmp_path / "data", ada.id),
@@ -254,7 +253,7 @@ def test_expired_row_leaves_ledger_and_is_not_restored(tmp_path):
         async with h.services.users.detached(ada.id):
             pass
         assert await list_observations(ada) == [] and len(ledger.read()) <= 2
-        await backups.restore(h.services, tmp_path / "backup")
+        await h.services.restore.restore_all(tmp_path / "backup")
         back = {row["content"] for row in await list_observations(ada)}  # until the next retention
         assert back and back < {f"read {n}" for n in range(5)}, "deleted rows are not restored"
         await retain(ada.id)

@@ -18,8 +18,6 @@ from vademecum.cli.agents import spool_writer
 from vademecum.model.agents.spool_layout import REASON_FILE
 from vademecum.model.schema.constants import OWNER
 from vademecum.model.sync.quotas import Limits
-from vademecum.services.accounts import accounts
-from vademecum.services.accounts.accounts import ensure_owner
 from vademecum.services.agents import spool
 from vademecum.services.data.erase import scan
 from vademecum.settings import default_tiers
@@ -80,7 +78,7 @@ def test_events_before_first_start_belong_to_owner(tmp_path):
             folder = spool_events(h, "owner", event())
             await h.services.spool.ingest_all()
             assert list(folder.iterdir()), "it waits for the owner's account"
-            await ensure_owner(h.services)
+            await h.services.account_service.ensure_owner()
             await h.services.spool.ingest_all()
             assert not list(folder.iterdir())
             owner = h.services.accounts.by_email(OWNER)
@@ -128,7 +126,7 @@ def test_record_reports_unknown_email_until_account_exists(tmp_path):
             await h.services.spool.ingest_all()
             assert "No account has this email." in spool_writer.write_event(folder, "two", b"{}")
             await h.services.spool.ingest_all()
-            await accounts.create(h.services, "ada@example.org", "FREE")
+            await h.services.account_service.create("ada@example.org", "FREE")
             await h.services.spool.ingest_all()
             assert spool_writer.write_event(folder, "three", b"{}") == ""
 

@@ -18,9 +18,7 @@ from server.in_process_server import House, Person, house, refused, run, run_for
 from vademecum.model.agents.spool_layout import BLOCK_COUNT_FILE, REASON_FILE, count_blocks
 from vademecum.model.records.paths import user_folder
 from vademecum.model.schema.constants import OWNER
-from vademecum.services.accounts import accounts
-from vademecum.services.accounts.accounts import ensure_owner
-from vademecum.services.accounts.deleted_accounts import has_left, note_left, read_left
+from vademecum.services.accounts.deleted_accounts import read_deleted_ids, record_deletion, was_deleted
 from vademecum.services.agents import spool, spool_files
 from vademecum.services.data.erase import scan
 from vademecum.services.runtime import background_jobs
@@ -179,8 +177,8 @@ def test_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
     async def scenario(h: House, ada: Person) -> None:
         address = email_of(h, ada)
         await delete_account(h, ada)
-        assert has_left(tmp_path, address)
-        recreated = await accounts.create(h.services, address, "JIGGA")
+        assert was_deleted(tmp_path, address)
+        recreated = await h.services.account_service.create(address, "JIGGA")
         folder = spool_events(h, address, event("later"))
         await h.services.spool.ingest_all()
         assert not list(folder.iterdir())
@@ -193,10 +191,10 @@ def test_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
 def test_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
-            await ensure_owner(h.services)
+            await h.services.account_service.ensure_owner()
             owner = h.services.accounts.by_email(OWNER)
             assert owner is not None
-            await accounts.remove(h.services, owner)
+            await h.services.account_deletion.delete(owner)
             folder = spool_events(h, "owner", event("late"))
             await h.services.spool.ingest_all()
             assert not folder.exists()
@@ -210,7 +208,7 @@ def test_start_completes_interrupted_account_deletion(tmp_path: Path, account_ex
         async with house(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
             address = email_of(h, ada)
-            note_left(tmp_path, ada.id, address)
+            record_deletion(tmp_path, ada.id, address)
             if not account_exists:
                 await h.services.accounts.remove_account(ada.id)
         # No server runs here.
@@ -231,9 +229,9 @@ def test_start_completes_interrupted_account_deletion(tmp_path: Path, account_ex
 def test_old_format_of_deleted_accounts_is_readable(tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "left").write_text("old-id\n")
-    note_left(tmp_path, "new-id", "Ada@example.org")
-    assert read_left(tmp_path) == {"old-id", "new-id"}
-    assert has_left(tmp_path, " ada@EXAMPLE.org") and not has_left(tmp_path, "old-id")
+    record_deletion(tmp_path, "new-id", "Ada@example.org")
+    assert read_deleted_ids(tmp_path) == {"old-id", "new-id"}
+    assert was_deleted(tmp_path, " ada@EXAMPLE.org") and not was_deleted(tmp_path, "old-id")
     assert b"example" not in (tmp_path / "ledger" / "left").read_bytes()
 
 

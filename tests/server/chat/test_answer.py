@@ -118,7 +118,7 @@ def test_what_the_endpoint_refuses_at_once_is_a_problem_in_words(tmp_path, rule,
         assert words in said and CANARY not in said
         assert len(model.asked) == 1, "no redirect is followed"
 
-    scenario_of(tmp_path, scenario, rule, assistant_silence_s=0.2 if rule.first_s else 60)
+    scenario_of(tmp_path, scenario, rule, assistant_idle_timeout_s=0.2 if rule.first_s else 60)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_an_answer_that_fails_keeps_what_came_and_says_why_in_words_of_ours(tmp_
         assert text is None or text_of(events) == text
 
     silence_s, whole_s = 1 if rule.ends == "silent" else 60, 2 if rule.ends == "never" else 60
-    scenario_of(tmp_path, scenario, rule, assistant_silence_s=silence_s, assistant_whole_s=whole_s)
+    scenario_of(tmp_path, scenario, rule, assistant_idle_timeout_s=silence_s, assistant_timeout_s=whole_s)
 
 
 def test_what_is_known_is_told_before_a_model_that_is_loaded_first(tmp_path, monkeypatch):

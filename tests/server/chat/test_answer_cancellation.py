@@ -73,7 +73,7 @@ def test_a_server_that_stops_says_so_in_its_answers(tmp_path):
             await soon(lambda: model.left == 1)
             refused(await ask(ada), 503, "STOPPING")
 
-    scenario_of(tmp_path, scenario, ENDLESS, assistant_whole_s=30)
+    scenario_of(tmp_path, scenario, ENDLESS, assistant_timeout_s=30)
 
 
 def test_a_reader_who_stops_reading_holds_a_place_no_longer_than_an_answer_may_take(tmp_path):
@@ -84,7 +84,7 @@ def test_a_reader_who_stops_reading_holds_a_place_no_longer_than_an_answer_may_t
             while True:  # what came is kept
                 assert not isinstance(await answering.next(), Done)
 
-    scenario_of(tmp_path, scenario, Rule(say=["word "], ends="never"), assistant_whole_s=1)
+    scenario_of(tmp_path, scenario, Rule(say=["word "], ends="never"), assistant_timeout_s=1)
 
 
 def test_a_stop_that_comes_before_an_answer_has_run_at_all_is_said_too(tmp_path):
@@ -109,7 +109,7 @@ def test_a_revoked_token_ends_its_answer(tmp_path):
             assert (name, failure["code"]) == ("failed", "SIGNED_OUT")
             await soon(lambda: model.left == 1)
 
-    scenario_of(tmp_path, scenario, ENDLESS, assistant_whole_s=30)
+    scenario_of(tmp_path, scenario, ENDLESS, assistant_timeout_s=30)
 
 
 def test_a_person_has_a_few_answers_at_once_and_another_is_not_held_up(tmp_path):
@@ -126,7 +126,7 @@ def test_a_person_has_a_few_answers_at_once_and_another_is_not_held_up(tmp_path)
             await soon(lambda: h.services.answers.count() == 0)
             assert text_of(await heard(ada, "short")) == "Yes."
 
-    scenario_of(tmp_path, scenario, Rule(when="short", say=["Yes."]), ENDLESS, assistant_whole_s=30)
+    scenario_of(tmp_path, scenario, Rule(when="short", say=["Yes."]), ENDLESS, assistant_timeout_s=30)
 
 
 def test_answers_have_a_rate_of_their_own(tmp_path):

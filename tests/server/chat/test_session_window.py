@@ -191,7 +191,7 @@ async def test_a_document_returned_or_deleted_during_the_question_is_left_out(
 
 
 def _after_seeking(h: House, act: Callable[[], Awaitable[Any]]) -> None:
-    seeker = h.services.searcher._hybrid_search
+    seeker = h.services.document_search._hybrid_search
     seek = seeker.search_hybrid
 
     async def then(*asked: Any) -> Any:

@@ -19,8 +19,6 @@ from server.in_process_server import Person, house, refused, run
 from unprivileged_user import without_root_access
 from vademecum.engines.duckdb import damage
 from vademecum.model.records.paths import user_folder
-from vademecum.services.accounts.accounts import profile
-from vademecum.services.data.backup import backup, restore_one
 
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=10"
 
@@ -54,7 +52,7 @@ def test_file_that_cannot_be_attached_fences_its_account(
             ada, bob = await h.person(), await h.person()
             for person in (ada, bob):
                 await person.add("facts", fact("f1"))
-            await backup(h.services, tmp_path / "saved")
+            await h.services.backup.create(tmp_path / "saved")
             path = records(tmp_path / "data", ada)
             async with h.services.users.detached(ada.id):
                 path.write_bytes(damaged(path.read_bytes()))
@@ -62,10 +60,12 @@ def test_file_that_cannot_be_attached_fences_its_account(
             for _ in range(2):
                 said = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
             assert str(path) in said and f"vademecum restore BACKUP --user {account.email}" in said
-            assert (await profile(h.services, account)).problem == said, "doctor reads it there"
+            assert (await h.services.account_service.profile(account)).problem == said, (
+                "doctor reads it there"
+            )
             assert (await bob.call("GET", "/ready")).json()["fenced"] == 1
             assert len(await bob.live("facts")) == 1
-            await restore_one(h.services, tmp_path / "saved", account.email)
+            await h.services.restore.restore_account(tmp_path / "saved", account.email)
             assert set(await ada.live("facts")) == {"f1"}
             assert h.services.users.fences.fenced() == {}
 

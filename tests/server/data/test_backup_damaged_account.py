@@ -8,7 +8,7 @@ from property.rows import fact
 from server.in_process_server import house, run
 from vademecum.errors import BadRequest
 from vademecum.model.records.paths import user_folder
-from vademecum.services.data.backup import MANIFEST, BackupManifest, backup, restore_one
+from vademecum.services.data.backup import MANIFEST, BackupManifest
 
 
 async def two_people(h):
@@ -40,7 +40,7 @@ def test_backup_copies_all_but_the_damaged_account(tmp_path, damage):
             (ada, bob), emails = await two_people(h)
             async with h.services.users.detached(ada.id):
                 damage(h, ada)
-            manifest = await backup(h.services, tmp_path / "saved")
+            manifest = await h.services.backup.create(tmp_path / "saved")
             assert [one.email for one in manifest.damaged] == emails[:1]
             assert "restore" in manifest.damaged[0].problem
             stored = msgspec.json.decode((tmp_path / "saved" / MANIFEST).read_bytes(), type=BackupManifest)
@@ -56,13 +56,13 @@ def test_restore_of_one_account_leaves_the_others(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)
-            await backup(h.services, tmp_path / "saved")
+            await h.services.backup.create(tmp_path / "saved")
             (user_folder(tmp_path / "saved", bob.id) / "records.duckdb").write_bytes(b"damaged")
             damage_fence(h, ada)
             await bob.add("facts", fact("f2", key="k2"))
             with pytest.raises(BadRequest, match="no account"):
-                await restore_one(h.services, tmp_path / "saved", "nobody@example.org")
-            restored = await restore_one(h.services, tmp_path / "saved", emails[0])
+                await h.services.restore.restore_account(tmp_path / "saved", "nobody@example.org")
+            restored = await h.services.restore.restore_account(tmp_path / "saved", emails[0])
             assert restored.users == 1
             assert set(await ada.live("facts")) == {"f1"}
             assert set(await bob.live("facts")) == {"f1", "f2"}
@@ -83,7 +83,7 @@ def test_backup_repairs_log_that_a_crash_has_damaged(tmp_path):
             async with h.services.users.detached(ada.id):
                 (folder / "records.duckdb").write_bytes(content)
                 (folder / "records.duckdb.wal").write_bytes(log[:-7])
-            assert (await backup(h.services, tmp_path / "saved")).damaged == []
+            assert (await h.services.backup.create(tmp_path / "saved")).damaged == []
             assert "f1" in await ada.live("facts")
 
     run(scenario)

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from server.in_process_server import house, run
-from vademecum.services.accounts import accounts
-from vademecum.services.data.backup import backup, restore
 from wait_until import soon
 
 
@@ -32,19 +30,19 @@ def test_accounts_change_while_a_slow_disk_takes_their_copy(
 
     async def scenario() -> None:
         async with house(tmp_path / "data") as h:
-            await accounts.create(h.services, "ada@example.org", "FREE")
-            making = asyncio.create_task(backup(h.services, tmp_path / "saved"))
+            await h.services.account_service.create("ada@example.org", "FREE")
+            making = asyncio.create_task(h.services.backup.create(tmp_path / "saved"))
             try:
                 await soon(is_reached.is_set)
                 async with asyncio.timeout(30):
-                    await accounts.create(h.services, "bob@example.org", "FREE")
+                    await h.services.account_service.create("bob@example.org", "FREE")
                     await h.services.accounts.ping()
                 assert not making.done()
             finally:
                 may_go_on.set()
             await making
         async with house(tmp_path / "other") as h:
-            await restore(h.services, tmp_path / "saved")
+            await h.services.restore.restore_all(tmp_path / "saved")
             assert h.services.accounts.by_email("ada@example.org")
 
     run(scenario)

@@ -16,7 +16,6 @@ from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.errors import Broken
 from vademecum.model.records.paths import user_folder
 from vademecum.model.sync.transaction import SEQ_JUMP
-from vademecum.services.data.backup import backup, restore
 
 GARBAGE = b"\xff\xfe \0 {"
 
@@ -102,7 +101,7 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> No
             ada, bob = await h.person(), await h.person()
             await ada.push("facts", fact("f1"), fact("f2"))
             await bob.push("facts", fact("f1"))
-            await backup(h.services, saved)
+            await h.services.backup.create(saved)
             await ada.push("facts", {**fact("f1"), "_deleted": True}, assumed=fact("f1"))
         for one in (ada, bob):
             (user_folder(data, one.id) / "records.duckdb").unlink()
@@ -115,11 +114,11 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> No
                     "the doctor hears of it, too"
                 )
                 assert "vademecum restore" in told and str(user_ledger(data, one.id).path) in told
-            done = await backup(h.services, tmp_path / "without them")
+            done = await h.services.backup.create(tmp_path / "without them")
             name_of = h.services.accounts.name_of
             assert {one.email for one in done.damaged} == {name_of(ada.id), name_of(bob.id)}
             assert all("vademecum restore" in one.problem for one in done.damaged)
-            await restore(h.services, saved)
+            await h.services.restore.restore_all(saved)
             async with h.services.users.open(ada.id) as store:
                 assert store.seq > SEQ_JUMP, "no number is given twice"
             assert set(await ada.live("facts")) == {"f2"} and set(await bob.live("facts")) == {"f1"}
@@ -161,7 +160,7 @@ def test_who_never_erased_anything_does_not_begin_anew_either_until_the_ledger_i
             for one in (bob, carl):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
             assert "problem" in (await bob.call("GET", "/v1/me")).json()
-            (damaged,) = (await backup(h.services, tmp_path.with_name("of nothing"))).damaged
+            (damaged,) = (await h.services.backup.create(tmp_path.with_name("of nothing"))).damaged
             assert damaged.email == h.services.accounts.name_of(bob.id) and "is gone" in damaged.problem
             assert await carl.push("facts", fact("f2")) == [], "he had none"
             user_ledger(tmp_path, bob.id).path.unlink()
@@ -210,11 +209,11 @@ def test_a_foreign_line_in_a_ledger_holds_up_no_restore(tmp_path: Path) -> None:
         async with house(data) as h:
             ada = await h.person()
             await ada.push("facts", fact("f1"), fact("f2"))
-            await backup(h.services, saved)
+            await h.services.backup.create(saved)
             await ada.push("facts", {**fact("f1"), "_deleted": True}, assumed=fact("f1"))
             with user_ledger(data, ada.id).path.open("ab") as file:
                 file.write(b'{"seq":9,"key":"nowhere/x"}\n["x"]\n{"seq":-4}\n\xff\n{"seq":9,"key":"fac')
-            await restore(h.services, saved)
+            await h.services.restore.restore_all(saved)
             assert set(await ada.live("facts")) == {"f2"}
 
     run(scenario)

@@ -45,7 +45,7 @@ def runs_of(h):
 
 def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True, erase_delay_s=600, tidy_delay_s=600) as h:
+        async with house(tmp_path, model=True, erase_delay_s=600, compaction_delay_s=600) as h:
             ada = await h.person()
             document = (await ada.upload(FILENAME, SECRET)).json()["document"]
             await ada.push("sessions", session("s1"))
@@ -103,7 +103,7 @@ def test_who_only_adds_rows_costs_no_rewrite(tmp_path):
 
 def test_the_text_of_a_row_that_is_edited_while_it_waits_leaves_too(tmp_path):
     async def scenario():
-        async with house(tmp_path, tidy_delay_s=0.5) as h:
+        async with house(tmp_path, compaction_delay_s=0.5) as h:
             ada = await h.person()
             await ada.push("episodes", episode("e1"))
             changed = episode("e1", aiResponse=NEW)
@@ -116,7 +116,7 @@ def test_the_text_of_a_row_that_is_edited_while_it_waits_leaves_too(tmp_path):
 
 def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_too(tmp_path):
     async def scenario():
-        async with house(tmp_path, tidy_delay_s=0.5) as h:
+        async with house(tmp_path, compaction_delay_s=0.5) as h:
             ada = await h.person()
             await ada.push("episodes", episode("e1"))
             async with h.services.users.detached(ada.id):
@@ -140,7 +140,7 @@ def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_
 
 def test_edits_without_pause_cost_one_rewrite_in_each_delay(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.05, tidy_delay_s=1) as h:
+        async with house(tmp_path, erase_delay_s=0.05, compaction_delay_s=1) as h:
             ada = await h.person()
             served = runs_of(h)
             await ada.push("facts", fact("f1", sourceDocumentId="d1"))
@@ -159,7 +159,7 @@ def test_edits_without_pause_cost_one_rewrite_in_each_delay(tmp_path):
 
 def test_the_erasure_after_a_delete_takes_edited_text_along_and_is_the_only_one(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.5, tidy_delay_s=600) as h:
+        async with house(tmp_path, erase_delay_s=0.5, compaction_delay_s=600) as h:
             ada = await h.person()
             served = runs_of(h)
             await ada.push(
@@ -178,7 +178,7 @@ def test_the_erasure_after_a_delete_takes_edited_text_along_and_is_the_only_one(
 
 def test_an_edit_after_a_delete_does_not_put_its_erasure_off(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.5, tidy_delay_s=600) as h:
+        async with house(tmp_path, erase_delay_s=0.5, compaction_delay_s=600) as h:
             ada = await h.person()
             await ada.push(
                 "facts",
@@ -195,16 +195,16 @@ def test_an_edit_after_a_delete_does_not_put_its_erasure_off(tmp_path):
 
 def test_a_restart_neither_forgets_the_erasure_nor_begins_its_delay_anew(tmp_path):
     async def scenario():
-        async with house(tmp_path, tidy_delay_s=4) as h:
+        async with house(tmp_path, compaction_delay_s=4) as h:
             ada = await h.person()
             await ada.push("facts", fact("f1", sourceDocumentId="d1", value=VALUE))
             began = asyncio.get_running_loop().time()
             await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
         for _ in range(2):
-            async with house(tmp_path, tidy_delay_s=600) as h:
+            async with house(tmp_path, compaction_delay_s=600) as h:
                 assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
                 assert scan(tmp_path, [VALUE.encode()]) == 1, "it is not done at each start either"
-        async with house(tmp_path, tidy_delay_s=600) as h:
+        async with house(tmp_path, compaction_delay_s=600) as h:
             await done(h, ada)
             assert asyncio.get_running_loop().time() - began >= 3.9
             assert scan(tmp_path, [VALUE.encode()]) == 0

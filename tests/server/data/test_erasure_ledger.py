@@ -18,7 +18,6 @@ from property.sync_wire import forget, send, stored
 from server.in_process_server import house, run
 from vademecum.engines.duckdb.erasure_ledger import newest
 from vademecum.engines.duckdb.paths import user_ledger
-from vademecum.services.data import backup as backups
 
 
 def full(path):
@@ -48,7 +47,7 @@ def test_a_death_that_a_full_disk_kept_out_of_the_ledger_is_made_up_at_the_next_
         async with house(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "facts", (fact("secret"), None), (fact("other"), None))
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             await ada.pull("facts")
             space = full(user_ledger(tmp_path / "data", ada.id).path)
             assert await send(ada, "facts", (dead(fact("secret")), None)) == []
@@ -59,7 +58,7 @@ def test_a_death_that_a_full_disk_kept_out_of_the_ledger_is_made_up_at_the_next_
 
         async def restored(h):
             await ada.pull("facts")
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert await ada.live("facts") == {}
 
         await again(tmp_path / "data", ada, restored)
@@ -77,13 +76,13 @@ def test_what_died_while_others_named_it_does_not_save_them(tmp_path):
             rent, key = (fact(name, sourceDocumentId="lease") for name in ("rent", "key"))
             await send(ada, "documents", (lease, None))
             await send(ada, "facts", (rent, None), (key, None))
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             await send(ada, "documents", (dead(lease), None))
             await send(ada, "facts", (dead(rent), None))
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert set(await ada.live("facts")) == {"key"}
             await forget(ada)
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert await ada.live("facts") == {} and await ada.live("documents") == {}
 
     run(scenario)
@@ -98,22 +97,22 @@ def test_a_shortened_ledger_means_the_same_to_a_restore(tmp_path):
             rows = [fact(name, value=f"{name} 0") for name in ("dies", "lives")]
             await send(ada, "facts", *((row, None) for row in rows))
             for turn in range(4):
-                await backups.backup(h.services, tmp_path / f"backup{turn}")
+                await h.services.backup.create(tmp_path / f"backup{turn}")
                 await send(ada, "facts", *((dead(row), None) for row in rows))
                 rows = [{**row, "value": f"{row['id']} {turn}"} for row in rows]
                 tombs = [await stored(ada, "facts", row["id"]) for row in rows]
                 assert await send(ada, "facts", *zip(rows, tombs, strict=True)) == []
-            await backups.backup(h.services, tmp_path / "last")
+            await h.services.backup.create(tmp_path / "last")
             await send(ada, "facts", (dead(rows[0]), None))
 
         async def restored(h):
             await ada.pull("facts")
             lines = user_ledger(tmp_path / "data", ada.id).read()
             assert sorted(newest(lines)) == ["facts/dies", "facts/lives"] and len(lines) <= 4
-            await backups.restore(h.services, tmp_path / "last")
+            await h.services.restore.restore_all(tmp_path / "last")
             assert set(await ada.live("facts")) == {"lives"}
             for turn in range(4):
-                await backups.restore(h.services, tmp_path / f"backup{turn}")
+                await h.services.restore.restore_all(tmp_path / f"backup{turn}")
                 assert await ada.live("facts") == {}
 
         await again(tmp_path / "data", ada, restored)
@@ -128,12 +127,12 @@ def test_a_restore_first_writes_what_a_full_disk_kept_out_of_the_ledger(tmp_path
         async with house(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "facts", (fact("secret"), None))
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             await ada.pull("facts")
             space = full(user_ledger(tmp_path / "data", ada.id).path)
             await send(ada, "facts", (dead(fact("secret")), None))
             space()
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert await ada.live("facts") == {}
 
     run(scenario)
@@ -157,7 +156,7 @@ def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp
             await send(ada, "summaries", (summary("u", sessionId="s"), None))
             await send(ada, "entities", (entity("n1", "clinic"), None), (entity("n2", "clinic"), None))
             await send(ada, "relationships", (relationship("r", "n1", "n2"), None))
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             if not known:
                 await send(ada, "projects", (project("health"), None))
             answer = await ada.call("POST", "/v1/projects/clinic/merge", json={"into": "health"})
@@ -167,7 +166,7 @@ def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp
             moved = ("memories", "sessions", "episodes", "summaries")
             held = {name: await ada.live(name) for name in moved}
 
-            restored = await backups.restore(h.services, tmp_path / "backup")
+            restored = await h.services.restore.restore_all(tmp_path / "backup")
             assert restored.erased_again == 2 + 2 + 1  # projects, entities, the relationship
             assert set(await ada.live("projects")) == ({"health"} if known else set())
             if known:
@@ -197,9 +196,9 @@ def test_sessions_that_a_dead_project_left_in_the_pool_are_there_after_a_restore
             await send(ada, "projects", (project("trip"), None))
             await send(ada, "sessions", (session("s", projectId="trip"), None))
             await send(ada, "episodes", (episode("e", "s"), None))
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             await send(ada, "projects", (dead(project("trip")), None))
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert await ada.live("sessions") == {"s": session("s")}
             assert set(await ada.live("episodes")) == {"e"}
 
@@ -213,23 +212,23 @@ def test_a_row_that_was_brought_back_to_life_does_not_die_at_a_restore(tmp_path)
         async with house(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "facts", (fact("name", value="old words"), None), (fact("gone"), None))
-            await backups.backup(h.services, tmp_path / "alive")
+            await h.services.backup.create(tmp_path / "alive")
             await send(ada, "facts", (dead(fact("name")), None), (dead(fact("gone")), None))
-            await backups.backup(h.services, tmp_path / "dead")
+            await h.services.backup.create(tmp_path / "dead")
             new = fact("name", value="new words")
             assert await send(ada, "facts", (new, await stored(ada, "facts", "name"))) == []
-            await backups.backup(h.services, tmp_path / "revived")
+            await h.services.backup.create(tmp_path / "revived")
 
             for backup in ("alive", "dead"):
-                await backups.restore(h.services, tmp_path / backup)
+                await h.services.restore.restore_all(tmp_path / backup)
                 assert {row["id"]: row["_deleted"] for row in await ada.pull("facts")} == {"gone": True}
                 assert await send(ada, "facts", (new, None)) == []
                 assert await ada.live("facts") == {"name": new}
-            await backups.restore(h.services, tmp_path / "revived")
+            await h.services.restore.restore_all(tmp_path / "revived")
             assert await ada.live("facts") == {"name": new}
             await send(ada, "facts", (dead(new), None))
             for backup in ("alive", "dead", "revived"):
-                await backups.restore(h.services, tmp_path / backup)
+                await h.services.restore.restore_all(tmp_path / backup)
                 assert await ada.live("facts") == {}
                 assert await send(ada, "facts", (new, None)) == [await stored(ada, "facts", "name")]
 

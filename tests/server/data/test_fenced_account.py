@@ -9,8 +9,6 @@ from property.rows import fact
 from server.in_process_server import House, house, refused, run
 from server.listening_server import listen, listening
 from vademecum.model.records.paths import user_folder
-from vademecum.services.accounts.accounts import profile
-from vademecum.services.data.backup import backup, restore
 
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=1"
 
@@ -40,7 +38,9 @@ def test_fence_names_account_and_file_and_spares_others(tmp_path: Path) -> None:
 
 
 async def accounts_with_problem(h: House) -> list[tuple[str, str]]:
-    profiles = [await profile(h.services, account) for account in h.services.accounts.accounts.values()]
+    profiles = [
+        await h.services.account_service.profile(account) for account in h.services.accounts.accounts.values()
+    ]
     return [(one.email, one.problem) for one in profiles if one.problem]
 
 
@@ -72,10 +72,10 @@ def test_restore_lifts_fence(tmp_path: Path) -> None:
         async with house(tmp_path / "data") as h:
             ada = await h.person()
             await ada.push("facts", fact("f1"))
-            await backup(h.services, tmp_path / "saved")
+            await h.services.backup.create(tmp_path / "saved")
             h.services.users.fences.fence(ada.id, "it is damaged")
             refused(await ada.call("GET", PULL), 503, "FENCED")
-            await restore(h.services, tmp_path / "saved")
+            await h.services.restore.restore_all(tmp_path / "saved")
             assert set(await ada.live("facts")) == {"f1"}
         async with house(tmp_path / "data") as h:
             assert h.services.users.fences.fenced() == {}

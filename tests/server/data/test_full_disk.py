@@ -24,8 +24,6 @@ from server.in_process_server import House, Person, browser, house, refused, run
 from vademecum.cli.doctor import _examine_erasures
 from vademecum.errors import Busy, NotYetErased
 from vademecum.model.sync.transaction import SEQ_JUMP
-from vademecum.services.accounts import accounts
-from vademecum.services.data.backup import backup, restore
 from vademecum.services.data.erase import scan
 from vademecum.services.runtime import job_queue
 from wait_until import soon
@@ -82,7 +80,7 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
                 await h.services.users.checkpoint_idle()
                 assert log.stat().st_size > FULL
                 status, store = await ready(h)
-                assert status == 503 and "the disk did not take what 2 accounts" in store
+                assert status == 503 and "cannot write the changes of 2 accounts" in store
                 assert len(await ada.pull("facts")) == 10 * LOG
                 batch = [{"newDocumentState": fact("late")}]
                 answer = await ada.call("POST", "/v1/sync/facts/0/push", json=batch)
@@ -166,16 +164,16 @@ def test_accounts_change_again_after_the_disk_did_not_take_their_log(tmp_path: P
             await h.services.inference.get()
             file = data / "accounts.duckdb"
             with full(file.stat().st_size):
-                await accounts.create(h.services, "ada@example.org", "FREE")
+                await h.services.account_service.create("ada@example.org", "FREE")
                 status, store = await ready(h)
                 assert status == 503 and "disk" in store
                 with pytest.raises(Busy, match="disk"):
-                    await backup(h.services, saved)
+                    await h.services.backup.create(saved)
                 assert not saved.exists(), "it would lack her"
             assert await ready(h) == (200, "ok")
             assert not file.with_name(f"{file.name}.wal").exists(), "the log is folded by now"
-            bob = await accounts.create(h.services, "bob@example.org", "FREE")
-            await accounts.change_tier(h.services, bob, "JIGGA")
+            bob = await h.services.account_service.create("bob@example.org", "FREE")
+            await h.services.account_service.change_tier(bob, "JIGGA")
         async with house(data) as h:
             found = h.services.accounts
             assert found.by_email("ada@example.org") and (again := found.by_email("bob@example.org"))
@@ -190,10 +188,10 @@ def test_a_backup_that_is_made_before_the_log_is_folded_holds_all_accounts(tmp_p
     async def scenario() -> None:
         async with house(tmp_path / "data") as h:
             with full((tmp_path / "data" / "accounts.duckdb").stat().st_size):
-                await accounts.create(h.services, "ada@example.org", "FREE")
-            await backup(h.services, saved)
+                await h.services.account_service.create("ada@example.org", "FREE")
+            await h.services.backup.create(saved)
         async with house(tmp_path / "other") as h:
-            await restore(h.services, saved)
+            await h.services.restore.restore_all(saved)
             assert h.services.accounts.by_email("ada@example.org")
 
     run(scenario)

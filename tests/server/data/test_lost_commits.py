@@ -10,7 +10,6 @@ from property.sync_wire import epoch, page, send
 from server.in_process_server import house, refused, run
 from vademecum.cli.doctor import _examine_rollbacks
 from vademecum.model.records.paths import user_folder
-from vademecum.services.data import backup as backups
 
 ROWS = 6
 LOG = "records.duckdb.wal"
@@ -223,9 +222,9 @@ def test_restored_backup_begins_one_epoch(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
             ada = await at(h, account.ada)
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             await send(ada, "facts", (fact("later"), None))
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             new = await epoch(ada)
             assert new != account.epoch
             async with h.services.users.detached(ada.id):
@@ -241,13 +240,13 @@ def test_restored_backup_begins_one_epoch(tmp_path):
 def test_restore_of_damaged_records_goes_on_above_the_mark(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
         async with house(account.data) as h:  # a start, after which seq jumps
             await send(await at(h, account.ada), "facts", (fact("later"), None))
             last = (await page(account.ada, "facts"))["checkpoint"]["lwt"]
         (user_folder(account.data, account.ada.id) / "records.duckdb").unlink()
         async with house(account.data) as h:
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             new = await epoch(await at(h, account.ada))
             await send(account.ada, "facts", (fact("again"), None))
             assert (await page(account.ada, "facts"))["checkpoint"]["lwt"] > last
@@ -260,10 +259,10 @@ def test_restore_of_damaged_records_goes_on_above_the_mark(tmp_path):
 def test_backup_on_another_machine_begins_one_epoch(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
         other = tmp_path / "other"
         async with house(other) as h:
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             new = await epoch(await at(h, account.ada))
             assert len(await account.ada.live("facts")) == ROWS
         async with house(other) as h:

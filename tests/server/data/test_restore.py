@@ -15,8 +15,7 @@ from server.in_process_server import house, run
 from vademecum.engines.duckdb.erasure_replay import replay_erasures
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.errors import Broken
-from vademecum.services.data import backup as backups
-from vademecum.services.data.partial_backup import unfinished
+from vademecum.services.data.partial_backup import partial_backup_folder
 from vademecum.services.sync.stream import CLOSED
 
 
@@ -24,7 +23,7 @@ async def written(h, tmp_path):
     """A backup that holds a session which was erased since, and another that came later."""
     ada = await h.person()
     await send(ada, "sessions", (session("kept"), None), (session("erased", title="secret"), None))
-    await backups.backup(h.services, tmp_path / "backup")
+    await h.services.backup.create(tmp_path / "backup")
     await send(ada, "sessions", (dead(session("erased")), session("erased")), (session("later"), None))
     return ada
 
@@ -47,12 +46,12 @@ def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeyp
 
             for name in (
                 "vademecum.engines.duckdb.user_stores.publish_file",
-                "vademecum.services.data.backup.replay_erasures",
+                "vademecum.services.data.restore.replay_erasures",
             ):
                 with monkeypatch.context() as patch:
                     patch.setattr(name, cut)
-                    with pytest.raises(Broken, match=r"(?s)space.*Restored before: nobody\."):
-                        await backups.restore(h.services, tmp_path / "backup")
+                    with pytest.raises(Broken, match=r"(?s)space.*Restored before: no account\."):
+                        await h.services.restore.restore_all(tmp_path / "backup")
                 assert h.services.background_jobs.jobs["index"].is_pending(ada.id)
                 assert not holding(tmp_path / "data" / "users", "secret")
                 assert (await epoch(ada), await ada.pull("sessions")) == before
@@ -70,7 +69,7 @@ def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch
             emails = [h.services.accounts.accounts[person.id].email for person in people]
             for person in people:
                 await send(person, "sessions", (session("kept"), None))
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             before = [await epoch(person) for person in people]
             times = iter(range(3))
 
@@ -81,7 +80,7 @@ def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch
 
             monkeypatch.setattr("vademecum.engines.duckdb.user_stores.publish_file", cut)
             with pytest.raises(Broken) as failure:
-                await backups.restore(h.services, tmp_path / "backup")
+                await h.services.restore.restore_all(tmp_path / "backup")
             assert f"stopped at {emails[1]}," in failure.value.message
             assert f"Restored before: {emails[0]}." in failure.value.message
             after = [await epoch(person) for person in people]
@@ -96,13 +95,13 @@ def test_a_folder_that_cannot_take_the_records_is_named_by_backup_and_restore(tm
             ada = await written(h, tmp_path)
             (folder,) = (tmp_path / "data").glob(f"users/*/{ada.id}")
             (folder / "records.duckdb.new").mkdir()
-            [damaged] = (await backups.backup(h.services, tmp_path / "again")).damaged
+            [damaged] = (await h.services.backup.create(tmp_path / "again")).damaged
             assert (
                 "cannot be rewritten: " in damaged.problem
                 and "records.duckdb.new cannot be used" in damaged.problem
             )
             with pytest.raises(Broken, match=r"stopped at .*records\.duckdb\.new"):
-                await backups.restore(h.services, tmp_path / "backup")
+                await h.services.restore.restore_all(tmp_path / "backup")
             assert set(await ada.live("sessions")) == {"kept", "later"}
 
     run(scenario)
@@ -118,10 +117,10 @@ def test_what_was_forgotten_since_is_nowhere_on_the_disk_when_a_restore_returns(
             rewritten = session("edited", title="third secret")
             await send(ada, "sessions", (rewritten, session("edited", title="first secret")))
             await h.settle(ada)
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             assert holding(tmp_path / "backup", "second secret"), "the scan cannot see what is there"
             await forget(ada)
-            restored = await backups.restore(h.services, tmp_path / "backup")
+            restored = await h.services.restore.restore_all(tmp_path / "backup")
             assert restored.erased_again == 3
             for text in ("first secret", "second secret", "third secret", "no riddle"):
                 assert not holding(tmp_path / "data", text)
@@ -143,7 +142,7 @@ def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
                     await asyncio.sleep(0.005)
 
             looking = asyncio.create_task(look())
-            restored = await backups.restore(h.services, tmp_path / "backup")
+            restored = await h.services.restore.restore_all(tmp_path / "backup")
             await asyncio.sleep(0.1)
             done.set()
             await looking
@@ -165,8 +164,8 @@ def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeyp
                 gate.wait()
                 return replay_erasures(*asked)
 
-            monkeypatch.setattr("vademecum.services.data.backup.replay_erasures", held)
-            restoring = asyncio.create_task(backups.restore(h.services, tmp_path / "backup"))
+            monkeypatch.setattr("vademecum.services.data.restore.replay_erasures", held)
+            restoring = asyncio.create_task(h.services.restore.restore_all(tmp_path / "backup"))
             await asyncio.to_thread(begun.wait)
             with h.services.hub.subscribe(ada.id, frozenset({"sessions"}), named=False) as stream:
                 pushing = asyncio.create_task(send(ada, "sessions", (session("new"), None)))
@@ -185,9 +184,9 @@ def test_a_client_that_names_no_epoch_loses_nothing_that_came_after_the_backup(t
             second = {**first, "title": "second", "updatedAt": day(3)}
             third = {**second, "mode": "authoritative", "updatedAt": day(4)}
             await send(ada, "sessions", (first, None), (session("other"), None))
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             await send(ada, "sessions", (second, first))
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert await send(ada, "sessions", (third, second)) == []
             assert (await ada.live("sessions"))["s"] == third
             # What was written since is nobody's to pass over, and what is older than the backup knows less than it.
@@ -208,7 +207,7 @@ def test_seq_goes_on_above_all_that_was_given(tmp_path):
             ada = await written(h, tmp_path)
             async with h.services.users.open(ada.id) as store:
                 before = store.seq
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             await send(ada, "sessions", (session("new"), None))
             async with h.services.users.open(ada.id) as store:
                 assert store.row_index.rows["sessions/new"].seq > before
@@ -224,9 +223,9 @@ def test_rows_that_waited_when_everything_was_forgotten_do_not_come_back(tmp_pat
             await send(
                 ada, "episodes", (episode("e", "s", userMessage="a secret question", createdAt=day(1)), None)
             )
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             await forget(ada)
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             await send(ada, "sessions", (session("s", createdAt="2099-01-01T00:00:00.000Z"), None))
             assert await ada.live("episodes") == {}
             async with h.services.users.detached(ada.id):
@@ -244,8 +243,8 @@ def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatc
                 target.write_bytes(source.read_bytes()[:-100])
 
             monkeypatch.setattr("shutil.copy2", torn)
-            with pytest.raises(Exception, match="not what was copied"):
-                await backups.backup(h.services, tmp_path / "second")
+            with pytest.raises(Exception, match="differs from the original"):
+                await h.services.backup.create(tmp_path / "second")
             assert names(tmp_path) == {"data", "backup"}
 
     run(scenario)
@@ -274,10 +273,10 @@ def test_of_a_backup_that_the_disk_does_not_take_nothing_is_left(tmp_path, monke
                 with pytest.raises(
                     Broken, match=r"second cannot be written \(No space left on device\)\. No backup"
                 ):
-                    await backups.backup(h.services, tmp_path / "second")
+                    await h.services.backup.create(tmp_path / "second")
             assert names(tmp_path) == {"data", "backup"}
             await send(ada, "sessions", (session("after"), None))
-            await backups.backup(h.services, tmp_path / "second")
+            await h.services.backup.create(tmp_path / "second")
 
     run(scenario)
 
@@ -293,13 +292,13 @@ def test_what_a_crash_left_of_a_backup_goes_with_the_next_and_what_is_being_made
                 patch.setattr("shutil.rmtree", lambda *_, **__: None)  # nobody tidies up after a kill
                 patch.setattr("vademecum.services.data.backup._checksums", lambda _: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
-                    await backups.backup(h.services, tmp_path / "second")
+                    await h.services.backup.create(tmp_path / "second")
             (left,) = names(tmp_path) - before
             assert list((tmp_path / left).rglob("records.duckdb"))
             os.utime(tmp_path / left, (0, 0))
-            with unfinished(tmp_path / "slow") as slow:
+            with partial_backup_folder(tmp_path / "slow") as slow:
                 os.utime(slow, (0, 0))
-                await backups.backup(h.services, tmp_path / "third")
+                await h.services.backup.create(tmp_path / "third")
                 assert names(tmp_path) == before | {"third", slow.name}
 
     run(scenario)
@@ -323,7 +322,7 @@ def test_all_of_a_backup_is_on_the_disk_when_it_is_made(tmp_path, monkeypatch):
         async with house(tmp_path / "data") as h:
             await written(h, tmp_path)
             monkeypatch.setattr(os, "fsync", noted)
-            await backups.backup(h.services, made)
+            await h.services.backup.create(made)
             monkeypatch.undo()
 
     run(scenario)
@@ -345,11 +344,11 @@ def test_a_restore_from_before_all_was_forgotten_brings_no_key_back_by_which_ids
                     return await store.write(lambda tx: tx.meta.id_key)
 
             first = await key()
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert await key() == first, "nothing was forgotten: what was extracted keeps its ids"
             await forget(ada)
             assert await key() != first
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert await key() != first
 
     run(scenario)

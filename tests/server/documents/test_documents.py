@@ -144,7 +144,7 @@ def test_a_refused_file_is_named_short_and_without_what_turns_the_sentence_round
             answers = [await ada.upload(name, "word " * 500_000)]
             assert await bob.push("documents", *(document(bob.id, f"d{n}") for n in range(100))) == []
             answers.append(await bob.upload(name, LEASE))
-            h.services.places.of_one = 0
+            h.services.uploads.limit.per_user = 0
             answers.append(await bob.upload(name, LEASE))
             for answer, code in zip(answers, ("TOO_LARGE", "DOCUMENT_LIMIT", "BUSY"), strict=True):
                 said = answer.json()["detail"]
@@ -261,7 +261,7 @@ def test_the_index_is_rebuilt_when_its_folder_is_gone(tmp_path):
             folder.rmdir()
         async with house(tmp_path) as h:
             token_owner = next(iter(h.services.accounts.accounts))
-            found = await h.services.searcher.search(
+            found = await h.services.document_search.search(
                 token_owner, h.services.settings.tiers["JIGGA"], "tenant", "s1", 5, "words"
             )
             assert found.results and found.scope.complete

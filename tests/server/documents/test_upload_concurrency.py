@@ -9,8 +9,9 @@ from unit.engines.files import hostile_files
 from unit.engines.files.file_reader import readers
 from vademecum.engines.files.subprocess_runner import CORES
 from vademecum.errors import Busy
-from vademecum.services.documents.upload import UploadedFile, upload
-from vademecum.services.runtime.concurrency_limits import UploadPlaces
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.documents.upload import UploadedFile
+from vademecum.services.runtime.concurrency_limits import UploadLimit
 from wait_until import soon
 
 
@@ -33,7 +34,7 @@ def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tm
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            tasks = [slow(ada, n) for n in range(h.services.places.of_one)]
+            tasks = [slow(ada, n) for n in range(h.services.uploads.limit.per_user)]
             await reading(1)
             answer = await ada.upload("notes.txt", "One more.")
             said = refused(answer, 503, "BUSY")["detail"]
@@ -50,7 +51,7 @@ def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tm
 def test_the_uploads_of_all_users_together_are_bounded(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            h.services.places.in_all = 2
+            h.services.uploads.limit.total = 2
             people = [await h.person() for _ in range(3)]
             tasks = [slow(person, 0) for person in people[:2]]
             await reading(1)
@@ -69,9 +70,9 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            h.services.places = UploadPlaces(of_one=0)
+            h.services.uploads.limit = UploadLimit(per_user=0)
             with pytest.raises(Busy):
-                await upload(h.services, h.services.accounts.accounts[ada.id], UploadedFile("a.txt", never))
+                await h.services.uploads.upload(ada.id, UploadedFile("a.txt", never), Limits())
 
     run(scenario)
 
@@ -94,7 +95,7 @@ def test_the_slow_files_of_one_user_leave_a_core_to_the_others(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            tasks = [slow(ada, n) for n in range(h.services.places.of_one)]
+            tasks = [slow(ada, n) for n in range(h.services.uploads.limit.per_user)]
             await reading(1)
             async with asyncio.timeout(20):  # each of the slow ones takes a minute
                 assert (await bob.upload("notes.txt", "A short one.")).status_code == 201

@@ -21,7 +21,6 @@ from server.http.route_requests import CANARY, DONE, FOLDER, KINDS, PARAMETERS, 
 from server.in_process_server import house, run
 from server.scripted_llm import MODEL, Rule, speaking
 from vademecum.http.routes.operations.static_app import app_routes
-from vademecum.services.accounts.tokens import issue
 from vademecum.services.runtime.ids import new_id
 
 
@@ -89,7 +88,7 @@ async def fill(h, ada):
     """Give Ada a row of each collection, a file and a token, all with the canary. Returns the ids."""
     ids = {kind: new_id() for kind in KINDS}
     uploaded = await ada.upload(f"{CANARY}.txt", f"The {CANARY} sings at dawn.", ids["session"])
-    await issue(h.services, h.services.accounts.accounts[ada.id], "api", CANARY, None)
+    await h.services.tokens.issue(h.services.accounts.accounts[ada.id], "api", CANARY, None)
     token = next(t for t in h.services.accounts.tokens_of(ada.id) if t.name == CANARY)
     ids |= {"document": uploaded.json()["document"]["id"], "token": token.id, "account": ada.id}
     row = filled(rows(ada.id), ids)

@@ -10,7 +10,6 @@ import pytest
 from server.in_process_server import MODELS, browser, house, run
 from vademecum.app import create_app
 from vademecum.http.routes.operations import health_metrics
-from vademecum.services.accounts.accounts import change_admin
 from vademecum.settings import Secret, Settings
 from wait_until import soon
 
@@ -142,7 +141,7 @@ def test_metrics_need_an_administrator_or_their_token_from_everywhere(tmp_path, 
             browser(h, address) as somebody,
         ):
             ada, admin = await h.person(), await h.person()
-            await change_admin(h.services, h.services.accounts.accounts[admin.id], admin=True)
+            await h.services.account_service.change_admin(h.services.accounts.accounts[admin.id], admin=True)
             for words, status in (
                 ("", 401),
                 ("Bearer wrong", 401),

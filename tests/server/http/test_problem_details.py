@@ -11,9 +11,9 @@ def test_a_token_that_is_no_good_is_called_that(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             said = refused(await with_token(h, "no-such-token").get("/v1/me"), 401, "SIGNED_OUT")["detail"]
-            assert said.startswith("This token is unknown or revoked.")
+            assert said.startswith("This API token is unknown or revoked.")
             said = refused(await browser(h).get("/v1/me"), 401, "SIGNED_OUT")["detail"]
-            assert said.startswith("You are signed out here.")
+            assert said.startswith("You are signed out.")
 
     run(scenario)
 

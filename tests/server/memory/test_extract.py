@@ -24,7 +24,6 @@ from server.memory.extracting_server import (
 from server.scripted_llm import Rule
 from vademecum.model.memory.extraction import MEMORIES_MAX, SESSION_MEMORIES_MAX
 from vademecum.model.sync.quotas import Limits
-from vademecum.services.data import backup as backups
 from wait_until import soon
 
 
@@ -239,7 +238,7 @@ def test_a_model_that_fails_is_asked_again_later_and_its_failure_said_in_words(
         assert len((await made(ada))["memories"]) == 1
 
     silence_s, whole_s = (0.3, 60) if rule.first_s else (60, 1) if rule.ends == "never" else (60, 60)
-    scenario_of(tmp_path, scenario, rule, assistant_silence_s=silence_s, assistant_whole_s=whole_s)
+    scenario_of(tmp_path, scenario, rule, assistant_idle_timeout_s=silence_s, assistant_timeout_s=whole_s)
 
 
 def test_reply_that_is_not_json_is_retried_once(tmp_path):
@@ -422,10 +421,10 @@ def test_a_restore_brings_back_no_jobs_of_what_was_deleted_since_and_goes_on_wit
             job = next(job for job in (await store.list_jobs(9))[0] if job.subject == "episodes/gone")
             heard = msgspec.structs.replace(job, state="failed", found="a secret of its text")
             await store.write(lambda tx: tx.jobs.put(heard))
-        await backups.backup(h.services, tmp_path / "backup")
+        await h.services.backup.create(tmp_path / "backup")
         await ada.push("episodes", {**episode("gone", "s1"), "_deleted": True})
         model.rules = [Rule(say=[REPLY])]
-        await backups.restore(h.services, tmp_path / "backup")
+        await h.services.restore.restore_all(tmp_path / "backup")
         found = await finished(ada)
         assert [(job["subject"], job["state"]) for job in found["jobs"]] == [("episodes/kept", "done")]
 

@@ -11,7 +11,6 @@ from property.rows import dead, entity, episode, memory, project, session, summa
 from server.in_process_server import House, Person, house
 from vademecum.model.memory.indexable_text import kind_of
 from vademecum.model.records.paths import user_folder
-from vademecum.services.data import backup as backups
 from vademecum.services.data.erase import scan
 
 ASKED = "Where did Bartholomew hide the xylophone of rosewood?"
@@ -131,7 +130,7 @@ async def test_a_deleted_project_takes_its_memory_out_of_the_index_and_its_turns
 
 
 async def test_an_edited_memory_s_old_text_goes_by_the_tidy_rule(tmp_path: Path) -> None:
-    async with house(tmp_path, model=True, erase_delay_s=600, tidy_delay_s=600) as h:
+    async with house(tmp_path, model=True, erase_delay_s=600, compaction_delay_s=600) as h:
         ada = await told(h)
         for kind in ("episodes", "entities", "summaries"):
             assert await ada.push(kind, dead(ROWS[kind])) == []
@@ -177,14 +176,14 @@ async def test_a_restore_begins_the_recall_index_anew_and_brings_back_nothing_th
     async with house(tmp_path / "data", model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
-        await backups.backup(h.services, tmp_path / "backup")
+        await h.services.backup.create(tmp_path / "backup")
         assert not list((tmp_path / "backup").rglob("recall")), "derived: it is left out"
         for kind, row in ROWS.items():
             assert await ada.push(kind, dead(row)) == []
         late = memory("m9", text=f"{OTHER} And after the backup, too.")
         assert await ada.push("memories", late) == []
         await h.settle(ada)
-        await backups.restore(h.services, tmp_path / "backup")
+        await h.services.restore.restore_all(tmp_path / "backup")
         found = await ada.call("GET", "/v1/entities/search", params={"q": "orchard roses", "project": "*"})
         assert [result["id"] for result in found.json()["results"]] == ["n2"]
         await h.settle(ada)

@@ -133,7 +133,7 @@ def test_summaries_and_answers_have_places_together_of_a_person_and_in_all(tmp_p
             refused(await ada.call("POST", PROJECT), 429, "RATE_LIMITED")
             refused(await ask(ada), 429, "RATE_LIMITED")
         assert (await listed(ada))["extraction"]["today"] == 3, "what is refused is no question of the day"
-        h.services.summaries.places.in_all = 3
+        h.services.summaries.question_limit.total = 3
         for answer in (await bob.call("POST", SESSION), await ask(bob)):
             assert int(refused(answer, 503, "BUSY") and answer.headers["retry-after"]) > 0
         for task in waiting:
@@ -193,7 +193,7 @@ def test_work_behind_does_not_give_way_while_the_model_thinks(tmp_path):
         asking = asyncio.create_task(ada.call("POST", SESSION))
         await soon(lambda: model.asked)
         await asyncio.sleep(2 * GAP_S)
-        assert not h.services.foreground.busy()
+        assert not h.services.request_priority.is_busy()
         asking.cancel()
 
     scenario_of(tmp_path, scenario, Rule(ends="silent", say=[]), **OFF)

@@ -176,7 +176,7 @@ def test_a_job_whose_model_always_falls_silent_fails_and_is_tried_again_by_hand(
         await ada.call("POST", f"/v1/jobs/{job['id']}/retry")
         assert (await finished(ada))["counts"]["done"] == 1
 
-    scenario_of(tmp_path, scenario, Rule(first_s=60), assistant_silence_s=0.2)
+    scenario_of(tmp_path, scenario, Rule(first_s=60), assistant_idle_timeout_s=0.2)
 
 
 def test_the_waits_for_a_model_that_is_away_grow_to_an_hour_and_no_further():

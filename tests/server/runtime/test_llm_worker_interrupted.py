@@ -54,7 +54,7 @@ async def stopped_at(h, person, last, busy_s):
         await asyncio.sleep(
             0.005 if busy_s else 0
         )  # so that the turn's own writes wait behind it, or come with it
-        task = asyncio.create_task(Stepped(h.services.background_jobs.jobs["work"]._work(person.id), last))
+        task = asyncio.create_task(Stepped(h.services.llm_jobs.run(person.id), last))
         await asyncio.wait([task, busy], timeout=30)
         await store.write(lambda tx: None)  # after what the turn has left to write
     return task.cancelled()
@@ -76,7 +76,7 @@ def test_an_orderly_end_counts_no_attempt_wherever_it_cuts_a_turn_off(tmp_path, 
         await talk(ada)
         queue, tried = h.services.background_jobs.jobs["work"], []
         await queue.close()  # the test alone works
-        doers = queue._work.__self__._doers
+        doers = h.services.llm_jobs._handlers
         extract = doers["extract"]
         doers["extract"] = lambda user_id, job: tried.append(job) or extract(user_id, job)
         for last, busy_s in ((last, busy_s) for last in itertools.count(1) for busy_s in (0, 0.02)):

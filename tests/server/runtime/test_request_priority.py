@@ -12,8 +12,7 @@ from property.sync_wire import send
 from server.in_process_server import house, run
 from server.listening_server import on_the_wire
 from server.models.model_change_server import opened, use, with_document
-from vademecum.http.request_priority import track_foreground
-from vademecum.services.accounts import accounts
+from vademecum.http.request_priority import track_waiting_requests
 from vademecum.services.runtime import request_priority
 from wait_until import soon
 
@@ -31,9 +30,9 @@ async def waiting(h):
     async def sent():
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    task = asyncio.create_task(track_foreground(hangs)({"litestar_app": h.app}, sent, None))
+    task = asyncio.create_task(track_waiting_requests(hangs)({"litestar_app": h.app}, sent, None))
     await here.wait()
-    assert h.services.foreground.busy()
+    assert h.services.request_priority.is_busy()
     try:
         yield
     finally:
@@ -44,14 +43,14 @@ async def waiting(h):
 @pytest.fixture
 def resting(monkeypatch):
     """Beside a request that never ends each row rests for an hour. Set as soon as one does."""
-    begun, rest = threading.Event(), request_priority.Foreground._rest
+    begun, rest = threading.Event(), request_priority.RequestPriority._rest
 
     def rest_and_tell(self, most_s):
         begun.set()
         rest(self, most_s)
 
     monkeypatch.setattr(request_priority, "REST", 3_600_000)
-    monkeypatch.setattr(request_priority.Foreground, "_rest", rest_and_tell)
+    monkeypatch.setattr(request_priority.RequestPriority, "_rest", rest_and_tell)
     return begun
 
 
@@ -69,31 +68,35 @@ async def begin(url, person):
 
 def test_a_request_is_waited_for_until_it_is_answered_or_gone(tmp_path):
     async def scenario(h, url, ada):
-        at = h.services.foreground
+        at = h.services.request_priority
         async with waiting(h):
             await asyncio.sleep(2 * request_priority.GAP_S)
-            assert at.busy()
-        await soon(lambda: not at.busy())
+            assert at.is_busy()
+        await soon(lambda: not at.is_busy())
         await send(ada, "facts", (fact("f"), None))
         assert (await ada.client.get("/v1/no-such-thing")).status_code == 404
-        await soon(lambda: not at.busy())
+        await soon(lambda: not at.is_busy())
 
     on_the_wire(tmp_path, scenario)
 
 
 def test_who_still_sends_is_not_waited_for(tmp_path, monkeypatch):
     begun = []
-    monkeypatch.setattr(request_priority.Foreground, "begin", noted(request_priority.Foreground.begin, begun))
+    monkeypatch.setattr(
+        request_priority.RequestPriority,
+        "begin_request",
+        noted(request_priority.RequestPriority.begin_request, begun),
+    )
 
     async def scenario(h, url, ada):
-        await soon(lambda: not h.services.foreground.busy())
+        await soon(lambda: not h.services.request_priority.is_busy())
         begun.clear()
         writer = await begin(url, ada)
         await soon(lambda: begun)
-        await soon(lambda: not h.services.foreground.busy())
+        await soon(lambda: not h.services.request_priority.is_busy())
         writer.close()
         await soon(lambda: len(begun) > 1)  # it has read the end, and answers
-        await soon(lambda: not h.services.foreground.busy())
+        await soon(lambda: not h.services.request_priority.is_busy())
 
     on_the_wire(tmp_path, scenario)
 
@@ -124,10 +127,10 @@ def test_a_search_is_waited_for_while_it_is_worked_on(tmp_path):
         asking = asyncio.create_task(ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1"))
         await here.wait()
         await asyncio.sleep(2 * request_priority.GAP_S)
-        assert h.services.foreground.busy()
+        assert h.services.request_priority.is_busy()
         over.set()
         assert (await asking).json()["results"]
-        await soon(lambda: not h.services.foreground.busy())
+        await soon(lambda: not h.services.request_priority.is_busy())
 
     on_the_wire(tmp_path, scenario)
 
@@ -136,7 +139,7 @@ def test_what_is_being_answered_is_not_waited_for(tmp_path):
     async def streams(scope, receive, send):
         await send({"type": "http.response.start"})
         await asyncio.sleep(5 * request_priority.GAP_S)
-        assert not scope["litestar_app"].state.services.foreground.busy()
+        assert not scope["litestar_app"].state.services.request_priority.is_busy()
         scope["is_checked"] = True
 
     async def sent(message):
@@ -145,7 +148,7 @@ def test_what_is_being_answered_is_not_waited_for(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             scope = {"litestar_app": h.app}
-            await track_foreground(streams)(scope, None, sent)
+            await track_waiting_requests(streams)(scope, None, sent)
             assert scope["is_checked"]
 
     run(scenario)
@@ -157,7 +160,7 @@ def test_the_work_goes_on_beside_a_request_that_does_not_end(tmp_path):
             await ada.push("sessions", session("s1"))
             assert await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(3))) == []
             await h.settle(ada)
-            assert h.services.foreground.busy()
+            assert h.services.request_priority.is_busy()
 
     on_the_wire(tmp_path, scenario)
 
@@ -184,7 +187,7 @@ def test_who_leaves_is_not_held_up_by_what_rests(tmp_path, resting):
             await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
             await soon(resting.is_set)
             async with asyncio.timeout(60):
-                await accounts.remove(h.services, accounts.by_id(h.services, ada.id))
+                await h.services.account_deletion.delete(h.services.account_service.get(ada.id))
 
     on_the_wire(tmp_path, scenario)
 
@@ -213,20 +216,20 @@ def test_who_leaves_is_not_held_up_by_the_index_that_another_gets_with_a_model(t
                 await use(h, "new")
                 await soon(lambda: h.services.inference.users_being_swapped and resting.is_set())
                 async with asyncio.timeout(60):
-                    await accounts.remove(h.services, accounts.by_id(h.services, bob.id))
+                    await h.services.account_deletion.delete(h.services.account_service.get(bob.id))
 
     run(scenario)
 
 
 def test_a_request_that_breaks_without_an_answer_is_over(tmp_path):
     async def breaks(scope, receive, send):
-        assert scope["litestar_app"].state.services.foreground.busy()
+        assert scope["litestar_app"].state.services.request_priority.is_busy()
         raise RuntimeError("not today")
 
     async def scenario():
         async with house(tmp_path) as h:
             with pytest.raises(RuntimeError, match="not today"):
-                await track_foreground(breaks)({"litestar_app": h.app}, None, None)
-            await soon(lambda: not h.services.foreground.busy())
+                await track_waiting_requests(breaks)({"litestar_app": h.app}, None, None)
+            await soon(lambda: not h.services.request_priority.is_busy())
 
     run(scenario)

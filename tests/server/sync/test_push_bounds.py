@@ -12,7 +12,6 @@ from property.sync_wire import alone, codes, page, send, stored
 from server.in_process_server import house, refused, run
 from server.sync.test_quotas import dead, small
 from vademecum.model.sync.quotas import REFERENCE_BYTES, TOMBSTONE_BYTES
-from vademecum.services.data import backup as backups
 from vademecum.services.sync.push_decoding import ROWS_MAX
 
 
@@ -169,11 +168,11 @@ def test_restore_tombstones_erased_rows_beyond_the_bound(tmp_path):
         async with house(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "sessions", (session("s"), None))
-            await backups.backup(h.services, tmp_path / "backup")
+            await h.services.backup.create(tmp_path / "backup")
             rows = [fact(f"f{number}") for number in range(5)]
             await send(ada, "facts", *((row, None) for row in rows))
             await send(ada, "facts", *((dead(row), row) for row in rows))
-            await backups.restore(h.services, tmp_path / "backup")
+            await h.services.restore.restore_all(tmp_path / "backup")
             assert [row["_deleted"] for row in await ada.pull("facts")] == [True] * 5
 
     run(scenario)

@@ -23,7 +23,7 @@ def restored(tmp_path, collection, row, scenario, *others):
             if collection != "documents":
                 del row["userId"]
             assert await send(ada, collection, (row, None)) == []
-            await stale_restore.start_new_epoch(h.services, ada.id)
+            await stale_restore.start_new_epoch(h.services.users, h.services.background_jobs, ada.id)
             await scenario(ada)
 
     run(whole)

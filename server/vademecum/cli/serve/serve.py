@@ -34,7 +34,7 @@ from vademecum.settings import Settings
 if TYPE_CHECKING:
     from litestar import Litestar
 
-    from vademecum.services.runtime.container import Services
+    from vademecum.services.runtime.composition import Services
 
 STOP_S = 8  # after which running requests are aborted
 PUBLISH_RETRY_S = 5.0  # while the disk is too full for `server.json`
@@ -104,11 +104,11 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
-            with _hide_traceback(lambda: hasattr(self._app.state, "refusal")):
+            with _hide_traceback(lambda: hasattr(self._app.state, "startup_error")):
                 await super().startup(sockets)
         except SystemExit:
-            if hasattr(self._app.state, "refusal"):
-                click.echo(f"Error: {self._app.state.refusal}", err=True)
+            if hasattr(self._app.state, "startup_error"):
+                click.echo(f"Error: {self._app.state.startup_error}", err=True)
             raise
         if self.started:
             assert sockets
@@ -121,13 +121,11 @@ class Server(uvicorn.Server):
 
     async def _announce(self, address: str, port: int) -> None:
         """Publish the server's address for commands, and print it."""
-        from vademecum.services.accounts.accounts import ensure_owner  # with the app
-
         services: Services = self._app.state.services
         host = self._settings.host
         local_host = LOOPBACK.get(host, host)
         url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
-        door = local_auth.Door(
+        door = local_auth.ServerInfo(
             _url(self.config.is_ssl, local_host, port),
             os.getpid(),
             services.local_secret,
@@ -141,7 +139,7 @@ class Server(uvicorn.Server):
         self._fenced = set(services.users.fenced())
         services.instance.end = self._end_or_restart
         try:
-            link = await ensure_owner(services)
+            link = await services.account_service.ensure_owner()
         except Busy:  # a full disk prevents only the first start
             if not services.accounts.accounts:
                 raise
@@ -150,7 +148,7 @@ class Server(uvicorn.Server):
         with suppress(OSError):  # standard error may be closed
             click.echo("\n".join(lines), err=True)  # in one write
 
-    def _publish(self, door: local_auth.Door) -> None:
+    def _publish(self, door: local_auth.ServerInfo) -> None:
         """Write `server.json`; on a full disk, retry until there is space."""
         try:
             local_auth.publish(self._settings.data, door)
@@ -160,7 +158,7 @@ class Server(uvicorn.Server):
             _log.error("server.json not written, commands cannot find the server", detail=error.message)
             self._publishing = asyncio.create_task(self._publish_later(door))
 
-    async def _publish_later(self, door: local_auth.Door) -> None:
+    async def _publish_later(self, door: local_auth.ServerInfo) -> None:
         while True:
             await asyncio.sleep(PUBLISH_RETRY_S)
             with suppress(Broken):

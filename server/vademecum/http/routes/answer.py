@@ -1,4 +1,4 @@
-"""Answers of the assistant, streamed. Its address and key never leave the server."""
+"""Stream answers of the assistant. Its address and key never leave the server."""
 
 import asyncio
 import weakref
@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import msgspec
 from litestar import get, post
-from litestar.datastructures import State
 from litestar.params import JSONBody
 from litestar.response import Stream
 
@@ -28,19 +27,16 @@ from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req
 from vademecum.http.problem_details import problem_specs
 from vademecum.http.responses import EVENTS, HEARTBEAT, event_stream, response_spec
-from vademecum.model.records.accounts import Token
 from vademecum.model.schema.collections import Id
-from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.chat.answer import AnswerStream, Delta, Done, Event, PromptSummary, Restart
 from vademecum.services.chat.prompt_context import Question
-from vademecum.services.runtime.container import Services
 from vademecum.services.sync.stream import encode_event
 
 NAMES: dict[type[Event], str] = {PromptSummary: "context", Delta: "delta", Restart: "restart", Done: "done"}
 
 
 class AnswerQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """`episodeId`: the turn that is being answered. It and those after it are not told."""
+    """`episodeId`: the turn to answer. The prompt contains only the turns before it."""
 
     query: QueryText
     session_id: str
@@ -60,11 +56,10 @@ class Failure(msgspec.Struct):
     message: str
 
 
-@get("/v1/assistant", operation_id="getAssistant", tags=["assistant"], summary="Who answers questions?")
-async def assistant_route(state: State) -> Assistant:
-    """The language model that the server asks, if one is set up. Whether it can be reached is seen by asking."""
-    services: Services = state.services
-    endpoint = services.answers.endpoint
+@get("/v1/assistant", operation_id="getAssistant", tags=["assistant"], summary="Get the assistant")
+async def assistant_route(request: Req) -> Assistant:
+    """Return the language model of the server, if one is configured. This does not check whether it can be reached."""
+    endpoint = request.services.answers.endpoint
     return Assistant(endpoint is not None, endpoint.model if endpoint is not None else None)
 
 
@@ -89,34 +84,32 @@ async def assistant_route(state: State) -> Assistant:
         AssistantBusy,
     ),
 )
-async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: State) -> Stream:
-    """Events: first `context`, what went into the prompt, with the passages in its order; then `delta`s, the text as it
-    comes; `restart` if the text so far was the model's reasoning and is to be discarded; last `done`, or `failed` with a code and words for a person. Closing the connection ends the answer. In an
-    authoritative session for whose question nothing is found, the answer says so and no model is asked."""
-    services: Services = state.services
+async def answer_route(request: Req, data: JSONBody[AnswerQuestion]) -> Stream:
+    """Stream events: first `context` with a summary of the prompt and its passages in order; then `delta` with pieces of the
+    text; `restart` if the text so far was the model's reasoning and must be discarded; last `done`, or `failed` with a code
+    and a message for people. Closing the connection cancels the answer. If an authoritative session has no passage for the
+    question, the answer says so without asking the model."""
     if not data.query.strip():
-        raise BadRequest("There is no question.")
+        raise BadRequest("`query` is empty. Send a question.")
     question = Question(data.query, data.session_id, data.episode_id, data.system_prompt)
-    answering = services.answers.begin(services.asker(request.user), question)
+    answering = request.services.answers.begin(request.services.requester(request.user), question)
     try:
         first = await while_connected(request, answering.next())
     except BaseException:
         answering.end()
         raise
-    events = _events(services, request.auth, answering, first)
-    weakref.finalize(events, answering.end)  # also if the client is gone before the first event is asked for
+    events = _events(request, answering, first)
+    weakref.finalize(events, answering.end)  # also if the client disconnects before the first event is read
     return event_stream(events)
 
 
-async def _events(
-    services: Services, token: Token, answering: AnswerStream, first: Event
-) -> AsyncIterator[bytes]:
+async def _events(request: Req, answering: AnswerStream, first: Event) -> AsyncIterator[bytes]:
     try:
         yield _framed(first)
         while True:
-            event = await _next(services, answering)
-            if not is_valid(services, token):
-                raise SignedOut("You were signed out. Sign in to ask again.")
+            event = await _next(request, answering)
+            if not request.services.tokens.is_valid(request.auth):
+                raise SignedOut("You were signed out. Sign in and ask again.")
             yield HEARTBEAT if event is None else _framed(event)
             if isinstance(event, Done):
                 return
@@ -126,10 +119,10 @@ async def _events(
         answering.end()
 
 
-async def _next(services: Services, answering: AnswerStream) -> Event | None:
-    """None when there is none for so long that the connection needs a sign of life."""
+async def _next(request: Req, answering: AnswerStream) -> Event | None:
+    """Return the next event, or None if the connection needs a heartbeat first."""
     try:
-        return await asyncio.wait_for(answering.next(), services.settings.heartbeat_s)
+        return await asyncio.wait_for(answering.next(), request.services.settings.heartbeat_s)
     except TimeoutError:
         return None
 

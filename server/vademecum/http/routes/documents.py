@@ -1,4 +1,4 @@
-"""Documents: upload, list, get, delete, borrow and return, lookup by name, what to delete."""
+"""Upload, list, find, borrow, return and delete documents."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, get, post, put
-from litestar.datastructures import State, UploadFile
+from litestar.datastructures import UploadFile
 from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 from litestar.response import Stream
 
@@ -19,16 +19,15 @@ from vademecum.model.schema.collections import Document
 from vademecum.model.sync.quotas import WARN_FROM
 from vademecum.services.documents import borrow as borrowing
 from vademecum.services.documents import documents
-from vademecum.services.documents.upload import UploadedFile, upload
+from vademecum.services.documents.upload import UploadedFile
 from vademecum.services.memory.delete import delete_all
-from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 from vademecum.settings import UPLOAD_MAX
 
 
 class UploadForm(msgspec.Struct, rename="camel"):
-    """`file`: the document; `sessionId`: the session that borrows it at once (optional); `id`: the document's id, new
-    and chosen by the client (optional): sent again with the same file it makes no second document."""
+    """`sessionId` (optional): a session that borrows the document at once. `id` (optional): a new id chosen by the client,
+    so that repeating the upload creates no second document."""
 
     file: UploadFile
     session_id: str | None = None
@@ -43,20 +42,18 @@ class DocumentList(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class DocumentUploaded(msgspec.Struct):
-    """An `Uploaded`, as it is sent."""
-
     document: Document
     existing: bool
 
 
 class Matches(msgspec.Struct):
-    """Documents of the pool that a message names, best first; ask before borrowing one."""
+    """Documents that a message names, best first. Ask the user before borrowing one."""
 
     matches: list[Document]
 
 
 class Suggestions(msgspec.Struct):
-    """What would be missed least, first."""
+    """The least useful documents first."""
 
     count: int
     limit: int
@@ -75,29 +72,27 @@ class Suggestions(msgspec.Struct):
     responses=response_spec(DocumentUploaded, 201)
     | problem_specs(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
 )
-async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Response[bytes]:
-    """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
-    `existing` says so. It can be searched by words at once, and by meaning a little later (`status: ready`)."""
-    services: Services = state.services
+async def upload_route(request: Req, data: MultipartBody[UploadForm]) -> Response[bytes]:
+    """Store the text of a file as a document. The file itself is not kept. Identical files are stored once; then `existing`
+    is true. The document can be searched by words at once, and by meaning a little later (`status: ready`)."""
     ids = (data.session_id, data.id)
     if not hasattr(data.file.file, "read") or not all(isinstance(given, str | None) for given in ids):
-        # a form's fields are what the client makes of them, whatever the types above say
-        raise BadRequest("`file` must be a file, `sessionId` and `id` ids. Nothing was stored.")
+        # Litestar does not check the types of multipart fields.
+        raise BadRequest("`file` must be a file, and `sessionId` and `id` must be ids. Nothing was stored.")
     name = data.file.filename or "document"
     file = UploadedFile(name, data.file.read, data.session_id or None, data.id or None)
-    uploaded = await upload(services, request.user, file)
+    uploaded = await request.services.uploads.upload(request.user.id, file, request.limits)
     return json_response(msgspec.json.encode(uploaded), 201)
 
 
-def _stream_rows(answer: msgspec.Struct, found: list[bytes]) -> Stream:
-    """`answer`, whose last field is an empty list, with `found` in it: as they are stored, and sent one by one,
-    because together they may have 100 MB."""
+def _stream_rows(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
+    """Stream `answer` with the rows in its last field, an empty list. Together the rows may have 100 MB."""
     empty = msgspec.json.encode(answer)
     assert empty.endswith(b"[]}")
 
     async def pieces() -> AsyncIterator[bytes]:
         yield empty[:-2]
-        for position, row in enumerate(found):
+        for position, row in enumerate(rows):
             yield b"," + row if position else row
         yield empty[-2:]
 
@@ -111,13 +106,12 @@ def _stream_rows(answer: msgspec.Struct, found: list[bytes]) -> Stream:
     summary="List all documents",
     responses=response_spec(DocumentList),
 )
-async def list_route(request: Req, state: State) -> Stream:
-    """Newest first, without their text. `limit` is how many the account may hold; warn from `warnFrom` on."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        listed = await documents.list_documents(store)
-    limit = services.limits(request.user).documents
-    return _stream_rows(DocumentList(count=len(listed), limit=limit, documents=[]), listed)
+async def list_route(request: Req) -> Stream:
+    """Newest first, without their text. `limit` is the maximum number of documents of the account; warn the user from
+    `warnFrom` on."""
+    async with request.open_store() as store:
+        rows = await documents.list_documents(store)
+    return _stream_rows(DocumentList(count=len(rows), limit=request.limits.documents, documents=[]), rows)
 
 
 @get(
@@ -129,35 +123,31 @@ async def list_route(request: Req, state: State) -> Stream:
 )
 async def lookup_route(
     request: Req,
-    state: State,
     name: FromQuery[str],
     session_id: Annotated[str, QueryParameter(name="sessionId")] = "",
 ) -> Stream:
-    """Documents that a filename or a whole message names, best first, without those that the session uses already.
-    Ask the person before lending one to the session."""
-    services: Services = state.services
+    """Return the documents that a filename or a whole message names, best first, except those that the session has
+    borrowed already. Ask the user before the session borrows one."""
     if not name.strip():
-        raise BadRequest("`name` is empty.")
-    async with services.users.open(request.user.id) as store:
-        named = await documents.find_by_name(store, name[:10_000], session_id)
-    return _stream_rows(Matches([]), named)
+        raise BadRequest("`name` is empty. Send a filename or a message.")
+    async with request.open_store() as store:
+        rows = await documents.find_by_name(store, name[:10_000], session_id)
+    return _stream_rows(Matches([]), rows)
 
 
 @get(
     "/v1/documents/suggestions",
     operation_id="suggestDeletions",
     tags=["documents"],
-    summary="Suggest what to delete",
+    summary="Suggest documents to delete",
     responses=response_spec(Suggestions),
 )
-async def suggestions_route(request: Req, state: State, limit: ResultsInAddress = 5) -> Stream:
-    """What would be missed least, first: used by no session, not used for long, used seldom."""
-    services: Services = state.services
-    room = services.limits(request.user).documents
-    async with services.users.open(request.user.id) as store:
-        suggested = await documents.suggest_cleanup(store, limit)
-        held = store.usage.documents
-    return _stream_rows(Suggestions(held, room, held >= WARN_FROM, []), suggested)
+async def suggestions_route(request: Req, limit: ResultsInAddress = 5) -> Stream:
+    """The least useful documents first: used by no session, not used for long, used seldom."""
+    async with request.open_store() as store:
+        rows = await documents.suggest_cleanup(store, limit)
+        count = store.usage.documents
+    return _stream_rows(Suggestions(count, request.limits.documents, count >= WARN_FROM, []), rows)
 
 
 @get(
@@ -167,10 +157,9 @@ async def suggestions_route(request: Req, state: State, limit: ResultsInAddress 
     summary="Get one document",
     responses=response_spec(Document) | problem_specs(NotFound),
 )
-async def get_route(request: Req, state: State, document_id: FromPath[str]) -> Response[bytes]:
-    """What is known of a document. Its text is in the rows of `vectorEmbeddings`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def get_route(request: Req, document_id: FromPath[str]) -> Response[bytes]:
+    """Return the metadata of a document. Its text is in the rows of `vectorEmbeddings`."""
+    async with request.open_store() as store:
         return json_response(await write_row.read(store, "documents", document_id))
 
 
@@ -182,11 +171,9 @@ async def get_route(request: Req, state: State, document_id: FromPath[str]) -> R
     summary="Delete one document",
     responses=problem_specs(NotFound),
 )
-async def delete_route(request: Req, state: State, document_id: FromPath[str]) -> Deleted:
-    """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        await store.write(lambda tx: write_row.delete_unscoped(tx, "documents", document_id))
+async def delete_route(request: Req, document_id: FromPath[str]) -> Deleted:
+    """Delete its text and vectors from every device. Facts from it stay, marked `sourceRemoved`."""
+    await request.write(lambda tx: write_row.delete_unscoped(tx, "documents", document_id))
     return Deleted(1)
 
 
@@ -197,33 +184,27 @@ async def delete_route(request: Req, state: State, document_id: FromPath[str]) -
     tags=["documents"],
     summary="Delete all documents",
 )
-async def delete_all_route(request: Req, state: State) -> Deleted:
-    """Their texts and vectors go from every device; facts drawn from them stay, marked `sourceRemoved`."""
-    if not request.scope["raw_path"].endswith(
-        b"/documents"
-    ):  # the address of one, made with an id that is empty
+async def delete_all_route(request: Req) -> Deleted:
+    """Delete their texts and vectors from every device. Facts from them stay, marked `sourceRemoved`."""
+    if not request.scope["raw_path"].endswith(b"/documents"):  # the path of one document with an empty id
         raise BadRequest(
-            "To delete one document, name it; to delete all of them, leave out the last `/`. Nothing was deleted."
+            "Add an id to delete one document, or omit the last `/` to delete all. Nothing was deleted."
         )
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        return Deleted(await store.write(partial(delete_all, collection="documents")))
+    return Deleted(await request.write(partial(delete_all, collection="documents")))
 
 
 @put(
     "/v1/documents/{document_id:str}/sessions/{session_id:str}",
     operation_id="borrowDocument",
     tags=["documents"],
-    summary="Let a session use a document",
+    summary="Let a session borrow a document",
     responses=response_spec(Document) | problem_specs(NotFound, Conflict),
 )
 async def borrow_route(
-    request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
+    request: Req, document_id: FromPath[str], session_id: FromPath[str]
 ) -> Response[bytes]:
-    """A session searches only what it has borrowed (`activeSessions`). Borrowing twice is borrowing once."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        row = await store.write(lambda tx: borrowing.borrow(tx, document_id, session_id))
+    """A session searches only the documents that it has borrowed (`activeSessions`). The request is idempotent."""
+    row = await request.write(lambda tx: borrowing.borrow(tx, document_id, session_id))
     return row_response(row, new=False)
 
 
@@ -232,16 +213,14 @@ async def borrow_route(
     status_code=200,
     operation_id="returnDocument",
     tags=["documents"],
-    summary="Take a document out of a session",
+    summary="Return a document from a session",
     responses=response_spec(Document) | problem_specs(NotFound),
 )
 async def return_route(
-    request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
+    request: Req, document_id: FromPath[str], session_id: FromPath[str]
 ) -> Response[bytes]:
-    """The document stays in the pool, where any session can borrow it."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        row = await store.write(lambda tx: borrowing.return_document(tx, document_id, session_id))
+    """The document itself is not deleted; any session can borrow it."""
+    row = await request.write(lambda tx: borrowing.return_document(tx, document_id, session_id))
     return row_response(row, new=False)
 
 

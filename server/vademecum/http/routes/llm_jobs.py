@@ -1,8 +1,7 @@
-"""What the language model has to do behind the answers: how far it is, what failed, and trying that again."""
+"""List and retry the background jobs of the language model."""
 
 import msgspec
 from litestar import get, post
-from litestar.datastructures import State
 from litestar.params import FromPath
 
 from vademecum.errors import NotFound
@@ -10,13 +9,12 @@ from vademecum.http.parameters import PAGE_DEFAULT, Req, RowsOfPage
 from vademecum.http.problem_details import problem_specs
 from vademecum.model.memory.jobs import Job, Kind
 from vademecum.model.memory.jobs import State as JobState
-from vademecum.services.runtime import job_admin
-from vademecum.services.runtime.container import Services
+from vademecum.services.runtime.composition import Services
 
 
 class JobInfo(msgspec.Struct, frozen=True):
-    """`subject`: the row it is about, "collection/id". `due`: when it is tried, if it waits. `error`: why it did not
-    succeed last time, in words; empty if it has not failed."""
+    """`subject`: the row it is about, as "collection/id". `due`: the time of the next attempt, if it waits. `error`: a
+    message about the last failed attempt, or empty."""
 
     id: str
     kind: Kind
@@ -35,8 +33,8 @@ class Counts(msgspec.Struct):
 
 
 class ExtractionStatus(msgspec.Struct, rename="camel"):
-    """Whether what is said becomes memory, and by which model; and of `daily` questions, how many it was asked today (UTC).
-    `note` says it in words."""
+    """Whether memory is extracted from conversations, and with which model. `today`: the requests to it since midnight UTC,
+    of at most `daily`. `note`: a sentence about it for people."""
 
     available: bool
     model: str | None
@@ -63,34 +61,34 @@ def job_info(job: Job) -> JobInfo:
     "/v1/jobs",
     operation_id="listJobs",
     tags=["assistant"],
-    summary="What is done in the background?",
+    summary="List background jobs",
 )
 async def list_route(
     request: Req,
-    state: State,
     limit: RowsOfPage = PAGE_DEFAULT,
 ) -> Jobs:
-    """Newest first: extracting memory from turns that are over, and summaries that were asked for with `later`. A job that
-    does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. A reply that is
-    not JSON is asked for once more only. While the
-    assistant cannot be reached, is busy or refuses the key, jobs wait, at most an hour at a time, and nothing counts; one
-    that takes the question and says nothing has been tried."""
-    services: Services = state.services
-    found = await job_admin.survey(services.users, request.user.id, limit, services.clock())
-    extracting = _extraction_status(services, found.today)
-    return Jobs(extracting, Counts(**found.counts), [job_info(job) for job in found.newest])
+    """Newest first: the extraction of memory from finished turns, and summaries requested with `later`. A job that fails is
+    retried with growing delays; after ten attempts it is `failed` and you can retry it. A reply that is not JSON is
+    requested only once more. While the assistant is unreachable, busy or rejects the key, jobs wait at most an hour at a
+    time and no attempt is counted. An assistant that accepts a request and sends nothing counts as an attempt."""
+    services = request.services
+    jobs = await services.llm_jobs.list_jobs(request.user.id, limit)
+    extraction = _extraction_status(services, jobs.requests_today)
+    return Jobs(extraction, Counts(**jobs.counts), [job_info(job) for job in jobs.newest])
 
 
 def _extraction_status(services: Services, today: int) -> ExtractionStatus:
     settings, endpoint = services.settings, services.summaries.endpoint
     daily = settings.extraction_daily
-    note = f"What is said becomes memory, with up to {daily:,} questions a day."
+    note = (
+        f"Memory is extracted from conversations, with up to {daily:,} requests to the language model a day."
+    )
     if endpoint is None:
-        note = "Nothing is extracted: no assistant is set up on this server (VADEMECUM_ASSISTANT_URL)."
+        note = "No memory is extracted: no assistant is configured on this server (VADEMECUM_ASSISTANT_URL)."
     elif not settings.extracts:
-        note = "Nothing is extracted: it is switched off on this server (VADEMECUM_EXTRACTION_DAILY)."
+        note = "No memory is extracted: it is turned off on this server (VADEMECUM_EXTRACTION_DAILY)."
     elif today >= daily:
-        note = f"{daily:,} questions a day are allowed and were asked. What waits goes on after midnight UTC."
+        note = f"Today's {daily:,} requests have been used. Waiting jobs run after midnight UTC."
     return ExtractionStatus(
         settings.extracts, endpoint.model if endpoint is not None else None, daily, today, note
     )
@@ -101,14 +99,11 @@ def _extraction_status(services: Services, today: int) -> ExtractionStatus:
     status_code=200,
     operation_id="retryJobs",
     tags=["assistant"],
-    summary="Try all failed jobs again",
+    summary="Retry all failed jobs",
 )
-async def retry_all_route(request: Req, state: State) -> RetriedJobs:
-    """All that have `failed` are due now, with as many attempts as new ones."""
-    services: Services = state.services
-    retried = await job_admin.retry_all(services.users, request.user.id, services.clock())
-    services.background_jobs.schedule("work", request.user.id, 0)
-    return RetriedJobs(retried)
+async def retry_all_route(request: Req) -> RetriedJobs:
+    """Make all `failed` jobs due now, with as many attempts as new ones."""
+    return RetriedJobs(await request.services.llm_jobs.retry_all(request.user.id))
 
 
 @post(
@@ -116,15 +111,12 @@ async def retry_all_route(request: Req, state: State) -> RetriedJobs:
     status_code=200,
     operation_id="retryJob",
     tags=["assistant"],
-    summary="Try a job again now",
+    summary="Retry a job now",
     responses=problem_specs(NotFound),
 )
-async def retry_route(request: Req, state: State, job: FromPath[str]) -> JobInfo:
-    """One that has `failed`, or waits, is due now, with as many attempts as a new one. One that runs or is done stays so."""
-    services: Services = state.services
-    retried = await job_admin.retry_one(services.users, request.user.id, job, services.clock())
-    services.background_jobs.schedule("work", request.user.id, 0)
-    return job_info(retried)
+async def retry_route(request: Req, job: FromPath[str]) -> JobInfo:
+    """Make a job that has `failed` or waits due now, with as many attempts as a new one. Others are not changed."""
+    return job_info(await request.services.llm_jobs.retry(request.user.id, job))
 
 
 ROUTES = [list_route, retry_all_route, retry_route]

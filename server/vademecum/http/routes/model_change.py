@@ -1,4 +1,4 @@
-"""Changing the model of the server: for administrators, and for the commands on its machine."""
+"""Change the embedding model of the server. For administrators and for commands on its machine."""
 
 import msgspec
 from litestar import get, post, put
@@ -23,11 +23,11 @@ class Choice(msgspec.Struct):
     "/v1/reembedding",
     operation_id="getReembedding",
     tags=["administration"],
-    summary="Which model is in use, and how far a change of it is",
+    summary="Get the model in use and the progress of a model change",
     responses=problem_specs(Forbidden),
 )
 async def status_route(request: Req) -> Status:
-    """For administrators. Accounts that are `behind` are served by the model `before`."""
+    """For administrators. Accounts in `behind` are still searched with the model `before`."""
     return require_administrator(request).model_change.status()
 
 
@@ -39,11 +39,11 @@ async def status_route(request: Req) -> Status:
     responses=problem_specs(BadRequest, Forbidden, Conflict),
 )
 async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
-    """For administrators. All vectors are made anew in the background; until an account's are whole it is searched by the
-    old ones. Naming the model `before` goes back."""
-    parts = require_administrator(request)
-    await parts.model_change.use(data.model, parts.accounts.accounts)
-    return parts.model_change.status()
+    """For administrators. All vectors are recomputed in the background. An account is searched with its old vectors until
+    its new ones are complete. The name of the model `before` cancels the change."""
+    services = require_administrator(request)
+    await services.model_change.use(data.model, services.accounts.accounts)
+    return services.model_change.status()
 
 
 @post(
@@ -51,14 +51,12 @@ async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
     status_code=200,
     operation_id="pauseReembedding",
     tags=["administration"],
-    summary="Make no more new vectors for now",
+    summary="Pause the model change",
     responses=REFUSALS,
 )
 async def pause_route(request: Req) -> Status:
-    """For administrators. What is done is kept, over restarts too."""
-    parts = require_administrator(request)
-    await parts.model_change.set_paused(True)
-    return parts.model_change.status()
+    """For administrators. Computed vectors are kept, also over restarts."""
+    return await _pause(request, paused=True)
 
 
 @post(
@@ -66,14 +64,18 @@ async def pause_route(request: Req) -> Status:
     status_code=200,
     operation_id="resumeReembedding",
     tags=["administration"],
-    summary="Go on making new vectors",
+    summary="Resume the model change",
     responses=REFUSALS,
 )
 async def resume_route(request: Req) -> Status:
-    """For administrators. It begins where it was paused: vectors that were made by then are not made again."""
-    parts = require_administrator(request)
-    await parts.model_change.set_paused(False)
-    return parts.model_change.status()
+    """For administrators. Vectors that were computed before the pause are not computed again."""
+    return await _pause(request, paused=False)
+
+
+async def _pause(request: Req, *, paused: bool) -> Status:
+    change = require_administrator(request).model_change
+    await change.set_paused(paused)
+    return change.status()
 
 
 ROUTES = [status_route, use_route, pause_route, resume_route]

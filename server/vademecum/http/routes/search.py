@@ -1,8 +1,7 @@
-"""Search over the documents that a session has borrowed."""
+"""Search the documents that a session has borrowed."""
 
 import msgspec
 from litestar import post
-from litestar.datastructures import State
 from litestar.params import JSONBody
 
 from vademecum.errors import Busy, TierTooLow
@@ -10,7 +9,6 @@ from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import QueryText, Req, Results
 from vademecum.http.problem_details import problem_specs
 from vademecum.model.schema.json_values import SearchMode
-from vademecum.services.runtime.container import Services
 from vademecum.services.search.document_search import Found
 
 
@@ -30,12 +28,11 @@ class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     summary="Search a session's documents",
     responses=problem_specs(TierTooLow, Busy),
 )
-async def search_route(request: Req, data: JSONBody[Question], state: State) -> Found:
-    """The passages that fit best, each with document, page and score. `scope` says what was searched and how: a
-    session sees the documents it has borrowed and no others."""
-    services: Services = state.services
-    search = services.searcher.search(
-        request.user.id, services.limits(request.user), data.query, data.session_id, data.k, data.mode
+async def search_route(request: Req, data: JSONBody[Question]) -> Found:
+    """Return the best passages, each with document, page and score. `scope` tells what was searched and how: a session
+    searches only the documents that it has borrowed."""
+    search = request.services.document_search.search(
+        request.user.id, request.limits, data.query, data.session_id, data.k, data.mode
     )
     return await while_connected(request, search)
 

@@ -1,7 +1,7 @@
-"""Who has left for good. No backup brings them back, and what hooks of agents still write for them is deleted.
+"""The list of deleted accounts. No restore brings them back, and events that agent hooks still write for them are deleted.
 
-A line holds the account's id and, keyed by it, a digest of the address: the address itself stays nowhere.
-When this cannot be read, those who are here go on; what could bring back somebody who has left waits for a person.
+A line holds the id of an account and a digest of its email, keyed by the id; the email itself is not stored. If the list
+is unreadable, existing accounts are served, and whatever could bring back a deleted account waits for an administrator.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from vademecum.errors import Broken
 from vademecum.fsync import sync_folder
 from vademecum.model.records.accounts import email_key
 
-# A note of before has no digest. What damage has put there must not lead elsewhere: what lies there would be erased.
+# Lines of earlier versions have no digest. An id must not be a path such as `..`, because its folder is erased.
 _LINE = re.compile(r"([0-9A-Za-z_-]+)(?: ([0-9a-f]{32}))?")
-NOTE = 71  # bytes, with both ends of its line: a crash leaves no more of one
+LINE_MAX = 71  # bytes of a line with both line ends; a crash leaves at most that of an incomplete one
 
 
 @dataclass(frozen=True)
-class Left:
-    """`digests`: of the address, by id. `unsure`: why it is not known who else has left; empty when all are known."""
+class DeletedAccounts:
+    """`digests`: digests of emails by account id. `problem`: why the list may be incomplete, or empty."""
 
     digests: dict[str, str]
-    unsure: str
+    problem: str
 
-    def has(self, email: str) -> bool:
-        """Was there an account with this address, that left? There may be another by now. Raises Broken."""
-        found = any(digest and _digest(one, email) == digest for one, digest in self.digests.items())
-        if not found and self.unsure:
-            raise Broken(self.unsure)
-        return found
+    def contains(self, email: str) -> bool:
+        """Return whether an account with this email was deleted. A new one may have it now. Raises Broken."""
+        is_listed = any(digest and _digest(id_, email) == digest for id_, digest in self.digests.items())
+        if not is_listed and self.problem:
+            raise Broken(self.problem)
+        return is_listed
 
-    def address_of(self, account_id: str, emails: Iterable[str]) -> str | None:
-        """Which of these addresses that account had, if any and if it can be told."""
+    def email_of(self, account_id: str, emails: Iterable[str]) -> str | None:
+        """Return which of these emails the account had."""
         digest = self.digests.get(account_id)
-        return next((one for one in emails if digest and _digest(account_id, one) == digest), None)
+        return next((email for email in emails if digest and _digest(account_id, email) == digest), None)
 
 
-def left_file(data: Path) -> Path:
+def deleted_accounts_file(data: Path) -> Path:
     return data / "ledger" / "left"
 
 
-def note_left(data: Path, account_id: str, email: str) -> None:
-    """The disk has it when this returns. When it raises, nothing is noted."""
-    path = left_file(data)
+def record_deletion(data: Path, account_id: str, email: str) -> None:
+    """Append an account and sync it to disk. If it raises, nothing is recorded."""
+    path = deleted_accounts_file(data)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # On a line of its own, whatever a crash has left of the last one.
+    # The leading line end separates it from an incomplete line that a crash left.
     line = f"\n{account_id} {_digest(account_id, email)}\n".encode()
     with path.open("ab", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
@@ -68,51 +68,51 @@ def note_left(data: Path, account_id: str, email: str) -> None:
             raise
 
 
-def look(data: Path) -> Left:
-    """What of it can be read."""
-    path = left_file(data)
+def read_deleted_accounts(data: Path) -> DeletedAccounts:
+    """Return what can be read of the list."""
+    path = deleted_accounts_file(data)
     try:
-        lines = _content(path).decode(errors="replace").splitlines()
+        lines = _read(path).decode(errors="replace").splitlines()
     except FileNotFoundError:
-        return Left({}, "")
+        return DeletedAccounts({}, "")
     except OSError as error:
-        return Left({}, _unsure(path, f"cannot be read ({error.strerror})"))
-    notes = {found[1]: found[2] or "" for line in lines if (found := _LINE.fullmatch(line))}
-    damaged = any(len(line) > NOTE and not _LINE.fullmatch(line) for line in lines)
-    return Left(notes, _unsure(path, "is damaged") if damaged else "")
+        return DeletedAccounts({}, _unreadable_message(path, f"cannot be read ({error.strerror})"))
+    digests = {match[1]: match[2] or "" for line in lines if (match := _LINE.fullmatch(line))}
+    damaged = any(len(line) > LINE_MAX and not _LINE.fullmatch(line) for line in lines)
+    return DeletedAccounts(digests, _unreadable_message(path, "is damaged") if damaged else "")
 
 
-def read_left(data: Path) -> set[str]:
-    """Their ids, all of them. Raises Broken."""
-    left = look(data)
-    if left.unsure:
-        raise Broken(left.unsure)
-    return set(left.digests)
+def read_deleted_ids(data: Path) -> set[str]:
+    """Return the ids of all deleted accounts. Raises Broken if the list is unreadable."""
+    deleted = read_deleted_accounts(data)
+    if deleted.problem:
+        raise Broken(deleted.problem)
+    return set(deleted.digests)
 
 
-def has_left(data: Path, email: str) -> bool:
-    """As `Left.has`."""
-    return look(data).has(email)
+def was_deleted(data: Path, email: str) -> bool:
+    """Return whether an account with this email was deleted. Raises Broken if the list is unreadable."""
+    return read_deleted_accounts(data).contains(email)
 
 
-def _content(path: Path) -> bytes:
-    """Not of a pipe or a device, which may never end. Raises OSError."""
+def _read(path: Path) -> bytes:
+    """Read a regular file; a pipe or a device may never end. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no file")
+            raise OSError(errno.EINVAL, "not a regular file")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
         os.close(descriptor)
 
 
-def _unsure(path: Path, what: str) -> str:
+def _unreadable_message(path: Path, problem: str) -> str:
     return (
-        f"{path} {what}: it says who has left for good. Who is here goes on, and all that they have is safe. Until it is "
-        "mended no backup is restored, for that could bring back who has left, and events of agents for an address "
-        "without an account wait. Make it readable, or put an earlier copy in its place. If there is none, remove it, "
-        "and after a restore remove whoever had left once more."
+        f"{path} {problem}. It lists the deleted accounts. Existing accounts are served and their data is safe. Until it is "
+        "repaired, no backup is restored, because that could bring back deleted accounts, and agent events for emails "
+        "without an account wait. Make it readable, or replace it with an earlier copy. If there is none, delete it, and "
+        "after a restore remove the deleted accounts again."
     )
 
 

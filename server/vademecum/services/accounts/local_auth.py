@@ -1,7 +1,7 @@
-"""The local door: commands on this machine act for a user through the running server.
+"""Authenticate commands on this machine, which act for a user through the running server.
 
-The server writes `<data>/server.json` (mode 0600) with its address and a secret of this start. Whoever can read the
-data folder can read the records themselves, so the secret gives nothing away; it is accepted from the loopback only.
+The server writes `<data>/server.json` (mode 0600) with its address and a new secret at each start. Anyone who can read
+the data folder can read the records anyway, so the secret reveals nothing. It is accepted only from this machine.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import msgspec
 from vademecum.errors import Broken
 
 
-class Door(msgspec.Struct):
-    """`url` of the running server, its process, and the secret of the local door. `public`: by which other machines reach
-    it. An older server says nothing of that, nor of its `version`."""
+class ServerInfo(msgspec.Struct):
+    """The running server. `public`: the URL for other machines. Older servers write neither `public` nor `version`."""
 
     url: str
     pid: int
@@ -38,19 +37,19 @@ def new_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
-def publish(data: Path, door: Door) -> None:
-    """Write it whole, readable by the owner alone. Raises Broken, as on a full disk."""
+def publish(data: Path, server: ServerInfo) -> None:
+    """Write the file atomically, readable only by its owner. Raises Broken, for example on a full disk."""
     new = path(data).with_suffix(".new")
     with _writing(data):
         new.unlink(missing_ok=True)
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(door))
+            file.write(msgspec.json.encode(server))
         new.replace(path(data))
 
 
 def withdraw(data: Path) -> None:
-    """Take away what an earlier start has left. Raises Broken when something else is in its place."""
+    """Delete the file of an earlier start. Raises Broken if it cannot be deleted."""
     with _writing(data):
         path(data).unlink(missing_ok=True)
 
@@ -60,19 +59,19 @@ def _writing(data: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        cure = "Make room there" if error.errno == errno.ENOSPC else "Take away what stands in its place"
+        remedy = "Free some disk space" if error.errno == errno.ENOSPC else "Delete what is in its place"
         raise Broken(
-            f"{path(data)} cannot be written ({error.strerror}): by it, commands find a running server. Nothing was "
-            f"changed. {cure}."
+            f"{path(data)} cannot be written ({error.strerror}). Commands find the running server by it. Nothing was "
+            f"changed. {remedy}."
         ) from error
 
 
-def read(data: Path) -> Door | None:
+def read(data: Path) -> ServerInfo | None:
     try:
-        return msgspec.json.decode(path(data).read_bytes(), type=Door)
+        return msgspec.json.decode(path(data).read_bytes(), type=ServerInfo)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
-def opens(expected: str, given: str) -> bool:
+def matches(expected: str, given: str) -> bool:
     return bool(expected) and hmac.compare_digest(expected.encode(), given.encode(errors="replace"))

@@ -1,8 +1,7 @@
-"""Rate limits: a bucket of tokens for each account, and each address, and each kind of request.
+"""Limit request rates with a token bucket per account or address and kind of request.
 
-A bucket holds a minute's worth and fills evenly. Each wrong password doubles the wait before the next try, up to a
-minute, for the address, for the account and for the known browser that it came from. Tests may replace the monotonic
-clock.
+A bucket holds the requests of a minute and fills evenly. Each wrong password doubles the wait before the next attempt, up
+to a minute, for its address, its account and its known browser. `clock` is monotonic.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from vademecum.errors import RateLimited
 from vademecum.settings import Rates
 
 BUCKETS_MAX = 50_000
-CROWDED_MAX = 100
+CROWDED_MAX = 100  # addresses in `crowded`
 DELAY_MAX_S = 60.0
-FAILURES_FREE = 2  # failures of an address that cause no delay
-FORGET_FAILURES_S = 3600.0  # a failure counts no longer than this after the last one
+FAILURES_FREE = 2  # failures of an address without a delay
+FORGET_FAILURES_S = 3600.0  # a failure is forgotten so long after its delay
 
 
-class Limiter:
+class RateLimiter:
     def __init__(self, rates: Rates, clock: Callable[[], float]) -> None:
         self._rates = rates
         self._clock = clock
@@ -29,29 +28,32 @@ class Limiter:
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
-    def take(self, kind: str, who: str, factor: int = 1) -> None:
-        """Raise RateLimited when `who` has used up this minute's requests of this kind. `factor`: times the budget of one
-        address, for one that many people may share. `crowded` lists those that need it."""
-        single: int = getattr(self._rates, kind)
-        per_minute = single * factor
+    def take(self, kind: str, key: str, factor: int = 1) -> None:
+        """Take one request of this kind from the bucket of `key`. Raises RateLimited if it is empty.
+
+        `factor`: multiplies the budget of an address that many people may share. `crowded` collects the addresses that
+        needed it.
+        """
+        base_rate: int = getattr(self._rates, kind)
+        per_minute = base_rate * factor
         now = self._clock()
-        level, at = self._buckets.pop((kind, who), (float(per_minute), now))
+        level, at = self._buckets.pop((kind, key), (float(per_minute), now))
         level = min(per_minute, level + (now - at) * per_minute / 60)
         if level < 1:
-            self._buckets[kind, who] = (level, now)
+            self._buckets[kind, key] = (level, now)
             wait = max(1, math.ceil((1 - level) * 60 / per_minute))
             raise RateLimited(
-                f"Too many requests. Try again in {wait} s; nothing is lost.", retry_after_s=wait
+                f"Too many requests. Nothing is lost. Try again in {wait} s.", retry_after_s=wait
             )
-        self._buckets[kind, who] = (level - 1, now)
-        if factor > 1 and per_minute - level > single and len(self.crowded) < CROWDED_MAX:
-            self.crowded.add(who)
+        self._buckets[kind, key] = (level - 1, now)
+        if factor > 1 and per_minute - level > base_rate and len(self.crowded) < CROWDED_MAX:
+            self.crowded.add(key)
         if len(self._buckets) > BUCKETS_MAX:
             self._buckets.popitem(last=False)
 
-    def check_failures(self, who: str) -> None:
-        """Raise RateLimited while the delay after failed sign-ins lasts."""
-        count, until = self._failures.get(who, (0, 0.0))
+    def check_failures(self, key: str) -> None:
+        """Raise RateLimited during the delay after failed sign-ins."""
+        count, until = self._failures.get(key, (0, 0.0))
         wait = math.ceil(until - self._clock())
         if count and wait > 0:
             raise RateLimited(
@@ -60,16 +62,16 @@ class Limiter:
                 retry_after_s=wait,
             )
 
-    def failed(self, who: str, free: int = FAILURES_FREE) -> int:
-        """Count a failure and return how many there were. After the first `free` ones the delay doubles each time."""
+    def record_failure(self, key: str, free: int = FAILURES_FREE) -> int:
+        """Count a failure and return the number of failures. After `free` failures the delay doubles with each."""
         now = self._clock()
-        count, until = self._failures.pop(who, (0, now))
+        count, until = self._failures.pop(key, (0, now))
         count = 1 if now - until > FORGET_FAILURES_S else count + 1
         delay = 0.0 if count <= free else min(DELAY_MAX_S, 2.0 ** min(count - free - 1, 10))
-        self._failures[who] = (count, now + delay)
+        self._failures[key] = (count, now + delay)
         if len(self._failures) > BUCKETS_MAX:
             self._failures.popitem(last=False)
         return count
 
-    def succeeded(self, who: str) -> None:
-        self._failures.pop(who, None)
+    def clear_failures(self, key: str) -> None:
+        self._failures.pop(key, None)

@@ -1,6 +1,6 @@
-"""Signing in, by a password or by a link that works once, and out again. A browser that is in has a cookie.
+"""Sign in with a password or a one-time link, and sign out. A signed-in browser has a session cookie.
 
-Passwords are argon2id and slow on purpose; a wrong one costs the same time as an unknown address.
+Passwords are hashed with argon2id, which is slow on purpose. A wrong password takes the same time as an unknown email.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ from vademecum.errors import BadRequest, Busy, Forbidden, SignedOut
 from vademecum.fair_queue import SERVER, FairExecutor, current_user
 from vademecum.model.accounts import passwords
 from vademecum.model.records.accounts import Account, AccountCheck, Token, email_key
+from vademecum.model.records.store_interface import AccountStore
 from vademecum.model.schema.timestamps import DAY_S, later
-from vademecum.services.accounts.rate_limiter import FAILURES_FREE
-from vademecum.services.accounts.tokens import check_still_in, digest, find_token, is_valid, issue
-from vademecum.services.runtime.container import Services
+from vademecum.services.accounts.rate_limiter import FAILURES_FREE, RateLimiter
+from vademecum.services.accounts.tokens import TokenService, digest
+from vademecum.services.sync.stream import Hub
 
 LINK_MINUTES = 15
 COOKIE_S = 90 * DAY_S
 DEVICE_S = 365 * DAY_S
 DEVICES_MAX = 20  # known browsers of an account
-DEVICE_FAILURES_MAX = 10  # wrong passwords from a known browser, after which it is an unknown one
-ACCOUNT_FAILURES_FREE = (
-    5  # wrong passwords for an account, from any unknown browser, before each causes a delay
-)
+DEVICE_FAILURES_MAX = 10  # wrong passwords after which a known browser is no longer known
+ACCOUNT_FAILURES_FREE = 5  # wrong passwords for an account from unknown browsers without a delay
 PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
 _log = structlog.get_logger("vademecum.sign_in")
@@ -46,9 +45,8 @@ HASHES_RETRY_S = 5
 T = TypeVar("T")
 
 
-def _unmatched() -> str:
-    """A stored password that none fits. Verifying costs what a real one costs; making it costs nothing, so that no
-    command waits for it."""
+def _unmatchable_hash() -> str:
+    """Return a hash that no password matches. Verifying takes as long as for a real one; creating it takes no time."""
     salt, tag = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")
         for length in (_hasher.salt_len, _hasher.hash_len)
@@ -57,133 +55,209 @@ def _unmatched() -> str:
     return f"$argon2id$v={ARGON2_VERSION}${cost}${salt}${tag}"
 
 
-_decoy = _unmatched()
+_decoy = _unmatchable_hash()
 
 
-async def new_link(services: Services, account: Account) -> str:
-    """The path of a one-time sign-in link."""
-    expires_at = later(services.clock(), LINK_MINUTES * 60)
-    return f"/v1/sign-in?link={await issue(services, account, 'link', 'sign-in link', expires_at)}"
+class SignIn:
+    def __init__(
+        self,
+        accounts: AccountStore,
+        tokens: TokenService,
+        rate_limiter: RateLimiter,
+        hub: Hub,
+        clock: Callable[[], str],
+    ) -> None:
+        self._accounts = accounts
+        self._tokens = tokens
+        self._rate_limiter = rate_limiter
+        self._hub = hub
+        self._clock = clock
 
+    async def create_link(self, account: Account) -> str:
+        """Return the path of a one-time sign-in link."""
+        expires_at = later(self._clock(), LINK_MINUTES * 60)
+        return f"/v1/sign-in?link={await self._tokens.issue(account, 'link', 'sign-in link', expires_at)}"
 
-async def use_link(services: Services, secret: str) -> str:
-    """Trade a link for a cookie's secret. Raises SignedOut when it was used or is too old."""
-    token = find_token(services, secret, "link")
-    used = SignedOut(
-        f"This sign-in link was used already or is older than {LINK_MINUTES} minutes. Ask for a new one."
-    )
-    if token is None:
-        raise used
+    async def use_link(self, secret: str) -> str:
+        """Exchange a sign-in link for the secret of a session cookie. Raises SignedOut if it was used or has expired."""
+        link = self._tokens.find(secret, "link")
+        expired = SignedOut(
+            f"This sign-in link was already used or is older than {LINK_MINUTES} minutes. Ask for a new one."
+        )
+        if link is None:
+            raise expired
 
-    def check(_: Account) -> None:
-        if not is_valid(services, token):
-            raise used
+        def check(_: Account) -> None:
+            if not self._tokens.is_valid(link):
+                raise expired
 
-    # Nothing comes between the two: of several who use it at once, the others find it gone.
-    cookie = await new_cookie(services, services.accounts.accounts[token.account_id], check)
-    await services.accounts.revoke_tokens([token])
-    return cookie
+        # No step of the event loop lies between the two, so concurrent users of the link find it revoked.
+        cookie = await self.create_session(self._accounts.accounts[link.account_id], check)
+        await self._accounts.revoke_tokens([link])
+        return cookie
 
+    async def create_session(self, account: Account, check: AccountCheck | None = None) -> str:
+        """Return the secret of a new session cookie."""
+        expires_at = later(self._clock(), COOKIE_S)
+        return await self._tokens.issue(account, "cookie", "browser", expires_at, check=check)
 
-async def new_cookie(services: Services, account: Account, check: AccountCheck | None = None) -> str:
-    expires_at = later(services.clock(), COOKIE_S)
-    return await issue(services, account, "cookie", "browser", expires_at, check=check)
+    async def extend_session(self, session: Token) -> bool:
+        """Extend a session once a third of its lifetime is over, so that few requests write. Return whether it did.
 
+        A session that is no longer valid is not extended.
+        """
+        is_fresh = session.expires_at is None or session.expires_at > later(self._clock(), COOKIE_S * 2 / 3)
+        if is_fresh or not self._tokens.is_valid(session):
+            return False
+        try:
+            return await self._accounts.extend_token(session, later(self._clock(), COOKIE_S))
+        except Exception as error:  # the request itself succeeded, and the next one tries again
+            _log.error("cannot extend a session", exc_info=error)
+            return False
 
-async def keep_alive(services: Services, token: Token) -> bool:
-    """Extend a cookie in use once a third of its lifetime is over: a burst of requests writes once, and a
-    month of them too. Returns whether that was done; a cookie that is not valid any more stays so."""
-    is_fresh = token.expires_at is None or token.expires_at > later(services.clock(), COOKIE_S * 2 / 3)
-    if is_fresh or not is_valid(services, token):
-        return False
-    try:
-        return await services.accounts.extend_token(token, later(services.clock(), COOKIE_S))
-    except Exception as error:  # the request itself was carried out, and the next one tries again
-        _log.error("a session was not extended", exc_info=error)
-        return False
+    @asynccontextmanager
+    async def password_attempt(
+        self, address: str, email: str, device: Token | None, *, is_shared: bool = False
+    ) -> AsyncIterator[None]:
+        """Limit and count one password attempt: by address, by account, and by both together. Raises RateLimited.
 
+        `is_shared`: many people may have this address, because a proxy hides theirs. Failures from it delay no other
+        account.
 
-@asynccontextmanager
-async def guess(
-    services: Services, address: str, email: str, device: Token | None, *, is_shared: bool = False
-) -> AsyncIterator[None]:
-    """Limit and count one try of a password: by address, by account, and by both together. Raise RateLimited.
-
-    `is_shared`: many people may have this address, because a proxy hides theirs. Failures from it delay no other
-    account.
-
-    A browser that has signed in to this account before (`device`) is counted alone, so that others who guess the
-    password do not keep its user out. Addresses of accounts are counted as digests of one length.
-    """
-    if current_user.get() == SERVER:  # nobody is signed in: callers take turns by address
-        current_user.set(f"address {address}")
-    account = services.accounts.by_email(email)
-    key = f"account {digest(email_key(email))}"
-    if device is not None and account is not None and device.account_id == account.id:
-        async with _guess_from(services, device):
+        Attempts of a browser that has signed in to this account before (`device`) are counted separately, so that
+        others who guess the password do not lock its user out. Emails are counted as digests of one length.
+        """
+        if current_user.get() == SERVER:  # nobody is signed in: callers take turns by address
+            current_user.set(f"address {address}")
+        account = self._accounts.by_email(email)
+        account_key = f"account {digest(email_key(email))}"
+        if device is not None and account is not None and device.account_id == account.id:
+            async with self._device_attempt(device):
+                yield
+            return
+        if device is not None:  # the limit of its address let it pass as a known browser of another account
+            self._rate_limiter.take("sign_in", address)
+        self._rate_limiter.take("sign_in", f"{address} {account_key}")
+        free_failures = {account_key: ACCOUNT_FAILURES_FREE}
+        if not is_shared:
+            free_failures = {address: FAILURES_FREE, **free_failures}
+        for key in free_failures:
+            self._rate_limiter.check_failures(key)
+        try:
             yield
-        return
-    if device is not None:  # it passed the limit of its address as a known browser of another account
-        services.limiter.take("sign_in", address)
-    services.limiter.take("sign_in", f"{address} {key}")
-    guessers = (
-        {key: ACCOUNT_FAILURES_FREE} if is_shared else {address: FAILURES_FREE, key: ACCOUNT_FAILURES_FREE}
-    )
-    for who in guessers:
-        services.limiter.check_failures(who)
-    try:
-        yield
-    except (SignedOut, Forbidden):
-        for who, free in guessers.items():
-            services.limiter.failed(who, free)
-        raise
-    for who in guessers:
-        services.limiter.succeeded(who)
+        except (SignedOut, Forbidden):
+            for key, free in free_failures.items():
+                self._rate_limiter.record_failure(key, free)
+            raise
+        for key in free_failures:
+            self._rate_limiter.clear_failures(key)
 
+    @asynccontextmanager
+    async def _device_attempt(self, device: Token) -> AsyncIterator[None]:
+        key = f"device {device.id}"
+        self._rate_limiter.check_failures(key)
+        try:
+            yield
+        except (SignedOut, Forbidden):
+            if self._rate_limiter.record_failure(key) >= DEVICE_FAILURES_MAX:
+                await self._accounts.revoke_tokens([device])
+            raise
+        self._rate_limiter.clear_failures(key)
 
-@asynccontextmanager
-async def _guess_from(services: Services, device: Token) -> AsyncIterator[None]:
-    who = f"device {device.id}"
-    services.limiter.check_failures(who)
-    try:
-        yield
-    except (SignedOut, Forbidden):
-        if services.limiter.failed(who) >= DEVICE_FAILURES_MAX:
-            await services.accounts.revoke_tokens([device])
-        raise
-    services.limiter.succeeded(who)
+    async def remember_device(self, session: Token) -> str:
+        """Make the browser of this session a known one and return the secret of its device token.
 
+        The oldest known browsers beyond DEVICES_MAX are forgotten.
+        """
+        account = self._accounts.accounts[session.account_id]
+        secret = await self._tokens.issue(
+            account,
+            "device",
+            "browser",
+            later(self._clock(), DEVICE_S),
+            check=lambda _: self._tokens.check_valid(session),
+        )
+        devices = [token for token in self._accounts.tokens_of(account.id) if token.kind == "device"]
+        await self._accounts.revoke_tokens(devices[:-DEVICES_MAX])
+        return secret
 
-async def new_device(services: Services, session: Token) -> str:
-    """Make the browser of this session a known one and return the secret of its device token. The oldest known
-    browser beyond DEVICES_MAX is forgotten."""
-    account = services.accounts.accounts[session.account_id]
-    expires_at = later(services.clock(), DEVICE_S)
-    secret = await issue(
-        services, account, "device", "browser", expires_at, check=lambda _: check_still_in(services, session)
-    )
-    known = [token for token in services.accounts.tokens_of(account.id) if token.kind == "device"]
-    await services.accounts.revoke_tokens(known[:-DEVICES_MAX])
-    return secret
-
-
-async def with_password(services: Services, email: str, password: str) -> str:
-    """Return the secret of a new cookie for the right password. Raise SignedOut, the same for whatever is wrong."""
-    account = services.accounts.by_email(email)
-    stored = account.password if account is not None and account.password is not None else _decoy
-    wrong = SignedOut("This email and password do not go together. Nothing was changed. Try again.")
-    matching = await _matching(stored, password)
-    if matching is None or account is None or account.password is None:
-        raise wrong
-
-    def check(now: Account) -> None:  # the password may have changed during the verification
-        if now.password != stored:
+    async def sign_in_with_password(self, email: str, password: str) -> str:
+        """Return the secret of a new session cookie. Raises the same SignedOut for a wrong email and a wrong password."""
+        account = self._accounts.by_email(email)
+        stored = account.password if account is not None and account.password is not None else _decoy
+        wrong = SignedOut("This email and password do not match. Nothing was changed. Try again.")
+        spelling = await _find_matching_spelling(stored, password)
+        if spelling is None or account is None or account.password is None:
             raise wrong
 
-    cookie = await new_cookie(services, account, check)
-    if matching != _spellings(password)[0]:
-        await _rehash(services, account, check, password)
-    return cookie
+        def check(current: Account) -> None:  # the password may have changed during the verification
+            if current.password != stored:
+                raise wrong
+
+        cookie = await self.create_session(account, check)
+        if spelling != _spellings(password)[0]:
+            await self._rehash(account, check, password)
+        return cookie
+
+    async def _rehash(self, account: Account, check: AccountCheck, password: str) -> None:
+        """Replace the hash of the bytes as typed. Sessions stay."""
+
+        def change(current: Account) -> Account:
+            check(current)
+            return msgspec.structs.replace(current, password=password_hash)
+
+        try:
+            password_hash = await hash_password(password)
+            await self._accounts.change_account(account.id, change)
+        except Exception as error:  # the user is signed in, and the next sign-in tries again
+            _log.error("cannot rehash a password", exc_info=error)
+
+    async def change_password(
+        self, account: Account, current_password: str | None, new: str, keep: Token | None
+    ) -> None:
+        """Set a password and sign out every other browser of the account, except `keep`.
+
+        Raises Forbidden if `current_password` is wrong.
+        """
+        stored = account.password
+        if stored is not None and await _find_matching_spelling(stored, current_password or "") is None:
+            raise Forbidden("The current password is wrong. Nothing was changed.")
+        password_hash = await hash_password(new)
+
+        def check(current: Account) -> None:  # hashing takes time: the password may have changed meanwhile
+            if current.password != stored:
+                raise SignedOut("The password was changed elsewhere meanwhile. Nothing was changed here.")
+            if keep is not None:  # an account without a password has none after a reset either
+                self._tokens.check_valid(keep)
+
+        await self.set_password_hash(account.id, password_hash, check, keep)
+
+    async def set_password_hash(
+        self,
+        account_id: str,
+        password_hash: str | None,
+        check: AccountCheck = lambda _: None,
+        keep: Token | None = None,
+    ) -> Account:
+        """Set the password and revoke all sessions and links of the account except `keep`, in one commit.
+
+        Open streams end with them. `check` may raise.
+        """
+
+        def change(current: Account) -> Account:
+            check(current)
+            return msgspec.structs.replace(current, password=password_hash)
+
+        changed = await self._accounts.change_account(
+            account_id, change, lambda token: token.kind != "api" and (keep is None or token.id != keep.id)
+        )
+        self._hub.wake_user(account_id)
+        return changed
+
+    async def sign_out(self, session: Token) -> None:
+        """End this session and its streams."""
+        await self._accounts.revoke_tokens([session])
+        self._hub.wake_user(session.account_id)
 
 
 def _spellings(password: str) -> list[str]:
@@ -194,7 +268,7 @@ def _spellings(password: str) -> list[str]:
         return [password]
 
 
-async def _matching(stored: str, password: str) -> str | None:
+async def _find_matching_spelling(stored: str, password: str) -> str | None:
     """Return the spelling of the password that has this hash."""
 
     def check(spelling: str) -> bool:
@@ -210,7 +284,7 @@ async def _matching(stored: str, password: str) -> str | None:
 
 
 async def _in_hashing_pool(work: Callable[[], T]) -> T:
-    """Run `work` in the threads for password hashes. Raise Busy if too many wait."""
+    """Run `work` in the threads for password hashes. Raises Busy if too many wait."""
     if _hashing.waiting() >= HASHES_WAITING_MAX:
         raise Busy(
             "Too many people are signing in. Nothing was changed. Try again in a few seconds.",
@@ -219,22 +293,8 @@ async def _in_hashing_pool(work: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(_hashing, work)
 
 
-async def _rehash(services: Services, account: Account, check: AccountCheck, password: str) -> None:
-    """Replace the hash of the bytes as typed. Sessions stay."""
-
-    def change(now: Account) -> Account:
-        check(now)
-        return msgspec.structs.replace(now, password=password_hash)
-
-    try:
-        password_hash = await hashed(password)
-        await services.accounts.change_account(account.id, change)
-    except Exception as error:  # the user is signed in, and the next sign-in tries again
-        _log.error("a password was not rehashed", exc_info=error)
-
-
-async def hashed(password: str) -> str:
-    """Hash a new password. Raise BadRequest if it is too short or has a character that passwords cannot have."""
+async def hash_password(password: str) -> str:
+    """Hash a new password. Raises BadRequest if it is too short or contains a character that is not allowed."""
     try:
         prepared = passwords.prepare(password)
     except ValueError as error:
@@ -244,48 +304,3 @@ async def hashed(password: str) -> str:
     if not PASSWORD_MIN <= len(prepared) <= PASSWORD_MAX:
         raise BadRequest(f"A password has at least {PASSWORD_MIN} characters. Nothing was changed.")
     return await _in_hashing_pool(partial(_hasher.hash, prepared))
-
-
-async def change_password(
-    services: Services, account: Account, current: str | None, new: str, keep: Token | None
-) -> None:
-    """Set a password; every other browser of the account is signed out. Raises Forbidden if `current` is wrong."""
-    known = account.password
-    if known is not None and await _matching(known, current or "") is None:
-        raise Forbidden("The current password is not right. Nothing was changed.")
-    password = await hashed(new)
-
-    def check(now: Account) -> None:  # hashing takes its time: somebody may have changed it meanwhile
-        if now.password != known:
-            raise SignedOut("The password was changed elsewhere meanwhile. Nothing was changed here.")
-        if keep is not None:  # an account without a password has the same none after a reset
-            check_still_in(services, keep)
-
-    await set_password(services, account.id, password, check, keep)
-
-
-async def set_password(
-    services: Services,
-    account_id: str,
-    password: str | None,
-    check: AccountCheck = lambda _: None,
-    keep: Token | None = None,
-) -> Account:
-    """`password`: its hash. The commit that sets it ends all cookies and links of the account, but one: no crash leaves
-    them behind. Open streams end with them. `check` may raise."""
-
-    def change(now: Account) -> Account:
-        check(now)
-        return msgspec.structs.replace(now, password=password)
-
-    changed = await services.accounts.change_account(
-        account_id, change, lambda token: token.kind != "api" and (keep is None or token.id != keep.id)
-    )
-    services.hub.wake_user(account_id)
-    return changed
-
-
-async def sign_out(services: Services, token: Token) -> None:
-    """End this cookie, and the streams that were opened with it."""
-    await services.accounts.revoke_tokens([token])
-    services.hub.wake_user(token.account_id)

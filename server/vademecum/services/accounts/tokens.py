@@ -1,5 +1,6 @@
-"""Tokens: what lets somebody in. A sign-in link, a browser's cookie, a program's API token: each a secret of 256 random
-bits that is stored as its sha-256 and can be seen once.
+"""Tokens: one-time sign-in links, browser sessions and API tokens.
+
+Each is a secret of 256 random bits that is stored as its SHA-256 and shown once.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -16,12 +17,13 @@ import structlog
 
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.model.records.accounts import Account, AccountCheck, Token, TokenKind
+from vademecum.model.records.store_interface import AccountStore
 from vademecum.model.schema.timestamps import DAY_S
-from vademecum.services.runtime.container import Services
 from vademecum.services.runtime.ids import new_id
+from vademecum.services.sync.stream import Hub
 
-API_TOKENS_MAX = 100  # of an account: all tokens are held in memory
-FORGET_EVERY_S: float = DAY_S
+API_TOKENS_MAX = 100  # per account; all tokens are in memory
+PURGE_INTERVAL_S: float = DAY_S
 _log = structlog.get_logger("vademecum.tokens")
 
 
@@ -39,113 +41,121 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
-def find_token(services: Services, secret: str, kind: TokenKind) -> Token | None:
-    """The unexpired token of that kind with this secret."""
-    token = services.accounts.tokens.get(digest(secret))
-    if token is None or token.kind != kind or not is_valid(services, token):
-        return None
-    return token
+def info(token: Token) -> TokenInfo:
+    return TokenInfo(token.id, token.name, token.kind, token.created_at, token.expires_at)
 
 
-def is_valid(services: Services, token: Token) -> bool:
-    """Still stored, not expired, its account still there. Streams ask again at each event and heartbeat."""
-    stored = services.accounts.tokens.get(token.hash)
-    if stored is None or stored.id != token.id or token.account_id not in services.accounts.accounts:
-        return False
-    return stored.expires_at is None or stored.expires_at > services.clock()
+def check_may_create_credentials(token: Token, alternative: str) -> None:
+    """Raise Forbidden for an API token: a thief's new credential would outlive the revocation of the stolen one.
 
-
-def check_still_in(services: Services, token: Token) -> None:
-    """Raises SignedOut when what a request came with has ended since. The local door's is stored nowhere, and stays."""
-    if token.hash and not is_valid(services, token):
-        raise SignedOut("This sign-in ended before all of the request had come. Nothing was changed.")
-
-
-def check_lets_in(by: Token, instead: str) -> None:
-    """Before whoever came by `by` makes what lets somebody in: a token, a password, a sign-in link. Raises Forbidden for
-    an API token, which its thief would outlive by it. `instead`: a sentence that says how it is done. The local door's
-    is stored nowhere: it is a command of the machine that holds all of it."""
-    if by.kind == "api" and by.hash:
+    `alternative`: a sentence about another way. The credential of a local command is not stored and may create others,
+    because the command can read the data folder anyway.
+    """
+    if token.kind == "api" and token.hash:
         raise Forbidden(
-            "This request came by an API token, and such a token makes no token, password or sign-in link. Nothing was "
-            f"changed. {instead}"
+            "An API token cannot create a token, a password or a sign-in link. Nothing was changed. "
+            + alternative
         )
 
 
-async def issue(
-    services: Services,
-    account: Account,
-    kind: TokenKind,
-    name: str,
-    expires_at: str | None,
-    most: int | None = None,
-    check: AccountCheck | None = None,
-) -> str:
-    """Store a new secret and return it: the only time that it can be seen. `check`: may it still be given, at the very
-    moment when it is? Raises Conflict when the account has `most` of this kind already."""
-    secret = secrets.token_urlsafe(32)
-    token = Token(new_id(), account.id, kind, name, digest(secret), services.clock(), expires_at)
-    await services.accounts.save_token(token, most, check)
-    return secret
+class TokenService:
+    def __init__(self, accounts: AccountStore, hub: Hub, clock: Callable[[], str]) -> None:
+        self._accounts = accounts
+        self._hub = hub
+        self._clock = clock
 
+    def find(self, secret: str, kind: TokenKind) -> Token | None:
+        """Return the valid token of that kind with this secret."""
+        token = self._accounts.tokens.get(digest(secret))
+        return token if token is not None and token.kind == kind and self.is_valid(token) else None
 
-async def new_api_token(services: Services, account: Account, name: str, by: Token) -> str:
-    """Its secret, for whoever is in by `by`. Raises Conflict when the account has as many as it may, Forbidden for who
-    came by an API token, SignedOut."""
-    check_lets_in(
-        by,
-        "Make one with `vademecum token create EMAIL` on the server's machine, or from a browser that is signed in.",
-    )
-    return await issue(
-        services, account, "api", name, None, API_TOKENS_MAX, lambda _: check_still_in(services, by)
-    )
+    def is_valid(self, token: Token) -> bool:
+        """Return whether the token is stored and not expired, and its account exists.
 
+        Streams check it at each event and heartbeat.
+        """
+        stored = self._accounts.tokens.get(token.hash)
+        if stored is None or stored.id != token.id or token.account_id not in self._accounts.accounts:
+            return False
+        return stored.expires_at is None or stored.expires_at > self._clock()
 
-def api_tokens(services: Services, account: Account) -> list[TokenInfo]:
-    found = [t for t in services.accounts.tokens_of(account.id) if t.kind == "api"]
-    return [TokenInfo(t.id, t.name, t.kind, t.created_at, t.expires_at) for t in found]
+    def check_valid(self, token: Token) -> None:
+        """Raise SignedOut if the token of a request has ended since. A local command's credential is not stored."""
+        if token.hash and not self.is_valid(token):
+            raise SignedOut("You were signed out before the request was complete. Nothing was changed.")
 
+    async def issue(
+        self,
+        account: Account,
+        kind: TokenKind,
+        name: str,
+        expires_at: str | None,
+        max_count: int | None = None,
+        check: AccountCheck | None = None,
+    ) -> str:
+        """Store a new token and return its secret, which cannot be read again.
 
-async def revoke(services: Services, account: Account, token_id: str) -> None:
-    """Raises NotFound for an unknown token, or somebody else's. Open streams end at once."""
-    found: Token | None = next((t for t in services.accounts.tokens_of(account.id) if t.id == token_id), None)
-    if found is None or found.kind != "api":
-        raise NotFound("There is no such token.")
-    await services.accounts.revoke_tokens([found])
-    services.hub.wake_user(account.id)
+        `check` runs in the transaction and may raise. Raises Conflict if the account has `max_count` tokens of this kind.
+        """
+        secret = secrets.token_urlsafe(32)
+        token = Token(new_id(), account.id, kind, name, digest(secret), self._clock(), expires_at)
+        await self._accounts.save_token(token, max_count, check)
+        return secret
 
+    async def create_api_token(self, account: Account, name: str, requested_by: Token) -> str:
+        """Return the secret of a new API token.
 
-@asynccontextmanager
-async def forgetting_expired(services: Services) -> AsyncIterator[None]:
-    """At the start, and each day for as long as the block runs."""
-    await _forget_expired_or_log(services)
-    stop = asyncio.Event()
-    task = asyncio.create_task(_go_on_forgetting(services, stop))
-    try:
-        yield
-    finally:
-        stop.set()  # not cancelled: what has left the memory shall leave the file too
-        await task
+        Raises Conflict if the account has too many, Forbidden if an API token requests it, and SignedOut.
+        """
+        check_may_create_credentials(
+            requested_by,
+            "Create one with `vademecum token create EMAIL` on the server's machine, or in a browser that is signed in.",
+        )
+        return await self.issue(
+            account, "api", name, None, API_TOKENS_MAX, lambda _: self.check_valid(requested_by)
+        )
 
+    def list_api_tokens(self, account: Account) -> list[TokenInfo]:
+        return [info(token) for token in self._accounts.tokens_of(account.id) if token.kind == "api"]
 
-async def _go_on_forgetting(services: Services, stop: asyncio.Event) -> None:
-    while not stop.is_set():
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), FORGET_EVERY_S)
-            return
-        await _forget_expired_or_log(services)
+    async def revoke(self, account: Account, token_id: str) -> None:
+        """Revoke an API token and end its streams. Raises NotFound, also for a token of another account."""
+        token = next((t for t in self._accounts.tokens_of(account.id) if t.id == token_id), None)
+        if token is None or token.kind != "api":
+            raise NotFound("There is no such token.")
+        await self._accounts.revoke_tokens([token])
+        self._hub.wake_user(account.id)
 
+    @asynccontextmanager
+    async def purging_expired(self) -> AsyncIterator[None]:
+        """Purge expired tokens now, and daily while the block runs."""
+        await self._purge_or_log()
+        stop = asyncio.Event()
+        task = asyncio.create_task(self._purge_daily(stop))
+        try:
+            yield
+        finally:
+            stop.set()  # not canceled: tokens that have left the memory must leave the file too
+            await task
 
-async def _forget_expired_or_log(services: Services) -> None:
-    try:
-        await forget_expired(services)
-    except Exception as error:  # they open nothing all the same, and the upkeep corrects the file
-        _log.error("expired sign-ins were not forgotten", exc_info=error)
+    async def _purge_daily(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), PURGE_INTERVAL_S)
+                return
+            await self._purge_or_log()
 
+    async def _purge_or_log(self) -> None:
+        try:
+            await self.purge_expired()
+        except Exception as error:  # they are invalid anyway, and the maintenance repairs the file
+            _log.error("cannot purge expired tokens", exc_info=error)
 
-async def forget_expired(services: Services) -> None:
-    """Cookies and links that nobody can use any more leave the file."""
-    now = services.clock()
-    await services.accounts.revoke_tokens(
-        t for t in list(services.accounts.tokens.values()) if t.expires_at is not None and t.expires_at <= now
-    )
+    async def purge_expired(self) -> None:
+        """Purge the sessions and links that have expired."""
+        now = self._clock()
+        await self._accounts.revoke_tokens(
+            t
+            for t in list(self._accounts.tokens.values())
+            if t.expires_at is not None and t.expires_at <= now
+        )

@@ -24,7 +24,7 @@ from vademecum.model.records.accounts import Account, email_key
 from vademecum.model.records.store_interface import AccountStore, UserStores
 from vademecum.model.schema.constants import OWNER
 from vademecum.model.sync.quotas import Limits
-from vademecum.services.accounts.deleted_accounts import has_left
+from vademecum.services.accounts.deleted_accounts import was_deleted
 from vademecum.services.agents import folder_check, project_claims, spool_files
 from vademecum.services.agents.ingest import ingest_events
 from vademecum.services.agents.spool_files import email_of
@@ -192,7 +192,7 @@ class Spool:
             for folder in folders:
                 email = email_of(folder)
                 try:
-                    if self._accounts.by_email(email) is None and has_left(self._data, email):
+                    if self._accounts.by_email(email) is None and was_deleted(self._data, email):
                         await asyncio.to_thread(spool_files.remove_folders, [folder])
                 except Broken as error:
                     self._log_error(folder.name, error)
@@ -273,7 +273,7 @@ class Spool:
         account = self._accounts.by_email(email_of(folder))
         files = await asyncio.to_thread(spool_files.list_events, folder)
         if account is None and files:
-            if await asyncio.to_thread(has_left, self._data, email_of(folder)):
+            if await asyncio.to_thread(was_deleted, self._data, email_of(folder)):
                 async with self._lock:
                     await asyncio.to_thread(spool_files.remove_folders, [folder])
                 return

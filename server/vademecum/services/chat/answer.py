@@ -7,8 +7,8 @@ a bounded queue. A slow reader delays the task; a disconnect, the time limit and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -33,7 +33,7 @@ from vademecum.model.records.store_interface import UserStores
 from vademecum.model.sync.quotas import DOCUMENTS
 from vademecum.services.chat.prompt_context import Context, ContextBuilder, ContextScope, Question, Requester
 from vademecum.services.documents.documents import read_filenames
-from vademecum.services.runtime.concurrency_limits import QuestionPlaces
+from vademecum.services.runtime.concurrency_limits import QuestionLimit
 from vademecum.services.search.document_search import Result
 from vademecum.settings import Settings
 
@@ -145,13 +145,13 @@ class Answers:
         endpoint: Endpoint | None,
         contexts: ContextBuilder,
         users: UserStores,
-        slots: QuestionPlaces,
+        question_limit: QuestionLimit,
         timeout_s: float,
     ) -> None:
         self.endpoint = endpoint
         self._contexts = contexts
         self._users = users
-        self._places = slots
+        self._question_limit = question_limit
         self._longest_s = timeout_s
         self._running: set[AnswerStream] = set()
         self._is_stopped = False
@@ -166,7 +166,7 @@ class Answers:
             )
         if self._is_stopped:
             raise _stopping_error()
-        release = self._places.take(asker.user_id)
+        release = self._question_limit.acquire(asker.user_id)
         answering = AnswerStream(partial(self._write, endpoint, asker, question), self._longest_s)
         self._running.add(answering)
         answering.task.add_done_callback(lambda _: self._running.discard(answering))
@@ -235,7 +235,7 @@ def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
     )  # imports httpx, which is needed only with an endpoint
 
     bounds = AnswerBounds(
-        settings.assistant_connect_s, settings.assistant_silence_s, settings.assistant_characters
+        settings.assistant_connect_s, settings.assistant_idle_timeout_s, settings.assistant_characters
     )
     return Endpoint(
         base_address(settings.assistant_url),
@@ -244,17 +244,6 @@ def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
         bounds,
         environment=settings.assistant_environment,
     )
-
-
-@asynccontextmanager
-async def open_answers(
-    settings: Settings, contexts: ContextBuilder, users: UserStores, slots: QuestionPlaces
-) -> AsyncIterator[Answers]:
-    answers = Answers(create_endpoint(settings), contexts, users, slots, settings.assistant_whole_s)
-    try:
-        yield answers
-    finally:
-        await answers.close()
 
 
 def _prompt_summary(context: Context, passages: list[Result], model: str | None) -> PromptSummary:

@@ -1,7 +1,7 @@
 """Erase: what was deleted leaves the disk. A DuckDB file and a Lance folder keep bytes until they are rewritten.
 
 A delete takes the content out of the row at once; this follows `erase_delay_s` later, and at once for "forget
-everything". An edit leaves the text before it in its pack; that goes `tidy_delay_s` after the first such edit, so
+everything". An edit leaves the text before it in its pack; that goes `compaction_delay_s` after the first such edit, so
 that whoever edits all day costs one rewrite. `scan` proves it on the uncompressed bytes.
 """
 

@@ -1,5 +1,6 @@
-"""Where a backup is made until it is whole. What a crash leaves of one is a copy of everything that everybody had, under a
-name that nobody looks for: the next backup beside it takes that away. Whoever is at work holds a lock on the folder.
+"""The temporary folder of an unfinished backup. A running backup holds a lock on it.
+
+A crash leaves a copy of all data under a name that no one looks for. The next backup in the same folder deletes it.
 """
 
 from __future__ import annotations
@@ -16,33 +17,33 @@ if os.name != "nt":
     import fcntl
 
 PREFIX = ".vademecum-backup-"
-YOUNG_S = 60.0  # one that has just been made may not be locked yet
+MIN_AGE_S = 60.0  # a younger folder may not be locked yet
 
 
 @contextmanager
-def unfinished(beside: Path) -> Iterator[Path]:
-    """A new folder `beside` another. Raises OSError."""
-    _sweep(beside.parent)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside.parent))
-    held = _lock(folder)
+def partial_backup_folder(target: Path) -> Iterator[Path]:
+    """Create and lock a new folder beside `target`. Raises OSError."""
+    _delete_abandoned(target.parent)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=target.parent))
+    lock = _lock(folder)
     try:
         yield folder
     finally:
-        if held is not None:
-            os.close(held)
+        if lock is not None:
+            os.close(lock)
 
 
-def _sweep(parent: Path) -> None:
-    """What cannot be looked at or taken away is left to the next time: it keeps nobody from a backup."""
+def _delete_abandoned(parent: Path) -> None:
+    """Delete the folders that crashes left. Failures are ignored: the next backup tries again."""
     with suppress(OSError):
         for folder in parent.glob(f"{PREFIX}*"):
-            if time.time() - folder.stat().st_mtime > YOUNG_S and (held := _lock(folder)) is not None:
+            if time.time() - folder.stat().st_mtime > MIN_AGE_S and (lock := _lock(folder)) is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-                os.close(held)
+                os.close(lock)
 
 
 def _lock(folder: Path) -> int | None:
-    """None where somebody has it, or a file system knows no locks."""
+    """Return a locked descriptor, or None if the folder is locked or the file system has no locks."""
     if os.name == "nt":
         return None
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -16,7 +16,7 @@ from vademecum.engines.files.result import SECTION_MAX, Parsed, Unreadable
 from vademecum.engines.files.subprocess_runner import parse
 from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
 from vademecum.model.documents.chunking import Chunk, chunk
-from vademecum.model.records.accounts import Account
+from vademecum.model.records.store_interface import UserStores
 from vademecum.model.schema.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.sync.cascade import delete_with_dependents
 from vademecum.model.sync.quotas import Limits
@@ -24,7 +24,8 @@ from vademecum.model.sync.transaction import Transaction
 from vademecum.model.text.display_text import short_name
 from vademecum.services.documents.borrow import borrow, check_session
 from vademecum.services.documents.documents import find_same_content, is_complete, list_block_keys
-from vademecum.services.runtime.container import Services
+from vademecum.services.models.active_model import Inference
+from vademecum.services.runtime.concurrency_limits import UploadLimit
 from vademecum.services.runtime.ids import new_id
 from vademecum.services.sync import write_row
 
@@ -53,55 +54,61 @@ class UploadedFile(msgspec.Struct, frozen=True):
         return short_name(sanitize_filename(self.name))
 
 
-async def upload(services: Services, account: Account, file: UploadedFile) -> Uploaded:
-    """Store a file as a document.
+class UploadService:
+    def __init__(self, users: UserStores, inference: Inference) -> None:
+        self._users = users
+        self._inference = inference
+        self.limit = UploadLimit()
 
-    Raises BadRequest, Busy, Conflict, Gone, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
-    """
-    if file.document_id is not None:
-        _check_id(file.document_id)
-    with services.places.take(account.id, file.shown):
-        return await _upload(services, account, file, await file.read())
+    async def upload(self, user_id: str, file: UploadedFile, limits: Limits) -> Uploaded:
+        """Store a file as a document.
 
+        Raises BadRequest, Busy, Conflict, Gone, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
+        """
+        if file.document_id is not None:
+            _check_id(file.document_id)
+        with self.limit.hold(user_id, file.shown):
+            return await self._upload(user_id, file, await file.read(), limits)
 
-async def _upload(services: Services, account: Account, file: UploadedFile, data: bytes) -> Uploaded:
-    limits = services.limits(account)
-    if len(data) > limits.file_bytes:
-        raise TooLarge(
-            f"{file.shown} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
-        )
-    content_hash = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
-    async with services.users.open(account.id) as store:
-        known, forgotten_at = await store.write(
-            lambda tx: (
-                _borrow_same_content(tx, content_hash, file.session_id, file.document_id),
-                tx.meta.forgotten_at,
+    async def _upload(self, user_id: str, file: UploadedFile, data: bytes, limits: Limits) -> Uploaded:
+        if len(data) > limits.file_bytes:
+            raise TooLarge(
+                f"{file.shown} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
             )
-        )
-        held = store.usage.documents
-    if known is not None and known.whole:
-        return Uploaded(known.row, existing=True)
-    if known is None and held >= limits.documents:
-        raise _full(file, limits)  # checked before the work, and again in the transaction below
-    parsed, chunks = await _read(file, data)
-    document = {
-        **_unread(account.id, file),
-        "mimeType": parsed.mime_type,
-        "size": len(data),
-        "contentHash": content_hash,
-        "chunkCount": len(chunks),
-        **({"pageCount": parsed.page_count} if parsed.page_count is not None else {}),
-        "status": "pending",
-    }
-    tokens = await services.inference.count_tokens([c.text for c in chunks])
+        content_hash = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
+        async with self._users.open(user_id) as store:
+            same_content, forgotten_at = await store.write(
+                lambda tx: (
+                    _borrow_same_content(tx, content_hash, file.session_id, file.document_id),
+                    tx.meta.forgotten_at,
+                )
+            )
+            document_count = store.usage.documents
+        if same_content is not None and same_content.whole:
+            return Uploaded(same_content.row, existing=True)
+        if same_content is None and document_count >= limits.documents:
+            raise _full(file, limits)  # checked before the work, and again in the transaction below
+        parsed, chunks = await _read(file, data)
+        document = {
+            **_unread(user_id, file),
+            "mimeType": parsed.mime_type,
+            "size": len(data),
+            "contentHash": content_hash,
+            "chunkCount": len(chunks),
+            **({"pageCount": parsed.page_count} if parsed.page_count is not None else {}),
+            "status": "pending",
+        }
+        tokens = await self._inference.count_tokens([c.text for c in chunks])
 
-    def keep(tx: Transaction) -> Uploaded:
-        if tx.meta.forgotten_at != forgotten_at:
-            raise Gone(f"Everything was forgotten while {file.shown} was read. Nothing of it was stored.")
-        return _store(tx, _without_dead_session(tx, document), chunks, tokens, limits)
+        def store_document(tx: Transaction) -> Uploaded:
+            if tx.meta.forgotten_at != forgotten_at:
+                raise Gone(
+                    f"All your data was deleted while {file.shown} was being read. Nothing of it was stored."
+                )
+            return _store(tx, _without_dead_session(tx, document), chunks, tokens, limits)
 
-    async with services.users.open(account.id) as store:
-        return await store.write(keep)
+        async with self._users.open(user_id) as store:
+            return await store.write(store_document)
 
 
 async def _read(file: UploadedFile, data: bytes) -> tuple[Parsed, list[Chunk]]:

@@ -177,7 +177,7 @@ class Recall:
                 return
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s):
-                with self.indexer.foreground.waiting():
+                with self.indexer.request_priority.unthrottled():
                     await self._vectors.drain(user_id)
 
 

@@ -22,7 +22,7 @@ from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
-from vademecum.services.runtime.concurrency_limits import QuestionPlaces
+from vademecum.services.runtime.concurrency_limits import QuestionLimit
 from vademecum.services.runtime.llm_worker import unasked
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import read_batches
@@ -66,7 +66,7 @@ class Summaries:
     endpoint: Endpoint | None
     limits: Callable[[str], Limits]
     timeout_s: float
-    places: QuestionPlaces
+    question_limit: QuestionLimit
     schedule_again: Callable[[str, float], None]
 
     async def summarize_now(self, user_id: str, subject: str) -> Json:
@@ -74,7 +74,7 @@ class Summaries:
 
         Raises NotFound, NothingToSummarise, NoAssistant, AssistantError, LimitReached, RateLimited, Busy.
         """
-        with self.places.held(user_id):
+        with self.question_limit.hold(user_id):
             text = await self._read(user_id, subject)
             return await self._write_and_store(self._model(), user_id, subject, text)
 

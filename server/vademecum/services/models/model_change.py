@@ -112,7 +112,7 @@ class ModelChange:
             manifest = await asyncio.to_thread(manifests.verify, folder)
         except ModelError as error:
             raise Conflict(f"{error.message} Nothing was changed.") from error
-        async with self._indexer.foreground.ahead(self._changing):
+        async with self._indexer.request_priority.priority_lock(self._changing):
             current = await self._inference.get()
             if current is not None and current.model == manifest.hash:
                 return
@@ -198,7 +198,7 @@ class ModelChange:
 
     async def set_paused(self, paused: bool) -> None:
         """Pause after the current block, or resume."""
-        async with self._indexer.foreground.ahead(self._changing):
+        async with self._indexer.request_priority.priority_lock(self._changing):
             if self._plan is None:
                 raise Conflict("No model change is in progress.")
             plan = msgspec.structs.replace(self._plan, paused=paused)
@@ -218,7 +218,7 @@ class ModelChange:
 
     async def forget(self, user_id: str) -> None:
         """Remove a deleted account from the change."""
-        async with self._indexer.foreground.ahead(self._changing):
+        async with self._indexer.request_priority.priority_lock(self._changing):
             self._inference.finish_user(user_id)
             self._progress.pop(user_id, None)
             await self._end_if_done()

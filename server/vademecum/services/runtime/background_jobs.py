@@ -37,7 +37,7 @@ class BackgroundJobs:
         self._folder = settings.data / "jobs"
         self._hub = hub
         self._inference = inference
-        self._compaction_delay_s = settings.tidy_delay_s
+        self._compaction_delay_s = settings.compaction_delay_s
         self._extracts = settings.extracts
         self.jobs: dict[str, JobQueue] = {}
         self.leaving: JobQueue | None = None

@@ -1,5 +1,5 @@
-"""Places: how much may be under way at once. An upload holds its file in memory until it is stored; a question holds a
-connection to the language model, and what the model can do, until it is answered.
+"""Limit what runs at once. An upload holds its file in memory until it is stored. A question holds a connection to the
+language model until it is answered.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from vademecum.fair_queue import FairExecutor
 RETRY_AFTER_S = 5
 CORES = os.cpu_count() or 2
 THREADS = CORES + 4  # as many as the default executor of asyncio
-THREADS_PER_USER = max(
-    1, min(2, CORES - 1)
-)  # most of their work needs the GIL, so more would not make it faster
+# Most of their work needs the GIL, so more threads would not make it faster.
+THREADS_PER_USER = max(1, min(2, CORES - 1))
 
 
 def share_threads() -> None:
@@ -29,66 +28,79 @@ def share_threads() -> None:
 
 
 @dataclass
-class UploadPlaces:
-    """Bounds how many files are in memory at once."""
+class _ConcurrencyLimit:
+    per_user: int
+    total: int
+    _running: Counter[str] = field(default_factory=Counter)  # by user
 
-    of_one: int = 4
-    in_all: int = 16
-    _held: Counter[str] = field(default_factory=Counter)  # by user
+    def _acquire(self, user_id: str, user_error: Busy, total_error: Busy) -> Callable[[], None]:
+        """Take a slot and return how to release it. Raises `user_error` or `total_error`."""
+        if self._running[user_id] >= self.per_user:
+            raise user_error
+        if self._running.total() >= self.total:
+            raise total_error
+        self._running[user_id] += 1
+        return lambda: self._release(user_id)
 
-    @contextmanager
-    def take(self, user_id: str, filename: str) -> Iterator[None]:
-        """Hold a place while the block runs. Raises Busy."""
-        if self._held[user_id] >= self.of_one:
-            raise _busy(f"{self.of_one} of your files are being read already", filename)
-        if self._held.total() >= self.in_all:
-            raise _busy("The server is reading as many files as it can", filename)
-        self._held[user_id] += 1
-        try:
-            yield
-        finally:
-            self._held[user_id] -= 1
-            if not self._held[user_id]:
-                del self._held[user_id]
+    def _release(self, user_id: str) -> None:
+        self._running[user_id] -= 1
+        if not self._running[user_id]:
+            del self._running[user_id]
 
 
 @dataclass
-class QuestionPlaces:
-    """Of the questions that a person waits for: answers and summaries together."""
+class UploadLimit(_ConcurrencyLimit):
+    """The files that are in memory at once."""
 
-    of_one: int = 3
-    in_all: int = 64
-    _held: Counter[str] = field(default_factory=Counter)  # by user
-
-    def take(self, user_id: str) -> Callable[[], None]:
-        """A place; returns how to leave it. Raises RateLimited, Busy."""
-        if self._held[user_id] >= self.of_one:
-            raise RateLimited(
-                f"{self.of_one} of your questions are being answered already. Stop one, or ask when one is done.",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        if self._held.total() >= self.in_all:
-            raise Busy(
-                "The server answers as many questions as it can. Try again in a moment.",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        self._held[user_id] += 1
-        return lambda: self._leave(user_id)
+    per_user: int = 4
+    total: int = 16
 
     @contextmanager
-    def held(self, user_id: str) -> Iterator[None]:
-        """A place for as long as the block runs. Raises as `take`."""
-        leave = self.take(user_id)
+    def hold(self, user_id: str, filename: str) -> Iterator[None]:
+        """Hold a slot while the block runs. Raises Busy."""
+
+        def busy(reason: str) -> Busy:
+            return Busy(
+                f"{reason}, so {filename} was not stored. Try again in a moment.", retry_after_s=RETRY_AFTER_S
+            )
+
+        release = self._acquire(
+            user_id,
+            busy(f"{self.per_user} of your files are being read already"),
+            busy("The server is reading as many files as it can"),
+        )
         try:
             yield
         finally:
-            leave()
-
-    def _leave(self, user_id: str) -> None:
-        self._held[user_id] -= 1
-        if not self._held[user_id]:
-            del self._held[user_id]
+            release()
 
 
-def _busy(why: str, filename: str) -> Busy:
-    return Busy(f"{why}, so {filename} was not stored. Try again in a moment.", retry_after_s=RETRY_AFTER_S)
+@dataclass
+class QuestionLimit(_ConcurrencyLimit):
+    """The requests to the language model that a user waits for: answers and summaries together."""
+
+    per_user: int = 3
+    total: int = 64
+
+    def acquire(self, user_id: str) -> Callable[[], None]:
+        """Take a slot and return how to release it. Raises RateLimited or Busy."""
+        return self._acquire(
+            user_id,
+            RateLimited(
+                f"{self.per_user} of your questions are being answered already. Stop one, or wait until one is done.",
+                retry_after_s=RETRY_AFTER_S,
+            ),
+            Busy(
+                "The server is answering as many questions as it can. Try again in a moment.",
+                retry_after_s=RETRY_AFTER_S,
+            ),
+        )
+
+    @contextmanager
+    def hold(self, user_id: str) -> Iterator[None]:
+        """Hold a slot while the block runs. Raises as `acquire`."""
+        release = self.acquire(user_id)
+        try:
+            yield
+        finally:
+            release()

@@ -1,14 +1,15 @@
-"""Work: the jobs of a user's file are tried, one at a time, until each succeeds or has failed often enough.
+"""Run, list and retry the jobs of the language model, which are stored in each user's file.
 
-A turn is one job; then it is the next user's. What a job makes and that it is done is one transaction, in which it must
-still be what was begun: a row that was edited or deleted meanwhile has another job, or none. A crash leaves a job
-`running`; whoever looks next tries it again, because nobody else does.
+A run attempts one job of a user; then it is the next user's turn. The result of a job and its completion are stored in
+one transaction, in which the job must be unchanged: a row that was edited or deleted meanwhile has another job, or none.
+A crash leaves a job `running`; the next run attempts it again, because no two runs of a user overlap.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -19,167 +20,240 @@ from vademecum.errors import (
     AssistantSilent,
     AssistantUnreachable,
     ModelUnknown,
+    NotFound,
     ReplyNotJson,
     VademecumError,
 )
 from vademecum.model.memory import job_triggers, jobs
 from vademecum.model.memory.jobs import Job, Kind
-from vademecum.model.records.store_interface import UserStores
+from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import timestamps
 from vademecum.model.sync.transaction import Transaction
-from vademecum.services.memory.turn_jobs import list_new_turns
+from vademecum.services.memory.turn_jobs import create_jobs_for_new_turns, list_new_turns
 
-Doer = Callable[[str, Job], Awaitable[None]]
-DEFECT = "The server failed at this. It is tried again."
-CUT_OFF = "The server was stopped each time while it worked on this."
-# That is for whoever runs the model to mend, and says nothing about the job.
-OUT = (AssistantUnreachable, AssistantBusy, AssistantKeyRefused, ModelUnknown)
+Handler = Callable[[str, Job], Awaitable[None]]
+DEFECT = "The server failed at this job. It will be retried."
+INTERRUPTED = "The server stopped during each attempt at this job."
+# The operator of the model must fix these; they are not the job's fault.
+UNAVAILABLE = (AssistantUnreachable, AssistantBusy, AssistantKeyRefused, ModelUnknown)
 
 _log = structlog.get_logger("vademecum.work")
 
 
 def unasked(error: VademecumError) -> bool:
-    """Has the model not even got the question? One that then falls silent may do so at this question every time."""
-    return isinstance(error, OUT) and not isinstance(error, AssistantSilent)
+    """Return whether the request did not reach the model. A model that stays silent may do so at every attempt."""
+    return isinstance(error, UNAVAILABLE) and not isinstance(error, AssistantSilent)
 
 
-class Worker:
-    """`doers`: how each kind of job is done. `again`: asks for another turn of this user, after so
-    many seconds. `daily`: after how many questions a day an account's turns wait for the next; summaries count, and do
-    not wait, because a person has asked for them."""
+@dataclass(frozen=True)
+class JobList:
+    """`counts`: jobs by state. `requests_today`: requests of jobs to the language model since midnight UTC."""
+
+    newest: list[Job]
+    counts: dict[str, int]
+    requests_today: int
+
+
+class LlmJobs:
+    """`handlers`: run a job of each kind. `schedule`: schedules the next run of a user after so many seconds.
+
+    `daily_limit`: requests a day of an account, after which its extraction jobs wait for the next day. Summaries count, but
+    do not wait, because a person requested them.
+    """
 
     def __init__(
         self,
         users: UserStores,
-        doers: Mapping[Kind, Doer],
-        daily: int,
+        handlers: Mapping[Kind, Handler],
+        daily_limit: int,
         clock: Callable[[], str],
-        again: Callable[[str, float], None],
-        stops: Callable[[], bool],
+        schedule: Callable[[str, float], None],
+        is_closing: Callable[[], bool],
     ) -> None:
         self._users = users
-        self._doers = doers
-        self._daily = daily
+        self._handlers = handlers
+        self._daily_limit = daily_limit
         self._clock = clock
-        self._again = again
-        self._stops = stops
-        self._outs: dict[str, int] = {}  # user -> how often in a row the model was not there
+        self._schedule = schedule
+        self._is_closing = is_closing
+        self._outages: dict[str, int] = {}  # by user: attempts in a row at which the model was not available
 
-    async def work(self, user_id: str) -> None:
-        """A turn: the job that is due, if one is. What an orderly end cuts off is no attempt, also when it comes while that
-        is written down: then nobody but the file knows whether it was."""
-        begun: list[Job] = []
-        asked = False
+    async def list_jobs(self, user_id: str, limit: int) -> JobList:
+        """Return the newest jobs, including those of all turns that a reader may have seen."""
+        async with self._users.open(user_id) as store:
+            extracted_up_to = await self._create_missing_jobs(store)
+            while True:
+                newest, counts = await store.list_jobs(limit)
+                # A turn that was edited meanwhile has lost its job and may not have the new one yet.
+                before, extracted_up_to = extracted_up_to, await self._create_missing_jobs(store)
+                if extracted_up_to == before:
+                    today = timestamps.day(self._clock())
+                    return JobList(newest, counts, store.jobs.llm_requests_on(today))
+
+    @staticmethod
+    async def _create_missing_jobs(store: UserStore) -> int | None:
+        """Create the jobs of all committed turns. Return up to which seq they exist."""
+        try:
+            await store.write(lambda tx: None)  # waits for the commits that have begun
+            await create_jobs_for_new_turns(store)
+        except Exception as error:  # a full disk: the stored jobs can be listed anyway
+            _log.error("cannot create jobs of turns", exc_info=error)
+        return store.jobs.extracted_up_to_seq
+
+    async def retry(self, user_id: str, job_id: str) -> Job:
+        """Make a failed or waiting job due now. Raises NotFound."""
+        now = self._clock()
+
+        def reset(tx: Transaction) -> Job:
+            job = tx.jobs.get(job_id)
+            if job is None:
+                raise NotFound("There is no such job.")
+            if job.state in ("failed", "waiting"):
+                job = jobs.reset(job, now)
+                tx.jobs.put(job)
+            return job
+
+        async with self._users.open(user_id) as store:
+            await create_jobs_for_new_turns(store)
+            job = await store.write(reset)
+        self._schedule(user_id, 0)
+        return job
+
+    async def retry_all(self, user_id: str) -> int:
+        """Make all failed jobs due now. Return their number."""
+        now = self._clock()
+
+        def reset(tx: Transaction) -> int:
+            failed = [job for job in tx.jobs.open() if job.state == "failed"]
+            tx.jobs.put(*(jobs.reset(job, now) for job in failed))
+            return len(failed)
+
+        async with self._users.open(user_id) as store:
+            count = await store.write(reset)
+        self._schedule(user_id, 0)
+        return count
+
+    async def run(self, user_id: str) -> None:
+        """Attempt the job that is due, if any, and schedule the next run.
+
+        An orderly stop undoes the attempt, also when it comes during the transaction that starts it: then only the file
+        tells whether the attempt was started.
+        """
+        started: list[Job] = []
+        was_requested = False
         try:
             async with self._users.open(user_id) as store:
                 turns = list_new_turns(store)
                 if not (turns or store.jobs.open):
                     return
-                wait = await store.write(partial(self._begin, turns=turns, begun=begun))
-                if not begun and list_new_turns(store):  # those were dead, or had nothing to say
-                    wait = 0
-            if begun:
-                asked = True
-                wait = await self._try(user_id, begun[0])
+                wait_s = await store.write(partial(self._start, turns=turns, started=started))
+                if not started and list_new_turns(store):  # those were deleted or empty
+                    wait_s = 0
+            if started:
+                was_requested = True
+                wait_s = await self._attempt(user_id, started[0])
         except asyncio.CancelledError:
-            if self._stops():
-                await self._take_back(user_id, begun, asked=asked)
+            if self._is_closing():
+                await self._undo_attempt(user_id, started, was_requested=was_requested)
             raise
-        if wait is not None:
-            self._again(user_id, wait)
+        if wait_s is not None:
+            self._schedule(user_id, wait_s)
 
-    def _begin(self, tx: Transaction, turns: Sequence[tuple[int, str]], begun: list[Job]) -> float | None:
-        """Begins the job that is due, if one is: then it is in `begun`. Else in how many seconds there is something to do."""
-        begun.clear()  # a version conflict runs this again
+    def _start(self, tx: Transaction, turns: Sequence[tuple[int, str]], started: list[Job]) -> float | None:
+        """Start the job that is due, if any, and add it to `started`. Otherwise return the seconds until the next run."""
         job_triggers.create_turn_jobs(tx, turns)
-        job, wait = self._next(tx)
+        started.clear()  # a version conflict runs this again
+        job, wait_s = self._next(tx)
         if job is None:
-            return wait
+            return wait_s
         after: Job | None = jobs.start(job, tx.now)
         if job.attempts >= jobs.TRIES:
-            after = jobs.retry_later(job, tx.now, CUT_OFF)
+            after = jobs.retry_later(job, tx.now, INTERRUPTED)
         if tx.row_state(job.subject) != "live":
             after = None
         tx.jobs.replace(job, after)
         if after is None or after.state != "running":
             return 0
         tx.jobs.llm_request_count += not job.found
-        begun.append(after)
+        started.append(after)
         return None
 
     def _next(self, tx: Transaction) -> tuple[Job | None, float | None]:
-        """The job that is due; else in how many seconds one will be."""
-        tried = tx.jobs.open()
+        """Return the job that is due, or the seconds until one is."""
+        candidates = tx.jobs.open()
         waits: list[float] = []
-        if tx.jobs.llm_requests_on(timestamps.day(tx.now)) >= self._daily:
-            held = [job for job in tried if job.kind == "extract" and job.state != "failed"]
-            waits += [timestamps.until_midnight_s(tx.now)] * bool(held)
-            tried = [job for job in tried if job.kind == "summarise"]
-        job = jobs.first_due(tried)
+        if tx.jobs.llm_requests_on(timestamps.day(tx.now)) >= self._daily_limit:
+            if any(job.kind == "extract" and job.state != "failed" for job in candidates):
+                waits.append(timestamps.until_midnight_s(tx.now))
+            candidates = [job for job in candidates if job.kind == "summarise"]
+        job = jobs.first_due(candidates)
         if job is not None:
-            due = timestamps.seconds_until(job.due, tx.now)
-            if due <= 0:
+            due_s = timestamps.seconds_until(job.due, tx.now)
+            if due_s <= 0:
                 return job, None
-            waits.append(due)
+            waits.append(due_s)
         return None, min(waits, default=None)
 
-    async def _take_back(self, user_id: str, begun: Sequence[Job], *, asked: bool) -> None:
-        """`begun` is known when the write that may have begun it is over, as it is when the next one comes. Whatever fails
-        here must not take the place of the cancelling, or the stop would wait for the next attempt."""
+    async def _undo_attempt(self, user_id: str, started: Sequence[Job], *, was_requested: bool) -> None:
+        """Undo the started attempt. `started` is complete, because this write follows the one that fills it.
 
-        def take_back(tx: Transaction) -> None:
-            for attempt in begun:
+        An error must not replace the cancellation, or the stop would wait for the next attempt.
+        """
+
+        def undo(tx: Transaction) -> None:
+            for attempt in started:
                 current = tx.jobs.get(attempt.id)
                 if current is not None and jobs.is_same_attempt(current, attempt):
                     tx.jobs.put(jobs.postpone(current, tx.now, current.error, 0))
-                    tx.jobs.llm_request_count -= not asked and not attempt.found
+                    tx.jobs.llm_request_count -= not was_requested and not attempt.found
 
         try:
             async with self._users.open(user_id) as store:
-                await store.write(take_back)
+                await store.write(undo)
         except Exception as error:
-            _log.error("an attempt that a stop cut off counts", exc_info=error)
+            _log.error("cannot undo an interrupted attempt", exc_info=error)
 
-    async def _try(self, user_id: str, job: Job) -> float:
-        """Returns in how many seconds the next job may be tried: while the model is not there, they wait together."""
-        outs = self._outs.pop(user_id, 0)
-        pause = 0.0
+    async def _attempt(self, user_id: str, job: Job) -> float:
+        """Run the job. Return the seconds until the next job: while the model is not available, all jobs wait."""
+        outages = self._outages.pop(user_id, 0)
+        wait_s = 0.0
         try:
-            await self._doers[job.kind](user_id, job)
-        except OUT as error:
+            await self._handlers[job.kind](user_id, job)
+        except UNAVAILABLE as error:
             _log.warning("job waits for the model", kind=job.kind, code=error.code)
-            self._outs[user_id] = outs + 1
-            pause = max(jobs.backoff_s(outs + 1), error.retry_after_s or 0)
-            how = partial(
-                jobs.postpone if unasked(error) else jobs.retry_later, error=error.message, wait_s=pause
+            self._outages[user_id] = outages + 1
+            wait_s = max(jobs.backoff_s(outages + 1), error.retry_after_s or 0)
+            change = jobs.postpone if unasked(error) else jobs.retry_later
+            await self._put_off(
+                user_id,
+                job,
+                partial(change, error=error.message, wait_s=wait_s),
+                was_requested=not unasked(error),
             )
-            await self._put_off(user_id, job, how, unheard=unasked(error))
-        except (
-            ReplyNotJson
-        ) as error:  # a model that fails twice at this most likely fails always, and each try costs
+        except ReplyNotJson as error:  # it will most likely fail a third time, and each attempt costs
             _log.warning("reply is not JSON", kind=job.kind, attempts=job.attempts)
-            settle = jobs.fail if job.error == error.message else jobs.retry_later
-            await self._put_off(user_id, job, partial(settle, error=error.message))
+            change_to = jobs.fail if job.error == error.message else jobs.retry_later
+            await self._put_off(user_id, job, partial(change_to, error=error.message))
         except VademecumError as error:
             _log.warning("job put off", kind=job.kind, attempts=job.attempts, code=error.code)
-            wait_s = error.retry_after_s or 0
-            await self._put_off(user_id, job, partial(jobs.retry_later, error=error.message, wait_s=wait_s))
+            retry_s = error.retry_after_s or 0
+            await self._put_off(user_id, job, partial(jobs.retry_later, error=error.message, wait_s=retry_s))
         except Exception as error:
             _log.error("job failed", kind=job.kind, attempts=job.attempts, exc_info=error)
             await self._put_off(user_id, job, partial(jobs.retry_later, error=DEFECT))
-        return pause
+        return wait_s
 
     async def _put_off(
-        self, user_id: str, job: Job, how: Callable[[Job, str], Job], *, unheard: bool = False
+        self, user_id: str, job: Job, change: Callable[[Job, str], Job], *, was_requested: bool = True
     ) -> None:
-        """What the model has answered stays with the job. `unheard`: its question was not asked after all."""
+        """Apply `change` to the job unless it has changed. An answer of the model stays with it."""
         now = self._clock()
 
         def put_off(tx: Transaction) -> None:
-            tx.jobs.llm_request_count -= unheard
+            tx.jobs.llm_request_count -= not was_requested
             current = tx.jobs.get(job.id)
             if current is not None and jobs.is_same_attempt(current, job):
-                tx.jobs.put(how(current, now))
+                tx.jobs.put(change(current, now))
 
         async with self._users.open(user_id) as store:
             await store.write(put_off)

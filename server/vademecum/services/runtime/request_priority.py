@@ -1,6 +1,8 @@
-"""Foreground: who waits for an answer comes first. Python computes in one thread at a time, so that each thread behind
-the answers that computes makes every request wait; such a thread gives way here, between one row and the next. The
-model computes beside Python, but on the same cores: while people ask, it leaves one of them free.
+"""Give waiting requests priority over background work.
+
+The GIL lets one thread compute at a time, so each computing background thread delays every request. Such a thread yields
+between two rows while requests wait. The model computes without the GIL but on the same cores: unless the server is idle,
+it leaves one core free.
 """
 
 from __future__ import annotations
@@ -12,74 +14,73 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-# Of the time in which there is always a request, what the work behind keeps: 1 part of 20. It must go on.
-REST = 19
-GAP_S = 0.02  # who asks one thing after the other leaves no longer ones
-NAP_S = 0.005  # and then look again; each look takes Python from whoever computes
-ALONE_S = 0.5  # who talks to a program, or waits for it and looks again, is back sooner than that
+REST = 19  # under constant load background work rests 19 times as long as it works, so it still proceeds
+GAP_S = 0.02  # the longest gap between the requests of a client that sends one after another
+NAP_S = 0.005  # between two checks; each check takes the GIL from a request
+IDLE_S = 0.5  # a person in the app, or a client that polls, sends the next request sooner than that
 
 
-class Foreground:
-    """Counted on the event loop, looked at from threads."""
+class RequestPriority:
+    """Counts waiting requests. Updated on the event loop, read from threads."""
 
     def __init__(self) -> None:
         self._requests = 0
-        self._waiting = 0
+        self._unthrottled = 0
         self._busy_until = 0.0  # on the monotonic clock
 
-    def begin(self) -> None:
-        """A request has come."""
+    def begin_request(self) -> None:
+        """Count a request that waits for its response."""
         self._requests += 1
 
-    def end(self) -> None:
-        """Its answer has begun."""
+    def end_request(self) -> None:
+        """Stop counting a request: its response has begun."""
         self._requests -= 1
         self._busy_until = time.monotonic() + GAP_S
 
-    def busy(self) -> bool:
-        """Is anybody waiting for what does not come from behind, or about to?"""
-        return not self._waiting and (self._requests > 0 or time.monotonic() < self._busy_until)
+    def is_busy(self) -> bool:
+        """Return whether background work should yield: a request waits, or the next one is expected at once."""
+        return not self._unthrottled and (self._requests > 0 or time.monotonic() < self._busy_until)
 
-    def alone(self) -> bool:
-        """Has nobody asked for anything lately?"""
-        return self._requests == 0 and time.monotonic() >= self._busy_until - GAP_S + ALONE_S
+    def is_idle(self) -> bool:
+        """Return whether no request came for `IDLE_S`."""
+        return self._requests == 0 and time.monotonic() >= self._busy_until - GAP_S + IDLE_S
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Somebody waits for what is done behind: it does not give way meanwhile."""
-        self._waiting += 1
+    def unthrottled(self) -> Iterator[None]:
+        """Let background work run at full speed: a request waits for its result."""
+        self._unthrottled += 1
         try:
             yield
         finally:
-            self._waiting -= 1
+            self._unthrottled -= 1
 
     @contextmanager
-    def elsewhere(self) -> Iterator[None]:
-        """A request waits for another program, a language model: it is not waited for meanwhile."""
-        self.end()
+    def waiting_on_upstream(self) -> Iterator[None]:
+        """Do not count a request while it waits for the language model."""
+        self.end_request()
         try:
             yield
         finally:
-            self.begin()
+            self.begin_request()
 
     @asynccontextmanager
-    async def ahead(self, lock: asyncio.Lock) -> AsyncIterator[None]:
-        """Hold the lock, for somebody who waits: who has it by now does not give way meanwhile."""
-        with self.waiting():
+    async def priority_lock(self, lock: asyncio.Lock) -> AsyncIterator[None]:
+        """Hold the lock. Its current holder is not throttled while the caller waits."""
+        with self.unthrottled():
             await lock.acquire()
         try:
             yield
         finally:
             lock.release()
 
-    def politely(self, items: Iterable[T]) -> Iterator[T]:
-        """The items. Behind each it rests as long as there are requests, `REST` times as long as the work on it took."""
+    def throttled(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items. After each, rest while requests wait, at most `REST` times as long as the work on it took."""
         for item in items:
             began = time.thread_time()
             yield item
             self._rest(REST * (time.thread_time() - began))
 
-    def _rest(self, most_s: float) -> None:
-        until = time.monotonic() + most_s
-        while self.busy() and time.monotonic() < until:
+    def _rest(self, max_s: float) -> None:
+        until = time.monotonic() + max_s
+        while self.is_busy() and time.monotonic() < until:
             time.sleep(NAP_S)

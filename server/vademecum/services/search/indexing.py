@@ -25,7 +25,7 @@ from vademecum.model.records.paths import user_folder
 from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.collections import Json
-from vademecum.services.runtime.request_priority import Foreground
+from vademecum.services.runtime.request_priority import RequestPriority
 
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
@@ -68,7 +68,7 @@ class Indexes:
         cache: MatrixCache,
         embedder: EmbedderProvider,
         knows: Callable[[str], bool],
-        foreground: Foreground,
+        request_priority: RequestPriority,
     ) -> None:
         self._data = data
         self._name = name
@@ -76,7 +76,7 @@ class Indexes:
         self.embedder = embedder
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._knows = knows
-        self._foreground = foreground
+        self._request_priority = request_priority
         self._working: set[asyncio.Future[Any]] = set()
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix=f"index {name}")
 
@@ -172,7 +172,7 @@ class Indexes:
         index = entry.index
         if index is not None and index.model == (embedder.model if embedder is not None else None):
             return index
-        async with self._foreground.ahead(entry.writing):
+        async with self._request_priority.priority_lock(entry.writing):
             embedder = await self.embedder(user_id)
             model, dims = (embedder.model, embedder.dims) if embedder is not None else (None, None)
             if entry.index is not None and entry.index.model != model:
@@ -192,7 +192,7 @@ class Indexes:
         """Delete the index of a deleted account from disk."""
         entry = self._open.pop(user_id, None)
         if entry is not None:
-            async with self._foreground.ahead(entry.writing):
+            async with self._request_priority.priority_lock(entry.writing):
                 if entry.index is not None:
                     await asyncio.to_thread(entry.index.drop)
 
@@ -236,12 +236,12 @@ class Indexer:
         indexes: Indexes,
         source: IndexSource,
         may_follow: Callable[[str], bool],
-        foreground: Foreground,
+        request_priority: RequestPriority,
     ) -> None:
         self._users = users
         self._indexes = indexes
         self._source = source
-        self.foreground = foreground
+        self.request_priority = request_priority
         self._may_follow = may_follow
         self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has certainly read
         self._progress = asyncio.Condition()
@@ -256,7 +256,7 @@ class Indexer:
 
     async def erase(self, user_id: str) -> None:
         """Update the index, then erase the bytes of deleted rows from its files."""
-        with self.foreground.waiting():  # erasure is promised within a minute
+        with self.request_priority.unthrottled():  # erasure is promised within a minute
             await self.work(user_id)
             await self._indexes.write(user_id, lambda index: index.erase())
 
@@ -270,8 +270,8 @@ class Indexer:
         async with self._turns[user_id]:
             async with self._users.open(user_id) as store:
                 epoch, blocks = store.epoch, choose(store)
-            politely = self.foreground.politely
-            await self._indexes.write(user_id, lambda index: _amend(index, model, epoch, blocks, politely))
+            throttled = self.request_priority.throttled
+            await self._indexes.write(user_id, lambda index: _amend(index, model, epoch, blocks, throttled))
 
     async def rebuild_with_model(
         self,
@@ -310,7 +310,7 @@ class Indexer:
 
     async def drop(self, user_id: str) -> None:
         """Delete the user's index, after the current step: its rows must not enter the index again."""
-        with self.foreground.waiting():
+        with self.request_priority.unthrottled():
             async with self._turns[user_id]:
                 await self._indexes.drop(user_id)
                 self.forget(user_id)
@@ -340,9 +340,9 @@ class Indexer:
         return not more
 
     def _apply(self, index: VectorIndex, rows: list[tuple[str, bytes]], checkpoint: tuple[str, int]) -> None:
-        politely = self.foreground.politely
-        blocks, gone = self._source.blocks(politely(rows), index.model)
-        index.apply(blocks, gone, [], checkpoint, pace=politely)
+        throttled = self.request_priority.throttled
+        blocks, gone = self._source.blocks(throttled(rows), index.model)
+        index.apply(blocks, gone, [], checkpoint, pace=throttled)
         index.optimise()
 
     async def _note(self, user_id: str, seen: tuple[str, int]) -> None:
@@ -357,7 +357,7 @@ class Indexer:
     async def wait_for(self, user_id: str, epoch: str, seq: int) -> None:
         """Wait until the index has read up to `seq`."""
         async with self._progress:
-            with self.foreground.waiting():
+            with self.request_priority.unthrottled():
                 await self._progress.wait_for(lambda: self.has(user_id, epoch, seq))
 
     def forget(self, user_id: str) -> None:

@@ -13,8 +13,9 @@ import msgspec
 
 from vademecum.errors import VademecumError
 from vademecum.model.records.accounts import Account
+from vademecum.model.records.store_interface import UserStores
 from vademecum.model.sync.transaction import SEQ_JUMP, Transaction
-from vademecum.services.runtime.container import Services
+from vademecum.services.runtime.background_jobs import BackgroundJobs
 from vademecum.services.runtime.ids import new_epoch
 
 
@@ -33,14 +34,17 @@ class EpochsBegun(msgspec.Struct):
 
 
 async def start_new_epoch(
-    services: Services, user_id: str, rolled_back: tuple[str, int] | None = None
+    users: UserStores,
+    background_jobs: BackgroundJobs,
+    user_id: str,
+    rolled_back: tuple[str, int] | None = None,
 ) -> None:
     """Start a new epoch of an account, by command or because of a checkpoint's epoch and `lwt` (`rolled_back`)."""
-    async with services.users.open(user_id) as store:
-        services.background_jobs.on_new_epoch(user_id)
+    async with users.open(user_id) as store:
+        background_jobs.on_new_epoch(user_id)
         await store.write(partial(begin_epoch, rolled_back=rolled_back))
-    services.users.unsigned_ahead.pop(user_id, None)
-    services.background_jobs.on_new_epoch(user_id)
+    users.unsigned_ahead.pop(user_id, None)
+    background_jobs.on_new_epoch(user_id)
 
 
 def begin_epoch(tx: Transaction, rolled_back: tuple[str, int] | None = None) -> None:
@@ -53,12 +57,14 @@ def begin_epoch(tx: Transaction, rolled_back: tuple[str, int] | None = None) -> 
         tx.begin_epoch(new_epoch(), max(tx.seq, lwt) + SEQ_JUMP)
 
 
-async def start_new_epochs(services: Services, accounts: list[Account]) -> EpochsBegun:
+async def start_new_epochs(
+    users: UserStores, background_jobs: BackgroundJobs, accounts: list[Account]
+) -> EpochsBegun:
     """Start a new epoch of each account. An account that cannot be opened does not stop the others."""
     failed = []
     for account in accounts:
         try:
-            await start_new_epoch(services, account.id)
+            await start_new_epoch(users, background_jobs, account.id)
         except VademecumError as error:
             failed.append(NotBegun(account.email, error.message))
     return EpochsBegun(len(accounts) - len(failed), failed)

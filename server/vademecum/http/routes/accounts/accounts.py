@@ -1,10 +1,10 @@
-"""Signing in and out by programs and the app, one's own account and tokens, and the accounts that an administrator looks after."""
+"""Sign-in and sign-out, the own account and its API tokens, and the administration of accounts."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated
 
 import msgspec
-from litestar import Request, Response, Router, delete, get, patch, post
-from litestar.datastructures import State
+from litestar import Response, Router, delete, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Meta
 
@@ -17,14 +17,14 @@ from vademecum.http.rate_limits import find_device_token, is_shared, rate_limit_
 from vademecum.http.responses import Deleted
 from vademecum.http.routes.accounts import sign_in_pages
 from vademecum.model.sync.quotas import Tier
-from vademecum.services.accounts import accounts, sign_in, tokens
-from vademecum.services.runtime.container import Services
+from vademecum.services.accounts import tokens
+from vademecum.services.accounts.accounts import Profile
+from vademecum.services.accounts.sign_in import PASSWORD_MAX
 
-Public = Request[None, None, State]
 LEAVE = "leave for good"
-BODY_MAX = 64 * 2**10  # nothing here is large, and whoever is not signed in yet must not fill the memory
+BODY_MAX = 64 * 2**10  # small, because these routes include those without authentication
 Email = Annotated[str, Meta(max_length=320)]
-Password = Annotated[str, Meta(max_length=sign_in.PASSWORD_MAX)]
+Password = Annotated[str, Meta(max_length=PASSWORD_MAX)]
 Short = Annotated[str, Meta(max_length=100)]
 
 
@@ -50,9 +50,9 @@ class AccountChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class Changed(msgspec.Struct):
-    """`link`: the path of a one-time sign-in link, after a reset."""
+    """`link`: the path of a one-time sign-in link after a password reset."""
 
-    account: accounts.Profile
+    account: Profile
     link: str | None = None
 
 
@@ -61,14 +61,14 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TokenSecret(msgspec.Struct):
-    """`secret` is shown this once."""
+    """`secret` cannot be shown again."""
 
     token: tokens.TokenInfo
     secret: str
 
 
 class LeaveConfirmation(msgspec.Struct):
-    confirm: Short = ""  # the refusal of a body without it says what to send
+    confirm: Short = ""  # optional, so that the error message can say what to send
 
 
 class SignedIn(msgspec.Struct, rename="camel"):
@@ -82,28 +82,24 @@ class SignedIn(msgspec.Struct, rename="camel"):
     security=PUBLIC,
     operation_id="signIn",
     tags=["account"],
-    summary="Sign a browser in",
+    summary="Sign in a browser",
     responses=problem_specs(SignedOut, Busy),
 )
-async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
-    """Answers with an HttpOnly cookie. Programs use a token instead. Wrong passwords delay the next try, by address and
-    by account; a second cookie lets a browser that has signed in before pass these delays."""
-    services: Services = state.services
-    device = find_device_token(services, request)
-    shared = is_shared(services, request)
-    async with sign_in.guess(services, rate_limit_key(request), data.email, device, is_shared=shared):
-        secret = await sign_in.with_password(services, data.email, data.password)
+async def sign_in_route(request: Req, data: JSONBody[Credentials]) -> Response[SignedIn]:
+    """Set an HttpOnly session cookie. Programs use an API token instead. Wrong passwords delay the next attempt, by address
+    and by account; a second cookie exempts browsers that have signed in before from these delays."""
+    async with _password_attempt(request, data.email):
+        secret = await request.services.sign_in.sign_in_with_password(data.email, data.password)
     return Response(SignedIn(), cookies=await sign_in_cookies(request, secret))
 
 
 @post(
-    "/v1/sign-out", status_code=200, operation_id="signOut", tags=["account"], summary="Sign this browser out"
+    "/v1/sign-out", status_code=200, operation_id="signOut", tags=["account"], summary="Sign out this browser"
 )
-async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
-    """The cookie is good for nothing from now on. A token stays: revoke it instead."""
-    services: Services = state.services
+async def sign_out_route(request: Req) -> Response[SignedIn]:
+    """End the session of the cookie. This does not revoke an API token."""
     if request.auth.kind == "cookie":
-        await sign_in.sign_out(services, request.auth)
+        await request.services.sign_in.sign_out(request.auth)
     return Response(SignedIn(False), cookies=[expired_session_cookie(request)])
 
 
@@ -116,28 +112,37 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     summary="Set or change the password",
     responses=problem_specs(Forbidden, Busy),
 )
-async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> Response[SignedIn]:
-    """Every other browser of the account is signed out. `current` is needed where there is a password already. The first
-    password is not set by an API token."""
-    if request.user.password is None:  # who knows the current one proves more than a token does
-        tokens.check_lets_in(
+async def password_route(request: Req, data: JSONBody[NewPassword]) -> Response[SignedIn]:
+    """Sign out every other browser of the account. `current` is required if there is a password. An API token cannot set
+    the first password."""
+    if request.user.password is None:  # the current password proves more than a token does
+        tokens.check_may_create_credentials(
             request.auth,
-            "Set the first password in the app's settings, signed in by a link: `vademecum user link EMAIL` makes one on "
-            "the server's machine.",
+            "Sign in with a link (`vademecum user link EMAIL` on the server's machine), and set the password in the app's "
+            "settings.",
         )
-    services: Services = state.services
-    device = find_device_token(services, request)
-    shared = is_shared(services, request)
-    async with sign_in.guess(services, rate_limit_key(request), request.user.email, device, is_shared=shared):
-        await sign_in.change_password(services, request.user, data.current, data.new, request.auth)
+    async with _password_attempt(request, request.user.email):
+        await request.services.sign_in.change_password(request.user, data.current, data.new, request.auth)
     cookies = [await device_cookie(request, request.auth)] if request.auth.kind == "cookie" else []
     return Response(SignedIn(), cookies=cookies)
 
 
-@get("/v1/me", operation_id="getMe", tags=["account"], summary="Who am I, what may I hold, what do I hold")
-async def me_route(request: Req, state: State) -> accounts.Profile:
-    """`limits` come with the account's tier; `usage` is what counts against them now."""
-    return await accounts.profile(state.services, request.user)
+def _password_attempt(request: Req, email: str) -> AbstractAsyncContextManager[None]:
+    services = request.services
+    return services.sign_in.password_attempt(
+        rate_limit_key(request),
+        email,
+        find_device_token(services, request),
+        is_shared=is_shared(services, request),
+    )
+
+
+@get(
+    "/v1/me", operation_id="getMe", tags=["account"], summary="Get the own account with its limits and usage"
+)
+async def me_route(request: Req) -> Profile:
+    """`limits` depend on the account's tier; `usage` counts against them."""
+    return await request.services.account_service.profile(request.user)
 
 
 @delete(
@@ -145,39 +150,37 @@ async def me_route(request: Req, state: State) -> accounts.Profile:
     status_code=200,
     operation_id="leave",
     tags=["account"],
-    summary="Leave for good",
+    summary="Delete the own account",
     responses=problem_specs(Conflict),
 )
-async def leave_route(request: Req, data: JSONBody[LeaveConfirmation], state: State) -> Response[Deleted]:
-    """The account and everything of it is erased at once. The body is `{"confirm": "leave for good"}`. The only
-    administrator of others cannot leave: make another one first."""
+async def leave_route(request: Req, data: JSONBody[LeaveConfirmation]) -> Response[Deleted]:
+    """Delete the account and erase all its data at once. The body is `{"confirm": "leave for good"}`. The only
+    administrator of a server with other accounts must first make another account an administrator."""
     if data.confirm != LEAVE:
-        raise BadRequest(f'To leave for good, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
-    await accounts.remove(state.services, request.user)
+        raise BadRequest(f'To delete your account, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
+    await request.services.account_deletion.delete(request.user)
     return Response(Deleted(1), cookies=[expired_session_cookie(request)])
 
 
 @get("/v1/tokens", operation_id="listTokens", tags=["account"], summary="List API tokens")
-async def tokens_route(request: Req, state: State) -> list[tokens.TokenInfo]:
-    """Names and dates. A secret is shown once, when it is made."""
-    return tokens.api_tokens(state.services, request.user)
+async def tokens_route(request: Req) -> list[tokens.TokenInfo]:
+    """Return names and dates. A secret is shown only once, when the token is created."""
+    return request.services.tokens.list_api_tokens(request.user)
 
 
 @post(
     "/v1/tokens",
     operation_id="createToken",
     tags=["account"],
-    summary="Make an API token",
+    summary="Create an API token",
     responses=problem_specs(Forbidden, Conflict),
 )
-async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
-    """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100. Made by a browser
-    that is signed in, or by `vademecum token create EMAIL`, and by no other API token: whoever has stolen one is out when
-    it is revoked."""
-    services: Services = state.services
-    secret = await tokens.new_api_token(services, request.user, data.name, request.auth)
-    token = services.accounts.tokens[tokens.digest(secret)]
-    return TokenSecret(tokens.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
+async def new_token_route(request: Req, data: JSONBody[NewToken]) -> TokenSecret:
+    """Send `secret` as `Authorization: Bearer …`. It cannot be shown again. An account has at most 100 API tokens. A
+    signed-in browser or `vademecum token create EMAIL` can create one, but not another API token: revoking a stolen token
+    must lock the thief out."""
+    secret = await request.services.tokens.create_api_token(request.user, data.name, request.auth)
+    return TokenSecret(tokens.info(request.services.accounts.tokens[tokens.digest(secret)]), secret)
 
 
 @delete(
@@ -188,9 +191,9 @@ async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) 
     summary="Revoke an API token",
     responses=problem_specs(NotFound),
 )
-async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> Deleted:
-    """It is refused from now on, and its open streams end."""
-    await tokens.revoke(state.services, request.user, token_id)
+async def revoke_route(request: Req, token_id: FromPath[str]) -> Deleted:
+    """Revoke the token at once and end its streams."""
+    await request.services.tokens.revoke(request.user, token_id)
     return Deleted(1)
 
 
@@ -201,57 +204,55 @@ async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> D
     summary="List all accounts",
     responses=problem_specs(Forbidden),
 )
-async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> list[accounts.Profile]:
-    """For administrators. `problem` says why an account's file cannot be opened; it has no `usage` then."""
-    services = require_administrator(request)
-    return [await accounts.profile(services, account) for account in accounts.listed(services, email)]
+async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> list[Profile]:
+    """For administrators. `problem` tells why an account's file cannot be opened; then `usage` is null."""
+    service = require_administrator(request).account_service
+    return [await service.profile(account) for account in service.list_accounts(email)]
 
 
 @post(
     "/v1/accounts",
     operation_id="createAccount",
     tags=["administration"],
-    summary="Make an account",
+    summary="Create an account",
     responses=problem_specs(Forbidden, Conflict, Busy),
 )
-async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> accounts.Profile:
-    """For administrators. Without a password the person gets in by a link: reset the password to have one. An API token
-    makes accounts without a password only."""
-    services = require_administrator(request)
+async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> Profile:
+    """For administrators. A user without a password signs in with a link, which a password reset creates. An API token can
+    create only accounts without a password."""
+    service = require_administrator(request).account_service
     if data.password is not None:
-        tokens.check_lets_in(
+        tokens.check_may_create_credentials(
             request.auth,
-            "Leave the password out, or add the account with `vademecum user add EMAIL --password-stdin` on the server's "
+            "Omit the password, or add the account with `vademecum user add EMAIL --password-stdin` on the server's "
             "machine.",
         )
-    return await accounts.profile(
-        services, await accounts.create(services, data.email, data.tier, password=data.password)
-    )
+    return await service.profile(await service.create(data.email, data.tier, password=data.password))
 
 
 @patch(
     "/v1/accounts/{account_id:str}",
     operation_id="changeAccount",
     tags=["administration"],
-    summary="Change a tier, reset a password",
+    summary="Change the tier or reset the password of an account",
     responses=problem_specs(Forbidden, NotFound),
 )
 async def change_account_route(
     request: Req, account_id: FromPath[str], data: JSONBody[AccountChange]
 ) -> Changed:
-    """For administrators. `resetPassword` signs every browser out and answers with the path of a sign-in link, good
-    once and for 15 minutes; not for an API token."""
-    services = require_administrator(request)
+    """For administrators. `resetPassword` signs out every browser and returns the path of a sign-in link that works once
+    within 15 minutes. An API token cannot do that."""
+    service = require_administrator(request).account_service
     if data.reset_password:
-        tokens.check_lets_in(
+        tokens.check_may_create_credentials(
             request.auth,
-            "`vademecum user link EMAIL` makes a sign-in link on the server's machine.",
+            "Create a sign-in link with `vademecum user link EMAIL` on the server's machine.",
         )
-    account = accounts.by_id(services, account_id)
+    account = service.get(account_id)
     if data.tier is not None:
-        account = await accounts.change_tier(services, account, data.tier)
-    link = await accounts.reset_password(services, account) if data.reset_password else None
-    return Changed(await accounts.profile(services, account), link)
+        account = await service.change_tier(account, data.tier)
+    link = await service.reset_password(account) if data.reset_password else None
+    return Changed(await service.profile(account), link)
 
 
 @delete(
@@ -259,13 +260,14 @@ async def change_account_route(
     status_code=200,
     operation_id="deleteAccount",
     tags=["administration"],
-    summary="Remove an account and all it has",
+    summary="Delete an account and all its data",
     responses=problem_specs(Forbidden, NotFound, Conflict),
 )
 async def remove_account_route(request: Req, account_id: FromPath[str]) -> Deleted:
-    """For administrators, of whom one stays while others are here. Everything of it is erased at once."""
+    """For administrators. Erases all data of the account at once. The only administrator cannot be deleted while there are
+    other accounts."""
     services = require_administrator(request)
-    await accounts.remove(services, accounts.by_id(services, account_id))
+    await services.account_deletion.delete(services.account_service.get(account_id))
     return Deleted(1)
 
 

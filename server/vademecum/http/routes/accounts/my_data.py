@@ -1,11 +1,10 @@
-"""All of one's data: forgotten, and taken along."""
+"""Delete or export all data of an account."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
 from litestar import get, post
-from litestar.datastructures import State
 from litestar.params import JSONBody
 from litestar.response import Stream
 
@@ -15,12 +14,11 @@ from vademecum.model.schema.json_values import FORGET_EVERYTHING
 from vademecum.services.data.export import Export
 from vademecum.services.data.forget import Receipt, forget_everything
 from vademecum.services.memory.project_contents import list_project_keys
-from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
 class Confirmation(msgspec.Struct):
-    confirm: str = ""  # the refusal of a body without it says what to send
+    confirm: str = ""  # optional, so that the error message can say what to send
 
 
 @post(
@@ -28,19 +26,20 @@ class Confirmation(msgspec.Struct):
     status_code=200,
     operation_id="forgetEverything",
     tags=["account"],
-    summary="Forget everything",
+    summary="Delete all data",
 )
-async def forget_route(request: Req, data: JSONBody[Confirmation], state: State) -> Receipt:
-    """Erase every row of every collection, here and on all devices. The body is `{"confirm": "forget everything"}`.
-    Answers when it is done and checked."""
+async def forget_route(request: Req, data: JSONBody[Confirmation]) -> Receipt:
+    """Delete all rows from all devices and erase them from the server's disk. The body is
+    `{"confirm": "forget everything"}`. The response comes after the erasure has been verified."""
     if data.confirm != FORGET_EVERYTHING:
         raise BadRequest(
-            f'To forget everything, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
+            f'To delete all data, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
         )
-    services: Services = state.services
-    house = services.settings.data, services.users, services.eraser, services.hub
-    async with services.spool.erasing_account(request.user.email) as spooled:
-        receipt = await forget_everything(*house, request.user.id, spooled)
+    services = request.services
+    async with services.spool.erasing_account(request.user.email) as folders:
+        receipt = await forget_everything(
+            services.settings.data, services.users, services.eraser, services.hub, request.user.id, folders
+        )
     return receipt
 
 
@@ -50,27 +49,29 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
     opt={"rate": "write"},
     operation_id="export",
     tags=["account"],
-    summary="Take everything along",
+    summary="Export all data",
 )
-async def export_route(request: Req, state: State) -> Stream:
-    """A ZIP of all of one's data in open formats."""
-    return await export_stream(request, state.services, None)
+async def export_route(request: Req) -> Stream:
+    """Return a ZIP of all data of the account in open formats."""
+    return await export_stream(request, None)
 
 
-async def export_stream(request: Req, services: Services, project_id: str | None) -> Stream:
-    """Of one project, or of all and of none."""
+async def export_stream(request: Req, project_id: str | None) -> Stream:
+    """Stream the export of one project, or of everything."""
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
     only: Collection[str] | None = None
     spooled: Sequence[Path] | None = None
-    async with services.users.open(request.user.id) as store:
+    async with request.open_store() as store:
         if project_id is None:
-            spooled = services.spool.account_folders(request.user.email)
+            spooled = request.services.spool.account_folders(request.user.email)
         else:
             write_row.check_live(store, "projects", project_id)
             only = list_project_keys(store, project_id, with_sessions=True)
-    found = Export(services.users, request.user.id, account, services.registry, only, spooled)
+    export = Export(
+        request.services.users, request.user.id, account, request.services.registry, only, spooled
+    )
     headers = {"Content-Disposition": 'attachment; filename="vademecum-export.zip"'}
-    return Stream(found.stream(), media_type="application/zip", headers=headers)
+    return Stream(export.stream(), media_type="application/zip", headers=headers)
 
 
 ROUTES = [forget_route, export_route]

@@ -18,7 +18,7 @@ from vademecum.services.agents.activity import ProjectActivity, SessionActivity
 from vademecum.services.agents.agent_scope import AgentScope, NamedProject, read_named_project
 from vademecum.services.agents.briefing import build_briefing
 from vademecum.services.memory.scope import parse_project_parameter
-from vademecum.services.runtime.container import Services
+from vademecum.services.runtime.composition import Services
 
 Tokens = Annotated[
     int, QueryParameter(ge=1, le=100_000, description="The maximum length of the text in tokens.")

@@ -28,7 +28,7 @@ from vademecum.services.agents.observation_search import (
     search_observations,
 )
 from vademecum.services.memory.scope import ProjectSelector, parse_project_parameter
-from vademecum.services.runtime.container import Services
+from vademecum.services.runtime.composition import Services
 from vademecum.services.sync import write_row
 
 READ_MAX = 50

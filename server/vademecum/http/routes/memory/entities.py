@@ -1,10 +1,9 @@
-"""Entities of projects, and the relationships between them."""
+"""Create, list and delete entities of projects and the relationships between them."""
 
 from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, get, post
-from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound, TooLarge
@@ -15,7 +14,6 @@ from vademecum.model.memory.scope import InProject, MemoryScope
 from vademecum.model.schema.collections import Entity, EntityType, Id, Name, Relationship, Text
 from vademecum.services.memory import entities, relationships
 from vademecum.services.memory.relationships import Edge
-from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
@@ -42,23 +40,18 @@ class ScopedRelationships(msgspec.Struct):
     "/v1/entities",
     operation_id="keepEntity",
     tags=["memory"],
-    summary="Keep an entity of a project",
+    summary="Create or update an entity",
     responses=response_spec(Entity, 201)
     | response_spec(Entity)
     | problem_specs(NotFound, LimitReached, TooLarge),
 )
-async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> Response[bytes]:
-    """A project has one entity of a type and name, however that is spelt (case, accents, spaces). 201 when it is new;
-    else 200 and the one that is known, with these `notes` unless they are empty. The header `X-Vademecum-Scope` names the project."""
-    services: Services = state.services
-    home, fields, limits = (
-        InProject(data.project_id),
-        msgspec.to_builtins(data),
-        services.limits(request.user),
-    )
-    async with services.users.open(request.user.id) as store:
-        row, new = await store.write(lambda tx: entities.upsert(tx, home, fields, limits))
-    return row_response(row, new=new, scope=home)
+async def keep_route(request: Req, data: JSONBody[NewEntity]) -> Response[bytes]:
+    """A project has one entity of each type and name, ignoring case, accents and spaces. Returns 201 if it is new, otherwise
+    200 and the existing entity, with these `notes` unless they are empty. The header `X-Vademecum-Scope` contains the
+    project."""
+    scope, fields = InProject(data.project_id), msgspec.to_builtins(data)
+    row, new = await request.write(lambda tx: entities.upsert(tx, scope, fields, request.limits))
+    return row_response(row, new=new, scope=scope)
 
 
 @get(
@@ -70,15 +63,13 @@ async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> R
 )
 async def of_type_route(
     request: Req,
-    state: State,
     type: FromPath[EntityType],
     scoped: Scoped,
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, those within the scope: name a session or a project. A session in no project sees none. In pages
-    as `listSessions`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+    """Newest first, within the scope of the session or project that you name. A session without a project has none. In pages
+    like `listSessions`."""
+    async with request.open_store() as store:
         scope = await scoped.scope(store)
         return page_response("entities", await entities.list_by_type(store, scope, type, window), scope)
 
@@ -87,14 +78,13 @@ async def of_type_route(
     "/v1/entities/{entity_id:str}",
     operation_id="getEntity",
     tags=["memory"],
-    summary="Get one entity",
+    summary="Get an entity",
     responses=response_spec(Entity) | problem_specs(NotFound, Conflict),
 )
-async def get_route(request: Req, state: State, entity_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
-    """Name a session or a project: an entity that is not within that scope is answered as one that is not there.
-    The header `X-Vademecum-Scope` says which scope it was, as `scope` does elsewhere."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def get_route(request: Req, entity_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
+    """Name a session or a project; an entity outside that scope is not found. The header `X-Vademecum-Scope` contains the
+    scope."""
+    async with request.open_store() as store:
         scope = await scoped.scope(store)
         return json_response(await entities.read(store, scope, entity_id), scope=scope)
 
@@ -107,12 +97,9 @@ async def get_route(request: Req, state: State, entity_id: FromPath[str], scoped
     summary="Delete an entity",
     responses=problem_specs(NotFound, Conflict),
 )
-async def delete_route(request: Req, state: State, entity_id: FromPath[str], scoped: Scoped) -> Deleted:
-    """Its relationships go with it. Name a session or a project, as in `getEntity`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        scope = await scoped.scope(store)
-        await store.write(lambda tx: write_row.delete(tx, scope, "entities", entity_id))
+async def delete_route(request: Req, entity_id: FromPath[str], scoped: Scoped) -> Deleted:
+    """Delete it with its relationships. Name a session or a project, as in `getEntity`."""
+    await scoped.write(request, lambda tx, scope: write_row.delete(tx, scope, "entities", entity_id))
     return Deleted(1)
 
 
@@ -120,20 +107,18 @@ async def delete_route(request: Req, state: State, entity_id: FromPath[str], sco
     "/v1/entities/{entity_id:str}/relationships",
     operation_id="listRelationships",
     tags=["memory"],
-    summary="List what leaves an entity",
+    summary="List the relationships of an entity",
     responses=response_spec(ScopedRelationships) | problem_specs(NotFound, Conflict),
 )
 async def outbound_route(
     request: Req,
-    state: State,
     entity_id: FromPath[str],
     scoped: Scoped,
     window: Windowed,
 ) -> Response[bytes]:
-    """The relationships whose `fromId` it is, newest first. Name a session or a project, as in `getEntity`. In pages as
-    `listSessions`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+    """Newest first, the relationships with this entity as `fromId`. Name a session or a project, as in `getEntity`. In pages
+    like `listSessions`."""
+    async with request.open_store() as store:
         scope = await scoped.scope(store)
         return page_response(
             "relationships", await relationships.outbound(store, scope, entity_id, window), scope
@@ -149,14 +134,12 @@ async def outbound_route(
     | response_spec(Relationship)
     | problem_specs(NotFound, Conflict, LimitReached, TooLarge),
 )
-async def connect_route(request: Req, data: JSONBody[Edge], state: State, scoped: Scoped) -> Response[bytes]:
-    """Both are of one project. 201 when the relationship is new; 200 and the one that is known, unchanged, if it was
-    said before. Name a session or a project, as in `getEntity`."""
-    services: Services = state.services
-    limits = services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        scope = await scoped.scope(store)
-        row, new = await store.write(lambda tx: relationships.connect(tx, scope, data, limits))
+async def connect_route(request: Req, data: JSONBody[Edge], scoped: Scoped) -> Response[bytes]:
+    """Both must be in the same project. Returns 201 if the relationship is new, otherwise 200 and the existing one. Name a
+    session or a project, as in `getEntity`."""
+    (row, new), scope = await scoped.write(
+        request, lambda tx, scope: relationships.connect(tx, scope, data, request.limits)
+    )
     return row_response(row, new=new, scope=scope)
 
 
@@ -170,22 +153,18 @@ async def connect_route(request: Req, data: JSONBody[Edge], state: State, scoped
 )
 async def disconnect_route(
     request: Req,
-    state: State,
     scoped: Scoped,
     from_id: Annotated[str, QueryParameter(name="fromId")] = "",
     to_id: Annotated[str, QueryParameter(name="toId")] = "",
     label: FromQuery[str] = "",
     data: JSONBody[Edge | None] = None,
 ) -> Deleted:
-    """Said by `fromId`, `toId` and `label`: as a JSON body, or, because proxies and clients may drop the body of a
-    DELETE, in the address. The entities stay. Name a session or a project, as in `getEntity`."""
-    services: Services = state.services
+    """Send `fromId`, `toId` and `label` as a JSON body or, because proxies and clients may drop the body of a DELETE, as
+    query parameters. The entities are kept. Name a session or a project, as in `getEntity`."""
     edge = data or Edge(from_id, to_id, label)
     if not (edge.from_id and edge.to_id and edge.label):
-        raise BadRequest("Say which relationship: `fromId`, `toId` and `label`. Nothing was changed.")
-    async with services.users.open(request.user.id) as store:
-        scope = await scoped.scope(store)
-        await store.write(lambda tx: relationships.disconnect(tx, scope, edge))
+        raise BadRequest("Send `fromId`, `toId` and `label` of the relationship. Nothing was changed.")
+    await scoped.write(request, lambda tx, scope: relationships.disconnect(tx, scope, edge))
     return Deleted(1)
 
 

@@ -1,10 +1,9 @@
-"""Memories: remember, search, read, take back, forget. Every route but those of the whole account has a scope."""
+"""Create, search, read, restore and delete memories. All routes except those of the whole account have a scope."""
 
 from functools import partial
 
 import msgspec
 from litestar import Response, delete, get, post
-from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, UnsetType
 
@@ -20,7 +19,6 @@ from vademecum.services.memory.delete import delete_all
 from vademecum.services.memory.memories import Stats
 from vademecum.services.memory.remember import Statement
 from vademecum.services.memory.scope import resolve_scope
-from vademecum.services.runtime.container import Services
 
 
 class NewMemory(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -84,16 +82,15 @@ class Confirmed(msgspec.Struct):
     | response_spec(RememberedMemory)
     | problem_specs(NotFound, Conflict, LimitReached, TooLarge, Busy),
 )
-async def remember_route(request: Req, data: JSONBody[NewMemory], state: State) -> Response[bytes]:
-    """In the project of the session, or in the one that is named by id or name. 201 when it is new. What the scope has
-    already is `deduplicated`: to the letter, that memory is fresh again (200); in almost the same words, the new one
-    `supersedes` it, and it stays as history. This needs a model with a fitted threshold (all-MiniLM-L6-v2); with E5 and
-    without a model both stay. Keys and passwords are not stored: `redacted` says that the text held one."""
-    services: Services = state.services
-    said = Statement(data.text, data.session_id, data.project, data.pinned)
-    kept = await services.memories.remember(request.user.id, said, services.limits(request.user))
-    known = kept.deduplicated and kept.supersedes is None
-    return json_response(msgspec.json.encode(kept), 200 if known else 201)
+async def remember_route(request: Req, data: JSONBody[NewMemory]) -> Response[bytes]:
+    """Store a memory in the session's project, or in the project with this id or name. Returns 201 if it is new. If the scope
+    has it already, it is `deduplicated`: an identical memory is refreshed (200); one in almost the same words is superseded
+    (`supersedes`) and kept as history. The latter needs a model with a calibrated threshold (all-MiniLM-L6-v2); with E5 or
+    without a model both are kept. Keys and passwords are not stored; then `redacted` is true."""
+    statement = Statement(data.text, data.session_id, data.project, data.pinned)
+    remembered = await request.services.memories.remember(request.user.id, statement, request.limits)
+    is_known = remembered.deduplicated and remembered.supersedes is None
+    return json_response(msgspec.json.encode(remembered), 200 if is_known else 201)
 
 
 @post(
@@ -102,17 +99,16 @@ async def remember_route(request: Req, data: JSONBody[NewMemory], state: State) 
     opt={"rate": "search"},
     operation_id="searchMemories",
     tags=["memory"],
-    summary="Search what is remembered",
+    summary="Search memories",
     responses=response_spec(FoundMemories) | problem_specs(NotFound, Conflict, Busy),
 )
-async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: State) -> Response[bytes]:
-    """Best first: 0.7 of the `score` is how well a memory fits, 0.3 how lately it was said (half of it after 30 days;
-    pinned ones do not fade). Superseded ones are not shown. Without a `query`, the freshest. `project`: absent, the
-    session's own; null, all; else that one."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def search_route(request: Req, data: JSONBody[MemoryQuestion]) -> Response[bytes]:
+    """Best first. The `score` is 0.7 relevance and 0.3 recency, which halves in 30 days except for pinned memories.
+    Superseded memories are not found. Without a `query`, the most recent ones are returned. `project`: absent for the
+    session's own, null for all, or an id or name."""
+    async with request.open_store() as store:
         scope = await resolve_scope(store, data.session_id, data.project)
-    search = services.memories.search(request.user.id, scope, data.query, data.limit)
+    search = request.services.memories.search(request.user.id, scope, data.query, data.limit)
     hits = await while_connected(request, search)
     results = [
         {"memory": msgspec.Raw(hit.memory), "score": hit.score, "relevance": hit.relevance} for hit in hits
@@ -124,12 +120,11 @@ async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: Stat
     "/v1/memories/stats",
     operation_id="countMemories",
     tags=["memory"],
-    summary="Count what is remembered",
+    summary="Count memories",
 )
-async def stats_route(request: Req, state: State) -> Stats:
-    """Of the whole account: all projects, and what is in none."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def stats_route(request: Req) -> Stats:
+    """Count the memories of the whole account, with and without a project."""
+    async with request.open_store() as store:
         return await memories.count_memories(store, Everything())
 
 
@@ -138,30 +133,27 @@ async def stats_route(request: Req, state: State) -> Stats:
     status_code=200,
     operation_id="forgetMemories",
     tags=["memory"],
-    summary="Forget all memories",
+    summary="Delete all memories",
 )
-async def reset_route(request: Req, data: JSONBody[Confirmed], state: State) -> Deleted:
-    """Every memory of one's own account, in all projects and in none, here and on all devices. The body is
+async def reset_route(request: Req, data: JSONBody[Confirmed]) -> Deleted:
+    """Delete every memory of the account, with and without a project, from the server and all devices. The body is
     `{"confirm": true}`."""
     if not data.confirm:
-        raise BadRequest('To forget every memory, send {"confirm": true}. Nothing was changed.')
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        return Deleted(await store.write(partial(delete_all, collection="memories")))
+        raise BadRequest('To delete all memories, send {"confirm": true}. Nothing was changed.')
+    return Deleted(await request.write(partial(delete_all, collection="memories")))
 
 
 @get(
     "/v1/memories/{memory_id:str}",
     operation_id="getMemory",
     tags=["memory"],
-    summary="Get one memory",
+    summary="Get a memory",
     responses=response_spec(Memory) | problem_specs(NotFound, Conflict),
 )
-async def get_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
-    """Name a session or a project: a memory that is not within that scope is answered as one that is not there.
-    The header `X-Vademecum-Scope` says which scope it was, as `scope` does elsewhere."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def get_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
+    """Name a session or a project; a memory outside that scope is not found. The header `X-Vademecum-Scope` contains the
+    scope."""
+    async with request.open_store() as store:
         scope = await scoped.scope(store)
         return json_response(await memories.read(store, scope, memory_id), scope=scope)
 
@@ -174,29 +166,28 @@ async def get_route(request: Req, state: State, memory_id: FromPath[str], scoped
     summary="Delete a memory",
     responses=problem_specs(NotFound, Conflict),
 )
-async def delete_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Deleted:
-    """The older texts that it took the place of go with it. Name a session or a project, as in `getMemory`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        scope = await scoped.scope(store)
-        return Deleted(await store.write(lambda tx: memories.delete(tx, scope, memory_id)))
+async def delete_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> Deleted:
+    """Delete it with the memories that it supersedes. Name a session or a project, as in `getMemory`."""
+    count, _ = await scoped.write(request, lambda tx, scope: memories.delete(tx, scope, memory_id))
+    return Deleted(count)
 
 
 @get(
     "/v1/memories/{memory_id:str}/history",
     operation_id="getMemoryHistory",
     tags=["memory"],
-    summary="See what a memory said before",
+    summary="Get the history of a memory",
     responses=response_spec(ScopedMemories) | problem_specs(NotFound, Conflict),
 )
-async def history_route(
-    request: Req, state: State, memory_id: FromPath[str], scoped: Scoped
-) -> Response[bytes]:
-    """The current text first, then what it took the place of, as far as an answer of 8 MiB holds it. Name a session or a project, as in `getMemory`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def history_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
+    """Return the current text first, then the superseded ones, up to 8 MiB. Name a session or a project, as in
+    `getMemory`."""
+    async with request.open_store() as store:
         scope = await scoped.scope(store)
-        return _listed(scope, await memories.history(store, scope, memory_id))
+        rows = await memories.history(store, scope, memory_id)
+    return json_response(
+        msgspec.json.encode({"scope": scope, "memories": [msgspec.Raw(row) for row in rows]})
+    )
 
 
 @post(
@@ -204,19 +195,15 @@ async def history_route(
     status_code=200,
     operation_id="undoSupersede",
     tags=["memory"],
-    summary="Take back that a memory replaced another",
+    summary="Restore a superseded memory",
     responses=response_spec(UndoneSupersede) | problem_specs(NotFound, Conflict, LimitReached),
 )
-async def undo_route(request: Req, state: State, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
-    """The text that this memory superseded is current again, beside it: nothing is lost, and either can be deleted.
-    Name a session or a project, as in `getMemory`."""
-    services: Services = state.services
-    limits = services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        scope = await scoped.scope(store)
-        memory, restored = await store.write(
-            lambda tx: memories.undo_supersession(tx, scope, memory_id, limits)
-        )
+async def undo_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
+    """Make the memory that this one superseded current again, beside it. You can delete either. Name a session or a project,
+    as in `getMemory`."""
+    (memory, restored), scope = await scoped.write(
+        request, lambda tx, scope: memories.undo_supersession(tx, scope, memory_id, request.limits)
+    )
     return json_response(msgspec.json.encode({"scope": scope, "memory": memory, "restored": restored}))
 
 
@@ -224,27 +211,18 @@ async def undo_route(request: Req, state: State, memory_id: FromPath[str], scope
     "/v1/sessions/{session_id:str}/memories",
     operation_id="listSessionMemories",
     tags=["memory"],
-    summary="List what was remembered in a session",
+    summary="List the memories of a session",
     responses=response_spec(PagedMemories) | problem_specs(NotFound),
 )
 async def of_session_route(
     request: Req,
-    state: State,
     session_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """The current memories that were said in it, newest first, within the scope that the session has now, in pages as
-    `listSessions`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+    """Newest first, the current memories from this session within its current scope, in pages like `listSessions`."""
+    async with request.open_store() as store:
         scope, page = await memories.list_by_session(store, session_id, window)
     return page_response("memories", page, scope)
-
-
-def _listed(scope: MemoryScope, rows: list[bytes]) -> Response[bytes]:
-    return json_response(
-        msgspec.json.encode({"scope": scope, "memories": [msgspec.Raw(row) for row in rows]})
-    )
 
 
 ROUTES = [

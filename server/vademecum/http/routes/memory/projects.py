@@ -1,11 +1,12 @@
-"""Projects: made, listed, changed, merged, taken along, deleted, and what is in one. A summary of one is asked for in
-`summarise`, as of a session. Those that are not in ROUTES stand elsewhere in the API's document: `app` lists them."""
+"""Create, list, change, merge, export and delete projects, and list their contents.
+
+`app` lists the routes that are not in ROUTES, because they stand elsewhere in the OpenAPI document.
+"""
 
 from typing import Literal
 
 import msgspec
 from litestar import Response, delete, get, patch, post
-from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Stream
 from msgspec import UNSET, UnsetType
@@ -24,7 +25,6 @@ from vademecum.services.data.forget import Receipt, forget_project
 from vademecum.services.memory import delete as deleting
 from vademecum.services.memory import projects, summaries
 from vademecum.services.memory.project_merge import merge
-from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
@@ -34,7 +34,7 @@ class NewProject(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class ProjectChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """What is absent stays; a `description` of null goes."""
+    """Absent fields are unchanged. A `description` of null is removed."""
 
     name: Name | UnsetType = UNSET
     description: Text | UnsetType | None = UNSET
@@ -50,7 +50,7 @@ class Target(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Merged(msgspec.Struct):
-    """`moved`: how many rows came over."""
+    """`moved`: the number of moved rows."""
 
     scope: AgentScope
     moved: int
@@ -60,15 +60,13 @@ class Merged(msgspec.Struct):
     "/v1/projects",
     operation_id="createProject",
     tags=["sessions"],
-    summary="Make a project",
+    summary="Create a project",
     responses=response_spec(Project, 201) | problem_specs(LimitReached, TooLarge),
 )
-async def create_route(request: Req, data: JSONBody[NewProject], state: State) -> Response[bytes]:
-    """What is remembered in a project's sessions is seen in no other session. Two projects may have the same name."""
-    services: Services = state.services
-    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        row = await store.write(lambda tx: projects.create(tx, fields, limits))
+async def create_route(request: Req, data: JSONBody[NewProject]) -> Response[bytes]:
+    """The memory of a project is separate from all other sessions. Two projects can have the same name."""
+    fields = msgspec.to_builtins(data)
+    row = await request.write(lambda tx: projects.create(tx, fields, request.limits))
     return row_response(row, new=True)
 
 
@@ -79,10 +77,9 @@ async def create_route(request: Req, data: JSONBody[NewProject], state: State) -
     summary="List all projects",
     responses=response_spec(ProjectList),
 )
-async def list_route(request: Req, state: State, window: Windowed) -> Response[bytes]:
-    """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def list_route(request: Req, window: Windowed) -> Response[bytes]:
+    """Newest first. Continue with `next` as `cursor` until it is null; a page can be shorter than `limit`."""
+    async with request.open_store() as store:
         return page_response("projects", await projects.list_projects(store, window))
 
 
@@ -90,13 +87,12 @@ async def list_route(request: Req, state: State, window: Windowed) -> Response[b
     "/v1/projects/{project_id:str}",
     operation_id="getProject",
     tags=["sessions"],
-    summary="Get one project",
+    summary="Get a project",
     responses=response_spec(Project) | problem_specs(NotFound),
 )
-async def get_route(request: Req, state: State, project_id: FromPath[str]) -> Response[bytes]:
-    """Its name and description. What is in it has routes of its own."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def get_route(request: Req, project_id: FromPath[str]) -> Response[bytes]:
+    """Return its name and description. Other routes return its contents."""
+    async with request.open_store() as store:
         return json_response(await write_row.read(store, "projects", project_id))
 
 
@@ -104,17 +100,15 @@ async def get_route(request: Req, state: State, project_id: FromPath[str]) -> Re
     "/v1/projects/{project_id:str}",
     operation_id="changeProject",
     tags=["sessions"],
-    summary="Rename or describe a project",
+    summary="Change a project",
     responses=response_spec(Project) | problem_specs(NotFound, LimitReached, TooLarge),
 )
 async def change_route(
-    request: Req, state: State, project_id: FromPath[str], data: JSONBody[ProjectChange]
+    request: Req, project_id: FromPath[str], data: JSONBody[ProjectChange]
 ) -> Response[bytes]:
-    """What is absent stays as it is; a `description` of null goes."""
-    services: Services = state.services
-    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        row = await store.write(lambda tx: projects.change(tx, project_id, fields, limits))
+    """Absent fields are unchanged. A `description` of null is removed."""
+    fields = msgspec.to_builtins(data)
+    row = await request.write(lambda tx: projects.change(tx, project_id, fields, request.limits))
     return row_response(row, new=False)
 
 
@@ -127,13 +121,11 @@ async def change_route(
 )
 async def sessions_route(
     request: Req,
-    state: State,
     project_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """Those that are in it now, newest first, in pages as `listProjects`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+    """Newest first, its current sessions, in pages like `listProjects`."""
+    async with request.open_store() as store:
         return page_response("sessions", await projects.list_sessions(store, project_id, window))
 
 
@@ -144,11 +136,9 @@ async def sessions_route(
     summary="Get a project's overview",
     responses=response_spec(Summary | None) | problem_specs(NotFound),
 )
-async def overview_route(request: Req, state: State, project_id: FromPath[str]) -> Response[bytes]:
-    """The newest summary of the project as a whole: one that names no session. Null if there is none.
-    The header `X-Vademecum-Scope` names the project."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def overview_route(request: Req, project_id: FromPath[str]) -> Response[bytes]:
+    """Return the newest summary of the whole project, or null. The header `X-Vademecum-Scope` contains the project."""
+    async with request.open_store() as store:
         row = await summaries.read_overview(store, project_id) or b"null"
     return json_response(row, scope=InProject(project_id))
 
@@ -162,14 +152,11 @@ async def overview_route(request: Req, state: State, project_id: FromPath[str]) 
 )
 async def summaries_route(
     request: Req,
-    state: State,
     project_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """Its overviews and the summaries of its sessions, newest first, in pages as `listProjects`. The
-    summary of a session is where that session is now, whatever project it names."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+    """Newest first, its overviews and the summaries of its current sessions, in pages like `listProjects`."""
+    async with request.open_store() as store:
         page = await summaries.list_by_project(store, project_id, window)
     return page_response("summaries", page, InProject(project_id))
 
@@ -179,18 +166,13 @@ async def summaries_route(
     status_code=200,
     operation_id="mergeProjects",
     tags=["sessions"],
-    summary="Make a project a part of another",
+    summary="Merge a project into another",
     responses=problem_specs(NotFound, LimitReached),
 )
-async def merge_route(
-    request: Req, state: State, project_id: FromPath[str], data: JSONBody[Target]
-) -> Merged:
-    """Its sessions, memories, entities, summaries and observations are in the project `into` then, its folders mean that
-    one, and it is gone."""
-    services: Services = state.services
-    limits = services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        moved = await store.write(lambda tx: merge(tx, project_id, data.into, limits))
+async def merge_route(request: Req, project_id: FromPath[str], data: JSONBody[Target]) -> Merged:
+    """Move its sessions, memories, entities, summaries, observations and folders to the project `into`, and delete it."""
+    async with request.open_store() as store:
+        moved = await store.write(lambda tx: merge(tx, project_id, data.into, request.limits))
         return Merged(AgentScope(await read_named_project(store, data.into)), moved)
 
 
@@ -200,13 +182,13 @@ async def merge_route(
     opt={"rate": "write"},
     operation_id="exportProject",
     tags=["sessions"],
-    summary="Take a project along",
+    summary="Export a project",
     responses=problem_specs(NotFound),
 )
-async def export_route(request: Req, state: State, project_id: FromPath[str]) -> Stream:
-    """A ZIP as `export` makes it, of this project alone: its sessions with their turns, what is remembered in it, and
-    what agents did there."""
-    return await export_stream(request, state.services, project_id)
+async def export_route(request: Req, project_id: FromPath[str]) -> Stream:
+    """Return a ZIP like `export`, of this project only: its sessions with their turns, its memory, and the observations of
+    agents."""
+    return await export_stream(request, project_id)
 
 
 @delete(
@@ -219,27 +201,30 @@ async def export_route(request: Req, state: State, project_id: FromPath[str]) ->
 )
 async def delete_route(
     request: Req,
-    state: State,
     project_id: FromPath[str],
     sessions: FromQuery[Literal["keep", "delete"]] = "keep",
     forget: FromQuery[Literal["soon", "now"]] = "soon",
 ) -> Deleted | Receipt:
-    """Its memories, entities, summaries and observations go; its sessions return to the pool, or go too with
-    `?sessions=delete`. The disk is rid of them soon after; with `?forget=now` the answer comes when it is, and is the
-    receipt."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+    """Delete its memories, entities, summaries and observations. Its sessions are kept without a project, or deleted too with
+    `?sessions=delete`. The data is erased from the disk soon after; with `?forget=now` the response comes after the erasure
+    and is a receipt."""
+    services = request.services
+    async with request.open_store() as store:
         write_row.check_live(store, "projects", project_id)
     await services.spool.ingest_account(request.user.email)
     await services.spool.delete_project_events(request.user, project_id)  # those that could not be ingested
+    with_sessions = sessions == "delete"
     if forget == "now":
-        where = services.settings.data, services.users, services.eraser, request.user.id
-        spooled = services.spool.account_folders(request.user.email)
-        return await forget_project(*where, project_id, spooled, with_sessions=sessions == "delete")
-    async with services.users.open(request.user.id) as store:
-        await store.write(
-            lambda tx: deleting.delete_project(tx, project_id, with_sessions=sessions == "delete")
+        return await forget_project(
+            services.settings.data,
+            services.users,
+            services.eraser,
+            request.user.id,
+            project_id,
+            services.spool.account_folders(request.user.email),
+            with_sessions=with_sessions,
         )
+    await request.write(lambda tx: deleting.delete_project(tx, project_id, with_sessions=with_sessions))
     return Deleted(1)
 
 

@@ -1,11 +1,10 @@
-"""Sessions: made, listed, changed, deleted; most under the ids that other programs know them by."""
+"""Create, list, change and delete sessions, mostly by the ids of other programs."""
 
 from typing import Annotated
 from urllib.parse import unquote
 
 import msgspec
 from litestar import Response, delete, get, patch, post
-from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, Meta, UnsetType
 
@@ -15,7 +14,6 @@ from vademecum.http.problem_details import problem_specs
 from vademecum.http.responses import Deleted, json_response, page_response, response_spec, row_response
 from vademecum.model.schema.collections import Id, Session
 from vademecum.services.memory import sessions
-from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 BY_EXTERNAL = "/v1/sessions/by-external/"
@@ -23,7 +21,7 @@ Title = Annotated[str, Meta(max_length=1000)]
 
 
 class NewSession(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """`name` is another word for `title`, for programs that know sessions by that."""
+    """`name`: an alias of `title` for other programs."""
 
     external_id: Annotated[str, Meta(min_length=1, max_length=255)]
     title: Title = ""
@@ -32,7 +30,7 @@ class NewSession(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class SessionChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """What is absent stays; a `projectId` of null takes the session out of its project."""
+    """Absent fields are unchanged. A `projectId` of null removes the session from its project."""
 
     title: Title | UnsetType = UNSET
     project_id: Id | UnsetType | None = UNSET
@@ -44,7 +42,7 @@ class SessionList(msgspec.Struct):
 
 
 def external_id(request: Req) -> str:
-    """As it was sent: in a path's parameter two slashes would have become one."""
+    """Return the id as it was sent. Litestar would replace two slashes in a path parameter by one."""
     return unquote(request.scope["raw_path"].partition(BY_EXTERNAL.encode())[2])
 
 
@@ -52,18 +50,16 @@ def external_id(request: Req) -> str:
     "/v1/sessions",
     operation_id="createSession",
     tags=["sessions"],
-    summary="Make a session",
+    summary="Create a session",
     responses=response_spec(Session, 201) | problem_specs(NotFound, Duplicate, LimitReached, TooLarge),
 )
-async def create_route(request: Req, data: JSONBody[NewSession], state: State) -> Response[bytes]:
-    """`externalId` is yours to choose and leads back to the session; one that is taken answers `DUPLICATE`. With
-    `projectId` the session is in that project from the first, and so is its first message."""
-    services: Services = state.services
-    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
+async def create_route(request: Req, data: JSONBody[NewSession]) -> Response[bytes]:
+    """You choose `externalId` and find the session by it; one that exists returns `DUPLICATE`. With `projectId`, the session
+    and its first message are in that project from the start."""
+    fields = msgspec.to_builtins(data)
     name = fields.pop("name")
     fields["title"] = fields["title"] or name or ""
-    async with services.users.open(request.user.id) as store:
-        row = await store.write(lambda tx: sessions.create(tx, fields, limits))
+    row = await request.write(lambda tx: sessions.create(tx, fields, request.limits))
     return row_response(row, new=True)
 
 
@@ -74,11 +70,10 @@ async def create_route(request: Req, data: JSONBody[NewSession], state: State) -
     summary="List all sessions",
     responses=response_spec(SessionList),
 )
-async def list_route(request: Req, state: State, window: Windowed) -> Response[bytes]:
-    """Newest first, those of all projects and of none. Go on with `next` as `cursor` until it is null; a page may be
-    shorter than `limit`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def list_route(request: Req, window: Windowed) -> Response[bytes]:
+    """Newest first, with and without a project. Continue with `next` as `cursor` until it is null; a page can be shorter
+    than `limit`."""
+    async with request.open_store() as store:
         return page_response("sessions", await sessions.list_sessions(store, window))
 
 
@@ -86,13 +81,12 @@ async def list_route(request: Req, state: State, window: Windowed) -> Response[b
     BY_EXTERNAL + "{external_id:path}",
     operation_id="getSessionByExternalId",
     tags=["sessions"],
-    summary="Get one session",
+    summary="Get a session by external id",
     responses=response_spec(Session) | problem_specs(NotFound),
 )
-async def get_route(request: Req, state: State) -> Response[bytes]:
-    """The session that was made with this `externalId`, here or on a device."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
+async def get_route(request: Req) -> Response[bytes]:
+    """Return the session that was created with this `externalId`, by this API or on a device."""
+    async with request.open_store() as store:
         return json_response(await sessions.read(store, external_id(request)))
 
 
@@ -100,16 +94,14 @@ async def get_route(request: Req, state: State) -> Response[bytes]:
     BY_EXTERNAL + "{external_id:path}",
     operation_id="changeSessionByExternalId",
     tags=["sessions"],
-    summary="Rename or move a session",
+    summary="Change a session by external id",
     responses=response_spec(Session) | problem_specs(NotFound, LimitReached, TooLarge),
 )
-async def change_route(request: Req, data: JSONBody[SessionChange], state: State) -> Response[bytes]:
-    """What is absent stays; a `projectId` of null takes the session out of its project. What the session sees, and who
-    sees its turns, changes at once; entities stay in the project in which they were found."""
-    services: Services = state.services
-    known_by, fields, limits = external_id(request), msgspec.to_builtins(data), services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        row = await store.write(lambda tx: sessions.change(tx, known_by, fields, limits))
+async def change_route(request: Req, data: JSONBody[SessionChange]) -> Response[bytes]:
+    """Absent fields are unchanged. A `projectId` of null removes the session from its project. The scope of the session and
+    of its turns changes at once. Entities stay in the project in which they were found."""
+    id_, fields = external_id(request), msgspec.to_builtins(data)
+    row = await request.write(lambda tx: sessions.change(tx, id_, fields, request.limits))
     return row_response(row, new=False)
 
 
@@ -121,13 +113,10 @@ async def change_route(request: Req, data: JSONBody[SessionChange], state: State
     summary="Delete a session by external id",
     responses=problem_specs(NotFound),
 )
-async def delete_route(request: Req, state: State) -> Deleted:
-    """Its turns and summaries go from every device; its documents stay in the pool. Entities stay, and so do
-    relationships, which belong to the entities and not to the session in which they were found."""
-    services: Services = state.services
-    known_by = external_id(request)
-    async with services.users.open(request.user.id) as store:
-        await store.write(lambda tx: sessions.delete(tx, known_by))
+async def delete_route(request: Req) -> Deleted:
+    """Delete its turns and summaries from every device. Its documents are kept, and so are entities and their relationships,
+    which do not belong to the session."""
+    await request.write(lambda tx: sessions.delete(tx, external_id(request)))
     return Deleted(1)
 
 
@@ -139,12 +128,10 @@ async def delete_route(request: Req, state: State) -> Deleted:
     summary="Delete a session",
     responses=problem_specs(NotFound),
 )
-async def delete_by_id_route(request: Req, state: State, session_id: FromPath[str]) -> Deleted:
-    """Its turns and summaries go; its documents stay in the pool. Entities stay, and so do relationships, which belong
-    to the entities."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        await store.write(lambda tx: write_row.delete_unscoped(tx, "sessions", session_id))
+async def delete_by_id_route(request: Req, session_id: FromPath[str]) -> Deleted:
+    """Delete its turns and summaries from every device. Its documents are kept, and so are entities and their relationships,
+    which do not belong to the session."""
+    await request.write(lambda tx: write_row.delete_unscoped(tx, "sessions", session_id))
     return Deleted(1)
 
 

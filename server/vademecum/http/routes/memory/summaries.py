@@ -1,8 +1,7 @@
-"""Summaries of sessions and projects."""
+"""Create, list, change and delete summaries of sessions and projects."""
 
 import msgspec
 from litestar import Response, delete, get, patch, post
-from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
 
 from vademecum.errors import Conflict, LimitReached, NotFound, TooLarge
@@ -12,7 +11,6 @@ from vademecum.http.responses import Deleted, page_response, response_spec, row_
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Id, Summary, Text
 from vademecum.services.memory import summaries
-from vademecum.services.runtime.container import Services
 from vademecum.services.sync import write_row
 
 
@@ -36,15 +34,13 @@ class ScopedSummaries(msgspec.Struct):
     "/v1/summaries",
     operation_id="createSummary",
     tags=["memory"],
-    summary="Keep a summary",
+    summary="Create a summary",
     responses=response_spec(Summary, 201) | problem_specs(NotFound, LimitReached, TooLarge),
 )
-async def create_route(request: Req, data: JSONBody[NewSummary], state: State) -> Response[bytes]:
-    """Of a session (`sessionId`), or, without one, the overview of a project (`projectId`): at least one of them."""
-    services: Services = state.services
-    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        row = await store.write(lambda tx: summaries.create(tx, fields, limits))
+async def create_route(request: Req, data: JSONBody[NewSummary]) -> Response[bytes]:
+    """A summary of a session (`sessionId`) or, without one, the overview of a project (`projectId`)."""
+    fields = msgspec.to_builtins(data)
+    row = await request.write(lambda tx: summaries.create(tx, fields, request.limits))
     return row_response(row, new=True)
 
 
@@ -57,34 +53,30 @@ async def create_route(request: Req, data: JSONBody[NewSummary], state: State) -
 )
 async def of_session_route(
     request: Req,
-    state: State,
     session_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, in pages as `listSessions`. `scope` is where the session is now."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        home, page = await summaries.list_by_session(store, session_id, window)
-    return page_response("summaries", page, home)
+    """Newest first, in pages like `listSessions`. `scope` is the current scope of the session."""
+    async with request.open_store() as store:
+        scope, page = await summaries.list_by_session(store, session_id, window)
+    return page_response("summaries", page, scope)
 
 
 @patch(
     "/v1/summaries/{summary_id:str}",
     operation_id="changeSummary",
     tags=["memory"],
-    summary="Write a summary anew",
+    summary="Change a summary",
     responses=response_spec(Summary) | problem_specs(NotFound, Conflict, LimitReached, TooLarge),
 )
 async def change_route(
-    request: Req, state: State, summary_id: FromPath[str], data: JSONBody[SummaryChange], scoped: Scoped
+    request: Req, summary_id: FromPath[str], data: JSONBody[SummaryChange], scoped: Scoped
 ) -> Response[bytes]:
-    """Its text alone: what it is a summary of stays. Name a session or a project: a summary that is not within that scope
-    is answered as one that is not there."""
-    services: Services = state.services
-    fields, limits = msgspec.to_builtins(data), services.limits(request.user)
-    async with services.users.open(request.user.id) as store:
-        scope = await scoped.scope(store)
-        row = await store.write(lambda tx: summaries.change(tx, scope, summary_id, fields, limits))
+    """Change its text. Name a session or a project; a summary outside that scope is not found."""
+    fields = msgspec.to_builtins(data)
+    row, scope = await scoped.write(
+        request, lambda tx, scope: summaries.change(tx, scope, summary_id, fields, request.limits)
+    )
     return row_response(row, new=False, scope=scope)
 
 
@@ -96,12 +88,9 @@ async def change_route(
     summary="Delete a summary",
     responses=problem_specs(NotFound, Conflict),
 )
-async def delete_route(request: Req, state: State, summary_id: FromPath[str], scoped: Scoped) -> Deleted:
-    """It goes from every device; what it is a summary of stays. Name a session or a project, as in `changeSummary`."""
-    services: Services = state.services
-    async with services.users.open(request.user.id) as store:
-        scope = await scoped.scope(store)
-        await store.write(lambda tx: write_row.delete(tx, scope, "summaries", summary_id))
+async def delete_route(request: Req, summary_id: FromPath[str], scoped: Scoped) -> Deleted:
+    """Delete it from every device. Its session or project is kept. Name a session or a project, as in `changeSummary`."""
+    await scoped.write(request, lambda tx, scope: write_row.delete(tx, scope, "summaries", summary_id))
     return Deleted(1)
 
 

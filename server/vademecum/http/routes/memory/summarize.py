@@ -1,8 +1,7 @@
-"""Summaries of sessions and projects, written by the assistant's model."""
+"""Summarize sessions and projects with the language model."""
 
 import msgspec
 from litestar import Response, post
-from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 from msgspec import UNSET, UnsetType
@@ -24,11 +23,10 @@ from vademecum.http.disconnect import while_connected
 from vademecum.http.parameters import Req
 from vademecum.http.problem_details import problem_specs
 from vademecum.http.routes.llm_jobs import JobInfo, job_info
-from vademecum.services.runtime.container import Services
 
 
 class SummaryRow(msgspec.Struct, rename="camel"):
-    """The row of `summaries`: of a session, or of a project."""
+    """A row of `summaries`: of a session or a project."""
 
     id: str
     content: str
@@ -50,7 +48,7 @@ REFUSALS = problem_specs(
     AssistantBusy,
     AnswerTooSlow,
     Busy,
-) | {202: ResponseSpec(JobInfo, False, "The job that makes it")}
+) | {202: ResponseSpec(JobInfo, False, "The job that creates it")}
 
 
 @post(
@@ -59,15 +57,15 @@ REFUSALS = problem_specs(
     opt={"rate": "answer"},
     operation_id="summarizeSession",
     tags=["assistant"],
-    summary="Summarise a session",
+    summary="Summarize a session",
     responses=REFUSALS,
 )
 async def session_route(
-    request: Req, state: State, session_id: FromPath[str], later: FromQuery[bool] = False
+    request: Req, session_id: FromPath[str], later: FromQuery[bool] = False
 ) -> Response[SummaryRow | JobInfo]:
-    """Its turns become a row of `summaries`, which takes the place of the session's earlier one. `NO_DATA` when nothing
-    was said in it."""
-    return await _summarize(request, state.services, f"sessions/{session_id}", later)
+    """Create a row of `summaries` from its turns. It replaces the session's earlier summary. `NO_DATA` if there are no
+    turns."""
+    return await _summarize(request, f"sessions/{session_id}", later)
 
 
 @post(
@@ -76,25 +74,24 @@ async def session_route(
     opt={"rate": "answer"},
     operation_id="summarizeProject",
     tags=["assistant"],
-    summary="Write a project's overview",
+    summary="Summarize a project",
     responses=REFUSALS,
 )
 async def project_route(
-    request: Req, state: State, project_id: FromPath[str], later: FromQuery[bool] = False
+    request: Req, project_id: FromPath[str], later: FromQuery[bool] = False
 ) -> Response[SummaryRow | JobInfo]:
-    """Its sessions' summaries, or else their turns, become a row of `summaries` without a session, which takes the place
-    of the earlier one. `NO_DATA` when there are none."""
-    return await _summarize(request, state.services, f"projects/{project_id}", later)
+    """Create the project's overview, a row of `summaries` without a session, from the summaries of its sessions or else
+    their turns. It replaces the earlier overview. `NO_DATA` if there are none."""
+    return await _summarize(request, f"projects/{project_id}", later)
 
 
-async def _summarize(
-    request: Req, services: Services, subject: str, later: bool
-) -> Response[SummaryRow | JobInfo]:
-    """With `later` the job, 202; else the row."""
+async def _summarize(request: Req, subject: str, later: bool) -> Response[SummaryRow | JobInfo]:
+    """Return the row, or the job with status 202 if `later`."""
+    services = request.services
     if later:
         job = await services.summaries.schedule(request.user.id, subject)
         return Response(job_info(job), status_code=202)
-    with services.foreground.elsewhere():
+    with services.request_priority.waiting_on_upstream():
         row = await while_connected(request, services.summaries.summarize_now(request.user.id, subject))
     return Response(msgspec.convert(row, SummaryRow))
 

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, what does it do: for whoever runs the server."""
+"""Liveness, readiness and metrics, for the operator of the server."""
 
 import asyncio
 import tempfile
@@ -6,17 +6,17 @@ from hmac import compare_digest
 from typing import Any
 
 import msgspec
-from litestar import Request, Response, get
-from litestar.datastructures import State
+from litestar import Response, get
 from litestar.openapi.datastructures import ResponseSpec
 
 from vademecum.errors import Busy, Forbidden
 from vademecum.http.auth import authenticate
 from vademecum.http.openapi.routes import PUBLIC
-from vademecum.services.runtime.container import Services
+from vademecum.http.parameters import Req
+from vademecum.services.runtime.composition import Services
 
 PROBE_BYTES = 2**20
-READY_S = 7.0  # for each of the two checks, so that an answer takes less than 15 s
+READY_TIMEOUT_S = 7.0  # for each of two checks, so that a response takes less than 15 s
 
 
 class Health(msgspec.Struct):
@@ -24,8 +24,8 @@ class Health(msgspec.Struct):
 
 
 class Readiness(msgspec.Struct):
-    """`model`: the one in use, or null: then search is by words only. `fenced`: how many accounts are refused because
-    their records are damaged; the server is ready for all others."""
+    """`model`: the embedding model in use; null if the server searches by words only. `fenced`: the number of accounts that
+    are refused because their records are damaged. The server is ready for all others."""
 
     ready: bool
     store: str
@@ -40,10 +40,10 @@ class Readiness(msgspec.Struct):
     security=PUBLIC,
     operation_id="getHealth",
     tags=["operations"],
-    summary="Is the server alive?",
+    summary="Check whether the server is alive",
 )
 async def health_route() -> Health:
-    """Answers as long as the process runs. Asks nothing of its services."""
+    """Respond as long as the process runs, without any check."""
     return Health()
 
 
@@ -53,17 +53,16 @@ async def health_route() -> Health:
     security=PUBLIC,
     operation_id="getReadiness",
     tags=["operations"],
-    summary="Can the server do its work?",
-    responses={503: ResponseSpec(Readiness, False, "Not ready; the part that fails says so")},
+    summary="Check whether the server is ready",
+    responses={503: ResponseSpec(Readiness, False, "Not ready; the failed check tells why")},
 )
-async def ready_route(state: State) -> Response[Readiness]:
-    """503 with the part that is not ready. The checks are real: a read of the store, a write to its disk."""
-    services: Services = state.services
-    store = await _attempt(_check_store(services))
-    index = await _attempt(asyncio.to_thread(_write_probe, services))
-    loaded = services.inference.is_opened()
+async def ready_route(request: Req) -> Response[Readiness]:
+    """Return 503 if the server is not ready. It reads from the database and writes to the disk."""
+    services = request.services
+    store = await _run_check(_check_store(services))
+    index = await _run_check(asyncio.to_thread(_write_probe, services))
+    ready = store == index == "ok" and services.inference.is_opened()
     embedder = services.inference.opened()
-    ready = store == index == "ok" and loaded
     model = embedder.manifest.id if embedder is not None else None
     fenced = len(services.users.fenced())
     return Response(Readiness(ready, store, index, model, fenced), status_code=200 if ready else 503)
@@ -72,12 +71,12 @@ async def ready_route(state: State) -> Response[Readiness]:
 async def _check_store(services: Services) -> None:
     await services.accounts.ping()
     if count := services.users.count_failed_checkpoints():
-        raise Busy(f"the disk did not take what {count} accounts have written; it is safe in their logs")
+        raise Busy(f"cannot write the changes of {count} accounts to their files; they are safe in the logs")
 
 
-async def _attempt(check: Any) -> str:
+async def _run_check(check: Any) -> str:
     try:
-        async with asyncio.timeout(READY_S):
+        async with asyncio.timeout(READY_TIMEOUT_S):
             await check
     except Busy as error:
         return f"failed: {error.message}"
@@ -87,29 +86,30 @@ async def _attempt(check: Any) -> str:
 
 
 def _write_probe(services: Services) -> None:
-    """There is room for what a push may bring; a few bytes find some where nothing else does."""
+    """Write as much as a push may bring: a few bytes would fit even on a full disk."""
     with tempfile.TemporaryFile(dir=services.settings.data) as probe:
         probe.write(bytes(PROBE_BYTES))
 
 
-def _check_may_scrape(services: Services, request: Request[Any, Any, State]) -> None:
-    """Raise SignedOut or Forbidden unless an administrator asks, or a program with the token for metrics."""
+def _check_may_scrape(request: Req) -> None:
+    """Raise SignedOut or Forbidden unless the request has an administrator's token or the metrics token."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    expected = services.settings.metrics_token.reveal()
+    expected = request.services.settings.metrics_token.reveal()
     if expected and scheme.lower() == "bearer" and compare_digest(secret.strip().encode(), expected.encode()):
         return
-    account, _ = authenticate(services, request)
+    account, _ = authenticate(request.services, request)
     if not account.admin:
-        raise Forbidden("Metrics are for administrators, or for the token of VADEMECUM_METRICS_TOKEN.")
+        raise Forbidden("Metrics need an administrator's token or the token VADEMECUM_METRICS_TOKEN.")
 
 
 @get("/metrics", opt={"public": True}, media_type="text/plain; version=0.0.4", include_in_schema=False)
-async def metrics_route(request: Request[Any, Any, State], state: State) -> bytes:
-    """Prometheus. Numbers of the whole server; nothing of any user. For an administrator's token or a token of its own."""
-    _check_may_scrape(state.services, request)
-    from prometheus_client import CollectorRegistry, Gauge, generate_latest  # not before the first sync
+async def metrics_route(request: Req) -> bytes:
+    """Prometheus metrics of the whole server, without data of users."""
+    _check_may_scrape(request)
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest  # imported late for a quick start
 
-    services: Services = state.services
+    services = request.services
+
     registry = CollectorRegistry()
     values = {
         "vademecum_accounts": (len(services.accounts.accounts), "accounts"),

@@ -1,4 +1,4 @@
-"""Routes for commands on the server's own machine. Backup and restore name paths, so nobody else may call them."""
+"""Routes for commands on the server's machine. Backup and restore name paths, so no one else may call them."""
 
 from pathlib import Path
 
@@ -9,17 +9,11 @@ from litestar.params import JSONBody
 from vademecum.errors import Forbidden
 from vademecum.http.auth import LOCAL_ADMIN
 from vademecum.http.parameters import Req
-from vademecum.services.accounts.accounts import Profile, by_id, change_admin, listed, profile
-from vademecum.services.data.backup import (
-    BackupManifest,
-    Restored,
-    backup,
-    restore,
-    restore_one,
-    verify_account,
-)
+from vademecum.services.accounts.accounts import Profile
+from vademecum.services.data.backup import BackupManifest
 from vademecum.services.data.erase import erase_due
-from vademecum.services.runtime.container import Services
+from vademecum.services.data.restore import Restored
+from vademecum.services.runtime.composition import Services
 from vademecum.services.sync.stale_restore import EpochsBegun, start_new_epochs
 
 
@@ -28,7 +22,7 @@ class BackupFolder(msgspec.Struct):
 
 
 class AccountFilter(msgspec.Struct):
-    """None: everybody's."""
+    """`email`: null for all accounts."""
 
     email: str | None = None
 
@@ -48,7 +42,7 @@ class AccountId(msgspec.Struct, rename="camel"):
 
 
 class Verified(msgspec.Struct):
-    """`problem`: which file is damaged, and what to do, or None."""
+    """`problem`: the damaged file and the remedy, or null."""
 
     problem: str | None
 
@@ -59,44 +53,44 @@ class Erased(msgspec.Struct):
 
 def _require_local_command(request: Req) -> Services:
     if request.user is not LOCAL_ADMIN:
-        raise Forbidden("This is for commands on the server's own machine.")
-    services: Services = request.app.state.services
-    return services
+        raise Forbidden("Only commands on the server's own machine can do this. Nothing was changed.")
+    return request.services
 
 
 @post("/v1/local/backup", include_in_schema=False, status_code=200)
 async def backup_route(request: Req, data: JSONBody[BackupFolder]) -> BackupManifest:
-    return await backup(_require_local_command(request), Path(data.path))
+    return await _require_local_command(request).backup.create(Path(data.path))
 
 
 @post("/v1/local/restore", include_in_schema=False, status_code=200)
 async def restore_route(request: Req, data: JSONBody[BackupFolder]) -> Restored:
-    return await restore(_require_local_command(request), Path(data.path))
+    return await _require_local_command(request).restore.restore_all(Path(data.path))
 
 
 @post("/v1/local/restore-one", include_in_schema=False, status_code=200)
 async def restore_one_route(request: Req, data: JSONBody[OneAccount]) -> Restored:
-    """A route of its own: an older server would ignore the e-mail address and restore everything."""
-    return await restore_one(_require_local_command(request), Path(data.path), data.email)
+    """A separate route, because an older server would ignore the email and restore everything."""
+    return await _require_local_command(request).restore.restore_account(Path(data.path), data.email)
 
 
 @post("/v1/local/erase", include_in_schema=False, status_code=200)
 async def erase_route(request: Req, data: JSONBody[AccountFilter]) -> Erased:
     services = _require_local_command(request)
-    emails = {account.id: account.email for account in listed(services, data.email)}
+    emails = {account.id: account.email for account in services.account_service.list_accounts(data.email)}
     return Erased(await erase_due(services.settings.data, services.background_jobs.jobs["erase"], emails))
 
 
 @post("/v1/local/epoch", include_in_schema=False, status_code=200)
 async def epoch_route(request: Req, data: JSONBody[AccountFilter]) -> EpochsBegun:
     services = _require_local_command(request)
-    return await start_new_epochs(services, listed(services, data.email))
+    accounts = services.account_service.list_accounts(data.email)
+    return await start_new_epochs(services.users, services.background_jobs, accounts)
 
 
 @get("/v1/local/crowded", include_in_schema=False)
 async def crowded_route(request: Req) -> list[str]:
-    """Addresses of this machine and of proxies that have used more than the budget of one address."""
-    return sorted(_require_local_command(request).limiter.crowded)
+    """Return the addresses of this machine and of proxies that have used more than the budget of one address."""
+    return sorted(_require_local_command(request).rate_limiter.crowded)
 
 
 @get("/v1/local/ahead", include_in_schema=False)
@@ -108,17 +102,16 @@ async def ahead_route(request: Req) -> dict[str, int]:
 
 @post("/v1/local/verify", include_in_schema=False, status_code=200)
 async def verify_route(request: Req, data: JSONBody[AccountId]) -> Verified:
-    """Its other requests wait meanwhile."""
+    """Other requests of the account wait meanwhile."""
     services = _require_local_command(request)
-    return Verified(await verify_account(services, by_id(services, data.user_id).id))
+    return Verified(await services.backup.verify_account(services.account_service.get(data.user_id).id))
 
 
 @post("/v1/local/administrator", include_in_schema=False, status_code=200)
 async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Profile:
-    """Here alone: a stolen cookie of one administrator makes no other."""
-    services = _require_local_command(request)
-    changed = await change_admin(services, by_id(services, data.user_id), admin=data.admin)
-    return await profile(services, changed)
+    """Only for local commands, so that a stolen session of an administrator cannot create another."""
+    service = _require_local_command(request).account_service
+    return await service.profile(await service.change_admin(service.get(data.user_id), admin=data.admin))
 
 
 ROUTES = [

@@ -1,4 +1,4 @@
-"""The app and what it loads, as `npm run build` made it. Its addresses are places in the app, not files here."""
+"""Serve the web app as `npm run build` created it. The app's own paths all get its start page."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from vademecum.http.byte_ranges import IMMUTABLE, REVALIDATE, ServedFile, file_r
 from vademecum.http.security_headers import content_security_policy
 
 BUILT = Path(__file__).parents[3] / "web"
-# Not the machine's own table: what it lacks a browser would refuse to run.
+# The system's table may lack a type, and browsers refuse to run files with a wrong one.
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -28,10 +28,10 @@ TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 _ZERO = re.compile(r"q\s*=\s*0(\.0*)?")
-# Where the app can be opened; web/src/ui/Shell.tsx draws each.
+# The paths of the app; web/src/ui/Shell.tsx renders each.
 APP_PATHS = [
     "/",
-    "/index.html",  # what the service worker keeps
+    "/index.html",  # the service worker caches it
     "/s/{session_id:str}",
     "/documents",
     "/documents/{document_id:str}",
@@ -43,11 +43,11 @@ APP_PATHS = [
     "/settings",
     "/sign-in",
 ]
-# The component library makes style elements of its own; scripts stay as everywhere.
+# The component library creates style elements.
 _APP_POLICY = content_security_policy(style_src="'self' 'unsafe-inline'", img_src="'self' data: blob:")
 _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
-<h1>Vademecum</h1><p>The server is running, but the app is not here: it comes with the installed package, and in a
-checkout <code>make install</code> builds it. The API works: <a href="/schema">what it can do</a>.</p></html>"""
+<h1>Vademecum</h1><p>The server is running, but the app is missing. The installed package contains it; in a checkout,
+<code>make install</code> builds it. The API works: <a href="/schema">API documentation</a>.</p></html>"""
 _OPTIONS: dict[str, Any] = {
     "http_method": ["GET", "HEAD"],
     "opt": {"public": True, "rate": "read"},
@@ -56,9 +56,11 @@ _OPTIONS: dict[str, Any] = {
 
 
 def app_routes(built: Path = BUILT) -> list[HTTPRouteHandler]:
-    """One route for the places in the app, one for all assets, whose names change with their content, and one for the
-    files beside them, whose names do not."""
-    beside = [path.name for path in built.glob("*.*") if path.suffix in TYPES and path.name != "index.html"]
+    """Return a route for the app's paths, one for its assets, whose names change with their content, and one for its other
+    files."""
+    other_files = [
+        path.name for path in built.glob("*.*") if path.suffix in TYPES and path.name != "index.html"
+    ]
 
     @route(APP_PATHS, **_OPTIONS)
     async def app(request: Request[Any, Any, Any]) -> ASGIResponse:
@@ -72,15 +74,15 @@ def app_routes(built: Path = BUILT) -> list[HTTPRouteHandler]:
     async def asset(request: Request[Any, Any, Any], name: FromPath[str]) -> ASGIResponse:
         return _file_response(request, built / "assets" / name, IMMUTABLE)
 
-    @route([f"/{name}" for name in beside], **_OPTIONS)
+    @route([f"/{name}" for name in other_files], **_OPTIONS)
     async def file(request: Request[Any, Any, Any]) -> ASGIResponse:
         return _file_response(request, built / request.url.path.lstrip("/"), REVALIDATE)
 
-    return [app, asset, file] if beside else [app, asset]
+    return [app, asset, file] if other_files else [app, asset]
 
 
 def accepts_gzip(header: str) -> bool:
-    """Does an Accept-Encoding header allow it, by its name or by `*`? A quality of zero forbids (RFC 9110, 12.5.3)."""
+    """Return whether an Accept-Encoding header allows gzip, by name or by `*`, with a quality above 0 (RFC 9110, 12.5.3)."""
     allowed: dict[str, bool] = {}
     for item in header.lower().split(","):
         coding, *parameters = (part.strip() for part in item.split(";"))
@@ -92,7 +94,7 @@ def _file_response(
     request: Request[Any, Any, Any], path: Path, cache: str, more: dict[str, str] | None = None
 ) -> ASGIResponse:
     media_type = TYPES.get(path.suffix)
-    # Not `path.is_file()`, which raises for a name that is longer than the disk takes.
+    # Not `path.is_file()`, which raises for a name that is too long for the file system.
     if media_type is None or not os.path.isfile(path):  # noqa: PTH113
         raise NotFound("There is no such page.")
     packed = path.with_name(path.name + ".gz")
