@@ -114,7 +114,7 @@ test.each(["this device", "another device"])("forgetting erases all text from %s
     await synced(device);
     await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
     await page.getByRole("button", { name: "Forget everything" }).click();
-    await page.getByText("This device is clean.").waitFor();
+    await page.getByText("Nothing is left on this device.").waitFor();
   } else {
     const body = JSON.stringify({ confirm: "forget everything" });
     await harness.request(user, "/v1/forget", { method: "POST", body });

@@ -30,7 +30,7 @@ test("the receipt is kept until it is closed", async () => {
   await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies) and .* nothing is left on the server/u).waitFor();
   expect(await device.rows("facts")).toEqual([]);
   await page.reload();
-  await receipt.getByText("This device is clean.").waitFor();
+  await receipt.getByText("Nothing is left on this device.").waitFor();
   await receipt.getByRole("button", { name: "Close" }).click();
   await receipt.waitFor({ state: "detached" });
   await page.reload();

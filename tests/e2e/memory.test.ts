@@ -74,11 +74,11 @@ test("a chat moves between projects", async () => {
 });
 
 test("an overview is written or its error shown", async () => {
-  await button("Write overview").click();
+  await button("Create overview").click();
   const failed = page.getByRole("alert").filter({ hasText: "The overview could not be written." });
   await failed.filter({ hasText: /assistant/iu }).waitFor();
   await device.navigate("/projects/p-flat");
-  await button("Write overview").click();
+  await button("Create overview").click();
   await page.getByText("three months ahead").waitFor();
   await expectFit(page);
 });

@@ -9,7 +9,7 @@ withServer();
 withNewerApp();
 
 const WAITS = "Vademecum is open in another tab with a different version.";
-const ASKED = "A newer version is waiting in another tab.";
+const ASKED = "Another tab has a newer version of the app.";
 const PROMPT = "A new version is available. Anything you are writing is kept.";
 const FAILED = "This version could not convert your data on this device to its new format.";
 const OUTDATED = "A newer version of Vademecum was opened on this device";

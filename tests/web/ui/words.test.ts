@@ -75,7 +75,7 @@ test("a day ends at midnight, not after 24 hours", () => {
 });
 
 test("an attempt that is due is not announced for a time in the past", () => {
-  expect(nextAttempt(2, "2020-01-01T00:00:00.000Z")).toBe("Failed 2 times. The next attempt is soon.");
+  expect(nextAttempt(2, "2020-01-01T00:00:00.000Z")).toBe("Failed 2 times. Trying again soon.");
   expect(nextAttempt(1, "2999-01-01T00:00:00.000Z")).toMatch(/^Failed 1 time\. Next attempt: .*2999/u);
 });
 

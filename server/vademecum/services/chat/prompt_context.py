@@ -57,7 +57,7 @@ PASSAGES = 50  # the largest budget holds at most so many short ones
 TURNS = 200
 FACTS = 200  # the largest budget holds about so many of usual length
 FACTS_TOTAL_FACTOR = 8  # the total length of the facts that are counted, in lengths of the longest one
-FALLBACK_NOTICE = "This session is in authoritative mode, which belongs to JIGGA accounts: the context was prompt for analysis."
+FALLBACK_NOTICE = "This session is in authoritative mode, which belongs to JIGGA accounts: the prompt is built for analysis mode."
 
 
 class ContextScope(msgspec.Struct, rename="camel", kw_only=True):
