@@ -115,7 +115,7 @@ def test_model_change_is_paused_and_resumed(home):
         wait_for_the_end(home)
     assert state(home) == ({SMALL: "installed", SLOW: "in use"}, "")
     for verb in ("pause", "resume"):
-        assert home.run("models", verb).refusal() == "No change of the model is under way."
+        assert home.run("models", verb).refusal() == "No model change is in progress."
 
 
 def wait_for_the_end(home):
