@@ -62,9 +62,9 @@ test("a reopened page answers the waiting question", async () => {
 });
 
 test.each([
-  ["knows of it", true],
-  ["may not know of it yet", false],
-])("an upload outlives its deleted chat: the device %s", async (_, isKnown) => {
+  ["the delete has arrived", true],
+  ["the delete may not have arrived", false],
+])("an upload outlives its deleted chat: %s", async (_, isKnown) => {
   const device = await Device.of(await harness.user());
   const { page, user } = device;
   const sessions = async () => (await device.rows("sessions")).length;

@@ -269,7 +269,7 @@ test("an account stays listed until its rows are gone", async () => {
   await soon(async () => expect((await device.rows("facts")).map(({ key }) => key)).toEqual(["key"]));
 });
 
-test.runIf(process.env["SOAK"])("a profile of several megabytes keeps no canary either", async () => {
+test.runIf(process.env["SOAK"])("a large profile keeps no deleted text", async () => {
   const { device, profile, canaries } = await filled();
   const { user } = device;
   const words = () => Array.from({ length: 20 }, canary).join(" ");

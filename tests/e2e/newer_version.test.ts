@@ -30,7 +30,7 @@ async function facts(page: Page): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ key, shade }) => [key, shade!]));
 }
 
-test("an idle old tab makes way for the update", async () => {
+test("an update starts despite an idle old tab", async () => {
   const device = await Device.of(await harness.user());
   await note(device.page, "before");
   await composerOf(device.page).fill("Half a question");

@@ -45,7 +45,7 @@ async function takeScreenshot(name: string, window: keyof typeof WINDOWS, colorS
   expect(png.length, name).toBeLessThanOrEqual(LARGE);
 }
 
-test("chat and passage", async () => {
+test("captures a chat and its passage", async () => {
   await device.navigate("/s/flat");
   await page.getByText("Lease Harbour Street.pdf").first().waitFor();
   await device.ask("When is the rent due, and how much notice do I have to give?");
@@ -60,14 +60,14 @@ test("chat and passage", async () => {
   await page.keyboard.press("Escape");
 });
 
-test("documents", async () => {
+test("captures the list of documents", async () => {
   await device.navigate("/documents");
   await page.getByRole("link", { name: "Contents insurance.pdf" }).waitFor();
   await takeScreenshot("documents", "desktop", "dark");
   await takeScreenshot("documents-phone", "phone", "dark");
 });
 
-test("memory", async () => {
+test("captures the memory page", async () => {
   await device.navigate("/memory");
   await page.getByText("Harbour Street 14, second floor").waitFor();
   await page.getByText("Prefers short answers").waitFor();
@@ -75,7 +75,7 @@ test("memory", async () => {
   await takeScreenshot("memory-phone", "phone", "dark");
 });
 
-test("settings and sync details", async () => {
+test("captures settings and sync details", async () => {
   await device.navigate("/settings");
   await page.getByRole("heading", { name: "Settings", exact: true }).waitFor();
   await takeScreenshot("settings", "desktop", "light");

@@ -40,7 +40,7 @@ afterEach(async () => {
 
 const kind = () => kindOf(device.sync!.state$.value);
 
-test("the app sends no request before Retry-After has passed", async () => {
+test("the app sends no request before Retry-After passes", async () => {
   rejection = { status: 429, retryAfter: "2" };
   await device.insert("sessions", session("s"));
   void device.sync!.start();
@@ -53,7 +53,7 @@ test("the app sends no request before Retry-After has passed", async () => {
   await eventually("the wait is over", () => kind() === "live");
 });
 
-test("Retry-After of a live server applies to all collections and the stream", async () => {
+test("Retry-After applies to all collections and the stream", async () => {
   await device.sync!.start();
   await eventually("it is live", () => kind() === "live");
   rejection = { status: 503, retryAfter: "2" };
@@ -95,7 +95,7 @@ test("syncNow retries a failed push at once", async () => {
   await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 1);
 });
 
-test("a push that succeeds after a failure sets the state to live, each time", async () => {
+test("each push after a failure restores live status", async () => {
   await device.sync!.start();
   await eventually("it is live", () => kind() === "live");
   for (let n = 0; n < 10; n++) {
@@ -110,41 +110,38 @@ test("a push that succeeds after a failure sets the state to live, each time", a
 test.each<[string, Rejection]>([
   ["offline", { status: 502 }],
   ["busy", { status: 429, retryAfter: "1" }],
-])(
-  "a block that is embedded while its push waits (%s) is stored only with its vectors",
-  async (expectedKind, refused) => {
-    const tablet = await Device.make(harness, user, ["documents", "vectorEmbeddings"], true);
-    tablet.sync = createSync(memory(), 100, tablet);
-    onTestFinished(() => tablet.close());
-    await tablet.insert("documents", document("d", user));
-    await tablet.sync.start();
-    await eventually(
-      "the document is stored",
-      async () => (await harness.rows(user, "documents")).length === 1,
-    );
-    proxy.reject = (path) => (path.includes("/push") ? refused : undefined);
-    await tablet.insert("vectorEmbeddings", block("d", 0, ["one"], { dims: 0, model: "", embedding: null }));
-    await eventually("it failed", () => kindOf(tablet.sync!.state$.value) === expectedKind);
-    const embedding = Buffer.from(new Float32Array([1, 0]).buffer).toString("base64");
-    await tablet.edit("vectorEmbeddings", "d.0", () => ({ dims: 2, model: "m", embedding }));
-    const { checkpoint } = await harness.request<any>(user, "/v1/sync/documents/0/pull?lwt=0&id=&limit=1000");
-    proxy.reject = () => undefined;
-    await eventually(
-      "the row is stored",
-      async () => (await harness.rows(user, "vectorEmbeddings")).length === 1,
-    );
-    await eventually(
-      "no row is waiting",
-      async () => !("vectorEmbeddings" in (await tablet.sync!.countPending(10))),
-    );
-    const [row] = await harness.rows(user, "vectorEmbeddings");
-    expect(row!["embedding"]).toBe(embedding);
-    const end = await harness.request<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");
-    expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // it was written only once
-  },
-);
+])("a waiting block (%s) is stored only with vectors", async (expectedKind, refused) => {
+  const tablet = await Device.make(harness, user, ["documents", "vectorEmbeddings"], true);
+  tablet.sync = createSync(memory(), 100, tablet);
+  onTestFinished(() => tablet.close());
+  await tablet.insert("documents", document("d", user));
+  await tablet.sync.start();
+  await eventually(
+    "the document is stored",
+    async () => (await harness.rows(user, "documents")).length === 1,
+  );
+  proxy.reject = (path) => (path.includes("/push") ? refused : undefined);
+  await tablet.insert("vectorEmbeddings", block("d", 0, ["one"], { dims: 0, model: "", embedding: null }));
+  await eventually("it failed", () => kindOf(tablet.sync!.state$.value) === expectedKind);
+  const embedding = Buffer.from(new Float32Array([1, 0]).buffer).toString("base64");
+  await tablet.edit("vectorEmbeddings", "d.0", () => ({ dims: 2, model: "m", embedding }));
+  const { checkpoint } = await harness.request<any>(user, "/v1/sync/documents/0/pull?lwt=0&id=&limit=1000");
+  proxy.reject = () => undefined;
+  await eventually(
+    "the row is stored",
+    async () => (await harness.rows(user, "vectorEmbeddings")).length === 1,
+  );
+  await eventually(
+    "no row is waiting",
+    async () => !("vectorEmbeddings" in (await tablet.sync!.countPending(10))),
+  );
+  const [row] = await harness.rows(user, "vectorEmbeddings");
+  expect(row!["embedding"]).toBe(embedding);
+  const end = await harness.request<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");
+  expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // it was written only once
+});
 
-test("an older server is shown as outdated, not as busy", async () => {
+test("an older server is outdated, not busy", async () => {
   rejection = { status: 503, retryAfter: "60", code: "TOO_NEW" };
   void device.sync!.start();
   await eventually("the state shows it", () => kind() === "behind");
@@ -152,7 +149,7 @@ test("an older server is shown as outdated, not as busy", async () => {
   await eventually("it is live without waiting for a minute", () => kind() === "live");
 });
 
-test("only a pull sets the state to live, so forgottenAt is handled first", async () => {
+test("only a pull sets the status to live", async () => {
   await device.sync!.start();
   await eventually("it is live", () => kind() === "live");
   const badGateway = { status: 502 };
@@ -171,7 +168,7 @@ test("only a pull sets the state to live, so forgottenAt is handled first", asyn
   await eventually("it is live again", () => kind() === "live");
 });
 
-test("syncNow and stop do not wait for the next attempt to read the epoch", async () => {
+test("syncNow and stop skip the epoch retry delay", async () => {
   device.sync = createSync(memory(), 60_000);
   rejection = { status: 502 };
   const started = device.sync.start();

@@ -66,7 +66,7 @@ const newTurn = (more: object = {}) =>
     ...more,
   });
 
-test("a question in a chat that was deleted elsewhere is kept with its answer", async () => {
+test("a deleted chat's unsent turn is kept", async () => {
   await laptop.insert("episodes", newTurn());
   await deleteOnServer("sessions", "s");
   await startSync();
@@ -82,7 +82,7 @@ test("a question in a chat that was deleted elsewhere is kept with its answer", 
   expect((await harness.rows(user, "episodes")).filter(({ _deleted }) => !_deleted)).toEqual([]);
 });
 
-test("of a deleted row only the locally changed text is kept", async () => {
+test("only locally changed text survives a remote delete", async () => {
   await laptop.edit("facts", "f", () => ({ value: "Grace" }));
   await deleteOnServer("facts", "f");
   await startSync();
@@ -91,7 +91,7 @@ test("of a deleted row only the locally changed text is kept", async () => {
   expect([...losers.values()][0]!.fields).not.toHaveProperty("key");
 });
 
-test("nothing is kept of a row without local text changes", async () => {
+test("a row without local text changes leaves nothing", async () => {
   await laptop.edit("sessions", "s", () => ({ mode: "authoritative" })); // not a text field
   await deleteOnServer("sessions", "s");
   await startSync();
@@ -99,7 +99,7 @@ test("nothing is kept of a row without local text changes", async () => {
   expect(losers.size).toBe(0);
 });
 
-test("nothing is kept of a row that this device deleted", async () => {
+test("a row deleted on this device leaves nothing", async () => {
   await laptop.insert("episodes", newTurn());
   await deleteOnServer("sessions", "s");
   await laptop.remove("episodes", "e");
@@ -111,7 +111,7 @@ test("nothing is kept of a row that this device deleted", async () => {
   expect(losers.size).toBe(0);
 });
 
-test("nothing is kept of a row deleted during its push", async () => {
+test("a row deleted during its push leaves nothing", async () => {
   await laptop.insert("episodes", newTurn());
   await deleteOnServer("sessions", "s");
   const handler = laptop.collection("episodes").conflictHandler;
@@ -122,7 +122,7 @@ test("nothing is kept of a row deleted during its push", async () => {
   expect(losers.size).toBe(0);
 });
 
-test("nothing is kept of a row that forget everything removed", async () => {
+test("a row removed by forget everything leaves nothing", async () => {
   await laptop.edit("facts", "f", () => ({ value: "Grace" }));
   const body = JSON.stringify({ confirm: "forget everything" });
   const receipt = await harness.request<{ at: string }>(user, "/v1/forget", { method: "POST", body });
@@ -132,7 +132,7 @@ test("nothing is kept of a row that forget everything removed", async () => {
   expect(losers.size).toBe(0);
 });
 
-test("a row that was synced before a restore is not treated as unsent", async () => {
+test("rows synced before a restore are not unsent", async () => {
   const ours = { ...newTurn(), _deleted: false };
   await laptop.insert("episodes", newTurn());
   const realMasterState = { ...ours, userMessage: "", aiResponse: "", _deleted: true };

@@ -21,7 +21,7 @@ const borrow = (sessionId: string) => (row: any) => ({ activeSessions: [...row.a
 
 const use = (row: any) => ({ accessCount: row.accessCount + 1, lastAccessedAt: now() });
 
-test("borrows on two devices both survive, and both uses count", async () => {
+test("concurrent borrows survive and concurrent uses add up", async () => {
   await phone.insert("sessions", session("sp"), session("sl"));
   await syncToBoth("documents", document("d", user));
   await phone.edit("documents", "d", (row) => ({ ...borrow("sp")(row), ...use(row) }));
@@ -59,7 +59,7 @@ test("the app's conflict handler keeps what the server merged", async () => {
   expect((await onServer("documents", "d"))!["activeSessions"].sort()).toEqual(["sp", "st"]);
 });
 
-test("a push repeated after a lost response counts once", async () => {
+test("a push repeated after response loss counts once", async () => {
   await phone.insert("sessions", session("sp"));
   await syncToBoth("documents", document("d", user));
   await phone.edit("documents", "d", (row) => ({ ...borrow("sp")(row), ...use(row) }));
@@ -72,7 +72,7 @@ test("a push repeated after a lost response counts once", async () => {
   expect(await onServer("documents", "d")).toMatchObject({ activeSessions: ["sp"], accessCount: 1 });
 });
 
-test("a push repeated after a lost response keeps a borrow of another device", async () => {
+test("a repeated push keeps another device's borrow", async () => {
   await phone.insert("sessions", session("sp"), session("sl"));
   await syncToBoth("documents", document("d", user));
   await laptop.online();
@@ -101,7 +101,7 @@ test("a delete wins over a concurrent edit", async () => {
   expect(await onServer("facts", "f")).toMatchObject({ _deleted: true, value: "" });
 });
 
-test("a delete wins over an earlier edit that it did not know", async () => {
+test("a delete wins over an unknown earlier edit", async () => {
   await syncToBoth("facts", fact("f"));
   await laptop.edit("facts", "f", () => ({ value: "edit" }));
   await laptop.online();
@@ -112,7 +112,7 @@ test("a delete wins over an earlier edit that it did not know", async () => {
   expect(await onServer("facts", "f")).toMatchObject({ _deleted: true });
 });
 
-test("two devices that find the same entity create one row", async () => {
+test("two devices create the same entity only once", async () => {
   await syncToBoth("projects", { id: "p", createdAt: T, updatedAt: T, name: "House" } as never);
   const entity = (notes: string) => ({
     id: "e-same",
@@ -166,7 +166,7 @@ async function expectEverywhere(expected: object): Promise<void> {
   expect(await onServer("sessions", "s")).toMatchObject(expected);
 }
 
-test("a retry of a rejected edit keeps a change that arrived before it", async () => {
+test("retrying a rejected edit keeps received changes", async () => {
   await rejectEditOfPhone();
   await renameOnLaptop();
   await eventually("it replaces the rejected row", async () => {
@@ -177,7 +177,7 @@ test("a retry of a rejected edit keeps a change that arrived before it", async (
   await expectEverywhere({ title: "renamed there", externalId: "y" });
 });
 
-test("a retry of a rejected edit is merged with a change that it did not know", async () => {
+test("retrying a rejected edit merges unknown changes", async () => {
   await rejectEditOfPhone();
   await phone.offline();
   await renameOnLaptop();

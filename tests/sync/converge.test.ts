@@ -35,7 +35,7 @@ test("changes of one device arrive on the other, live", async () => {
   expect(await areEqual()).toBe(true);
 });
 
-test("offline changes of two devices are merged when both are online", async () => {
+test("offline changes of two devices merge once online", async () => {
   await phone.insert("sessions", session("common"), session("doomed"));
   await phone.insert("documents", document("old", user));
   await Promise.all([phone.online(), laptop.online()]);
@@ -62,7 +62,7 @@ test("offline changes of two devices are merged when both are online", async () 
   expect(await phone.row("sessions", "common")).toMatchObject({ title: "renamed", mode: "authoritative" });
 });
 
-test("a document of 2,000 chunks syncs in RxDB's default batches", async () => {
+test("2,000 chunks sync in RxDB's default batches", async () => {
   const words = (n: number) => Array.from({ length: 180 }, (_, i) => `word${n}x${i}`).join(" ");
   const blocks = Array.from({ length: 125 }, (_, number) =>
     block(

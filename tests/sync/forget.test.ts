@@ -27,7 +27,7 @@ const errorCodes = async (device: Device) =>
 const readStorage = async (device: Device, id: string, name = "sessions") =>
   JSON.stringify(await device.collection(name).storageInstance.findDocumentsById([id], true));
 
-test("forget everything while a device has old, rejected and new rows", async () => {
+test("forget everything leaves rows that were never stored", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"]);
   await phone.insert(
     "sessions",
@@ -75,7 +75,7 @@ test("forget everything while a device has old, rejected and new rows", async ()
   await phone.close();
 });
 
-test("forget everything elsewhere removes rejected rows from the app's devices", async () => {
+test("forget everything elsewhere removes rejected rows", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
   await phone.startAppSync();
   await insertRejectedRow(phone);
@@ -88,7 +88,7 @@ test("forget everything elsewhere removes rejected rows from the app's devices",
   await phone.close();
 });
 
-test("forget everything removes children of rejected rows, but not of unsent rows", async () => {
+test("forgetting removes only children of rejected rows", async () => {
   const phone = await Device.make(
     harness,
     user,
@@ -118,7 +118,7 @@ test("forget everything removes children of rejected rows, but not of unsent row
   await phone.close();
 });
 
-test("an offline device drops rows rejected before forget everything, once", async () => {
+test("previously rejected rows are dropped once after forgetting", async () => {
   const known = memory();
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
   await phone.startAppSync(known);
@@ -148,7 +148,7 @@ test("an offline device drops rows rejected before forget everything, once", asy
   await phone.close();
 });
 
-test("a row rejected after forget everything stays on the device", async () => {
+test("a row rejected after forget everything stays", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
   await forgetEverything();
   await phone.insert("sessions", session("unsent"));

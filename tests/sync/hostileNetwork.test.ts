@@ -39,7 +39,7 @@ function createPatientSync(known = memory()): Replicator {
   return new Replicator({ server, collections, store: known, retryMs: 60_000, waitForLeadership: false });
 }
 
-test("a failed push of a row about a full disk is not a full disk", async () => {
+test("row text about a full disk is ignored", async () => {
   await goLive();
   proxy.reject = (path) => (path.includes("/push") ? { status: 502 } : undefined);
   await device.insert("sessions", session("s", { title: "What is a QuotaExceededError?" }));
@@ -65,7 +65,7 @@ test.each([
   expect(proxy.count("/push")).toBe(1);
 });
 
-test("a stream that is closed at once is opened with growing delays", async () => {
+test("a stream closed at once reconnects with backoff", async () => {
   const cut = { type: "text/event-stream", body: ": hello\n\n" };
   proxy.forge = (path) => (path.includes("/stream") ? cut : undefined);
   device.sync = createPatientSync();
@@ -76,7 +76,7 @@ test("a stream that is closed at once is opened with growing delays", async () =
   expect(fourth!.at - third!.at).toBeGreaterThan(1_900);
 });
 
-test("foreign JSON is no response to a push, which waits for its retry", async () => {
+test("a push ignores foreign JSON until its retry", async () => {
   device.sync = createPatientSync();
   const connected = firstValueFrom(device.sync.connected$);
   await device.sync.start();
@@ -107,7 +107,7 @@ test.each(["null", "{}", '{"documents":[]}'])("%s is no response to a pull", asy
   await eventually("it failed again", () => kind() === "offline");
 });
 
-test("a server that disappears after a restore gets few requests", async () => {
+test("a server lost after restore gets few requests", async () => {
   device.sync = createPatientSync();
   const connected = firstValueFrom(device.sync.connected$);
   await device.sync.start();
@@ -133,7 +133,7 @@ test("a server that disappears after a restore gets few requests", async () => {
   await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 2);
 });
 
-test("sync continues after a full disk, at the start and after a restore", async () => {
+test("sync continues after a full disk", async () => {
   const known = memory();
   const save = vi.spyOn(known, "save");
   const full = new DOMException("The disk is full.", "QuotaExceededError");
@@ -167,7 +167,7 @@ function rejectReadsAfterClose(): void {
   };
 }
 
-test("the number of waiting rows is known on a full disk and after stop", async () => {
+test("waiting rows are counted when full or stopped", async () => {
   await goLive();
   await device.sync!.awaitInSync();
   rejectReadsAfterClose();

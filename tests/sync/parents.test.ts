@@ -9,7 +9,7 @@ withTwoDevices(["documents", "vectorEmbeddings", "sessions", "episodes"]);
 const ids = async (collection: string) =>
   (await harness.rows(user, collection)).filter((row) => !row["_deleted"]).map((row) => row["id"]);
 
-test("an episode pushed before its session appears with it", async () => {
+test("an early episode appears with its session", async () => {
   await laptop.online();
   await phone.insert("episodes", episode("e", "s"));
   await phone.online();
@@ -25,7 +25,7 @@ test("an episode pushed before its session appears with it", async () => {
     await eventually(`${collection} arrive`, async () => (await laptop.row(collection, id)) !== undefined);
 });
 
-test("a document that is rejected and later accepted has all its blocks", async () => {
+test("a document accepted on retry has all blocks", async () => {
   await phone.insert("documents", ...Array.from({ length: 100 }, (_, i) => document(`d${i}`, user)));
   await phone.online();
   const blocks = [0, 1, 2].map((number) => block("late", number, [`part ${number}`, `more of ${number}`]));
@@ -52,7 +52,7 @@ test("a document that is rejected and later accepted has all its blocks", async 
   expect(text).toEqual(blocks.flatMap((b) => b.chunks));
 });
 
-test("blocks pushed after their document was deleted are removed", async () => {
+test("blocks pushed after their document's deletion are removed", async () => {
   await phone.insert("documents", document("d", user));
   await Promise.all([phone.online(), laptop.online()]);
   await eventually("both have it", async () => (await laptop.row("documents", "d")) !== undefined);

@@ -60,7 +60,7 @@ function rejectBad(status: number): void {
   proxy.reject = (_, body) => (body.includes(BAD) ? { status, code: "BAD_REQUEST" } : undefined);
 }
 
-test("forty million characters are pushed in requests of four million", async () => {
+test("large pushes are split at four million characters", async () => {
   const ids = Array.from({ length: 100 }, (_, i) => `f${i}`);
   await device.insert("facts", ...ids.map((id) => ({ ...fact(id), value: "x".repeat(400_000) })));
   online();
@@ -88,7 +88,7 @@ async function prepareLargeBatch(): Promise<void> {
   proxy.requests.length = 0;
 }
 
-test("a batch that fails in part is repeated without applying a part twice", async () => {
+test("repeating a partly failed batch applies nothing twice", async () => {
   await prepareLargeBatch();
   proxy.reject = (path) => (path.includes("/push") && pushes().length === 2 ? { status: 502 } : undefined);
   online();
@@ -111,7 +111,7 @@ test("a batch that fails in part is repeated without applying a part twice", asy
   expect(pushes().length).toBe(count);
 });
 
-test("after Retry-After only the rejected part is pushed again", async () => {
+test("Retry-After repeats only the rejected part", async () => {
   const detail = { value: "x".repeat(900_000) };
   await device.insert("facts", ...Array.from({ length: 6 }, (_, i) => ({ ...fact(`f${i}`), ...detail })));
   proxy.reject = (path) =>
@@ -126,49 +126,46 @@ test("after Retry-After only the rejected part is pushed again", async () => {
   await eventually("it is live", () => kind() === "live");
 });
 
-test.each([400, 403, 413, 422])(
-  "a row that causes %i stays on the device with an error; the others are stored",
-  async (status) => {
-    rejectBad(status);
-    const good = Array.from({ length: 20 }, (_, i) => `s${i}`);
-    await device.insert("sessions", ...good.slice(0, 7).map((id) => session(id)));
-    await device.insert("sessions", session("bad", { title: BAD }), session("worse", { title: BAD }));
-    await device.insert("sessions", ...good.slice(7).map((id) => session(id)));
-    online();
-    await waitUntilPushed();
-    expect(await storedIds("sessions")).toEqual(good.sort());
-    for (const id of ["bad", "worse"]) {
-      expect(await device.row("sessions", id)).toMatchObject({
-        title: BAD,
-        syncError: { code: "INVALID", message: storedSentences.refused },
-      });
-    }
-    await eventually("it is live", () => kind() === "live");
-    const before = pushes().length; // it is not retried automatically
-    device.sync!.syncNow();
-    await device.sync!.awaitInSync();
-    expect(pushes().length).toBe(before);
-
-    // One row is corrected; the other is retried, rejected again and deleted.
-    const marked = await error("worse");
-    await device.edit("sessions", "bad", () => ({ title: "corrected", syncError: undefined }));
-    await device.edit("sessions", "worse", () => ({ syncError: undefined }));
-    await waitUntilPushed();
-    expect(await storedIds("sessions")).toEqual([...good, "bad"].sort());
-    expect((await device.row("sessions", "bad")).title).toBe("corrected");
-    expect(await error("bad")).toBeUndefined();
-    expect((await error("worse")).at > marked.at).toBe(true);
-    const deleted = { ...session("worse"), title: "", _deleted: true };
-    await device
-      .collection("sessions")
-      .findOne("worse")
-      .incrementalModify(() => deleted as any);
-    await waitUntilPushed();
-    expect((await harness.rows(user, "sessions")).find(({ id }) => id === "worse")).toMatchObject({
-      _deleted: true,
+test.each([400, 403, 413, 422])("a row causing %i does not block others", async (status) => {
+  rejectBad(status);
+  const good = Array.from({ length: 20 }, (_, i) => `s${i}`);
+  await device.insert("sessions", ...good.slice(0, 7).map((id) => session(id)));
+  await device.insert("sessions", session("bad", { title: BAD }), session("worse", { title: BAD }));
+  await device.insert("sessions", ...good.slice(7).map((id) => session(id)));
+  online();
+  await waitUntilPushed();
+  expect(await storedIds("sessions")).toEqual(good.sort());
+  for (const id of ["bad", "worse"]) {
+    expect(await device.row("sessions", id)).toMatchObject({
+      title: BAD,
+      syncError: { code: "INVALID", message: storedSentences.refused },
     });
-  },
-);
+  }
+  await eventually("it is live", () => kind() === "live");
+  const before = pushes().length; // it is not retried automatically
+  device.sync!.syncNow();
+  await device.sync!.awaitInSync();
+  expect(pushes().length).toBe(before);
+
+  // One row is corrected; the other is retried, rejected again and deleted.
+  const marked = await error("worse");
+  await device.edit("sessions", "bad", () => ({ title: "corrected", syncError: undefined }));
+  await device.edit("sessions", "worse", () => ({ syncError: undefined }));
+  await waitUntilPushed();
+  expect(await storedIds("sessions")).toEqual([...good, "bad"].sort());
+  expect((await device.row("sessions", "bad")).title).toBe("corrected");
+  expect(await error("bad")).toBeUndefined();
+  expect((await error("worse")).at > marked.at).toBe(true);
+  const deleted = { ...session("worse"), title: "", _deleted: true };
+  await device
+    .collection("sessions")
+    .findOne("worse")
+    .incrementalModify(() => deleted as any);
+  await waitUntilPushed();
+  expect((await harness.rows(user, "sessions")).find(({ id }) => id === "worse")).toMatchObject({
+    _deleted: true,
+  });
+});
 
 test("a corrected edit replaces the stored row", async () => {
   await device.insert("sessions", session("s", { title: "old" }));
@@ -184,7 +181,7 @@ test("a corrected edit replaces the stored row", async () => {
   expect((await device.row("sessions", "s")).title).toBe("new");
 });
 
-test("a corrected edit does not overwrite another device's change", async () => {
+test("a corrected edit keeps another device's change", async () => {
   await device.insert("documents", document("d", user, { accessCount: 1 }));
   online();
   await waitUntilPushed();
@@ -213,7 +210,7 @@ test("a corrected edit does not overwrite another device's change", async () => 
   await started;
 });
 
-test("a row next to a previously rejected one is sent unchanged", async () => {
+test("a rejected row's neighbor is sent unchanged", async () => {
   const state = { ...session("bad", { title: BAD, syncError: { at: T } }), _deleted: false };
   const good = { newDocumentState: { ...session("good"), _deleted: false } };
   const sent: string[] = [];
@@ -226,7 +223,7 @@ test("a row next to a previously rejected one is sent unchanged", async () => {
   expect(sent.slice(1).map((body) => JSON.parse(body))).toEqual([[good]]);
 });
 
-test("a lone surrogate in a title does not block other rows", async () => {
+test("a lone surrogate blocks no other rows", async () => {
   await device.insert("sessions", session("cut", { title: "\ud83d" }), session("good"));
   online();
   await waitUntilPushed();
@@ -234,7 +231,7 @@ test("a lone surrogate in a title does not block other rows", async () => {
   await eventually("it is live", () => kind() === "live");
 });
 
-test("a server that rejects every push marks no row and is not shown as offline", async () => {
+test("a server rejecting every push marks no row", async () => {
   proxy.reject = (path) => (path.includes("/push") ? { status: 404, code: "NOT_FOUND" } : undefined);
   await device.insert("sessions", session("a"), session("b"));
   online();
@@ -264,7 +261,7 @@ test("a rejected delete waits without an error", async () => {
   expect(await storedIds("sessions")).toEqual([]);
 });
 
-test("each imported turn is marked as imported, in whatever parts it is pushed", async () => {
+test("split pushes mark each imported turn as imported", async () => {
   isImported = async ({ id, userMessage }) => id !== "own" && userMessage !== "corrected";
   rejectBad(413);
   await device.insert("sessions", session("s"));

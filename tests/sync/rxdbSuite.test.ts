@@ -27,7 +27,7 @@ setConfig({
 let user: User;
 withServer();
 
-describe("RxDB's suite", () => {
+describe("RxDB's replication suite", () => {
   const endpoint = () => ({ url: harness.url, token: user.token });
   runReplicationBaseTestSuite({
     startReplication: (collection) => replicatePlain(collection, "humans", endpoint()),

@@ -1,6 +1,6 @@
 /**
- * The texts' rules in TypeScript against the shared cases. CONFORMANCE names another folder of cases, such as the
- * random ones of tests/conformance/random_texts.py.
+ * Check the shared text rules in TypeScript against the conformance cases. CONFORMANCE names another folder of cases,
+ * such as the random ones of tests/conformance/random_texts.py.
  */
 
 import { readFileSync } from "node:fs";
@@ -12,18 +12,18 @@ function cases<Case>(name: string): Case[] {
   return JSON.parse(readFileSync(`${folder}/${name}.json`, "utf8"));
 }
 
-test("a text is spelled as the server spells it", () => {
+test("normalization matches the server", () => {
   expect(runNormalization(cases("normalization"))).toEqual([]);
 });
 
-test("a document is cut into the chunks that the server cuts", () => {
+test("chunking matches the server", () => {
   expect(runChunking(cases("chunking"))).toEqual([]);
 });
 
-test("words, scores and orders are the server's", () => {
+test("tokens, scores and rankings match the server", () => {
   expect(runRanking(cases("ranking"))).toEqual([]);
 });
 
-test("vectors are read, and refused, as the server does", () => {
+test("vector decoding and rejection match the server", () => {
   expect(runVectors(cases("vectors"))).toEqual([]);
 });

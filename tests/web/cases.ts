@@ -1,6 +1,6 @@
 /**
- * Runs the shared cases of tests/conformance/ through the TypeScript and tells where it differs from what the Python
- * wrote there. No Node here: the same runner works in a browser.
+ * Run the shared cases of tests/conformance/ in TypeScript and report differences from the results that the Python code
+ * recorded. The module needs no Node.js, so it also runs in a browser.
  */
 
 import { chunk, documentText, join } from "../../web/src/core/documents/chunking.ts";

@@ -1,4 +1,4 @@
-/** The rows of a device in a test: the app's own database in memory, and no server. */
+/** A device in a test: the app's own database in memory, without a server. */
 
 import { randomUUID } from "node:crypto";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";

@@ -1,6 +1,6 @@
 /**
- * Uploads in a test: the app's own, with the real database and the real reader of text files. What a browser has for
- * them and Node has not stands in here: locks, a table of files, a worker and a request that tells progress.
+ * The app's own uploads in a test, with the real database and the real parser for text files. Fakes replace what Node.js
+ * lacks: locks, a table of files, a worker and a request that reports its progress.
  */
 
 import { createServer, type RequestListener } from "node:http";

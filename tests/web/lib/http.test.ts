@@ -1,4 +1,4 @@
-/** What answers in the server's place, over real HTTP, and what does not answer. */
+/** Responses that are not from the server, and missing responses, over real HTTP. */
 
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -14,12 +14,12 @@ async function thrown(listener: RequestListener): Promise<unknown> {
   return requestJson({ base }, "/v1/me").catch((error: unknown) => error);
 }
 
-test("a page that wants a sign-in to the network is no answer of the server", async () => {
+test("a captive portal counts as an unreachable server", async () => {
   const page = "<!doctype html><title>Welcome aboard</title>";
   expect(isUnreachable(await thrown((_, response) => response.end(page)))).toBe(true);
 });
 
-test("a server that goes away before or in its answer is not reached; a mistake of the app is not called that", async () => {
+test("lost connections are unreachable, app errors are not", async () => {
   expect(isUnreachable(await thrown((request) => request.destroy()))).toBe(true);
   const broken: RequestListener = (_, response) => {
     response.writeHead(200, { "content-length": 10 }).write("{");

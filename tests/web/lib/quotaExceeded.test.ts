@@ -1,4 +1,4 @@
-/** A browser without room is recognised, however its error is wrapped. */
+/** Recognize a full browser storage, however the error is wrapped. */
 
 import Dexie from "dexie";
 import { newRxError } from "rxdb/plugins/core";
@@ -11,17 +11,20 @@ test.each([
   ["as the browser throws it", quota],
   ["inside an aborted transaction", new Dexie.AbortError("Aborted", quota)],
   ["as Dexie names it", new Dexie.QuotaExceededError("No room", quota)],
-  ["as RxDB tells of a start", wrapped({ errors: [{ name: "QuotaExceededError", message: "No room" }] })],
-  ["as RxDB tells of a write", wrapped({ writeError: { name: "QuotaExceededError" } })],
-  ["as a cause", new Error("It could not be stored.", { cause: quota })],
-])("%s", (_, error) => expect(isQuotaExceeded(error)).toBe(true));
+  [
+    "as RxDB reports a failed start",
+    wrapped({ errors: [{ name: "QuotaExceededError", message: "No room" }] }),
+  ],
+  ["as RxDB reports a failed write", wrapped({ writeError: { name: "QuotaExceededError" } })],
+  ["as the cause of another error", new Error("It could not be stored.", { cause: quota })],
+])("recognized: %s", (_, error) => expect(isQuotaExceeded(error)).toBe(true));
 
 test.each([new Error("no"), new DOMException("no", "AbortError"), null, undefined, "QuotaExceeded"])(
-  "%s is something else",
+  "%s is not a quota error",
   (error) => expect(isQuotaExceeded(error)).toBe(false),
 );
 
-test("what a person wrote is no error, although RxDB's has it", () => {
+test("user text inside an error is ignored", () => {
   const pushRows = [{ newDocumentState: { id: "e", userMessage: "What is a QuotaExceededError?" } }];
   const errors = [{ name: "Refusal", message: "The server answered 502." }];
   const error = wrapped({ pushRows, errors, direction: "push" });

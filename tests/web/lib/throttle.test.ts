@@ -1,11 +1,11 @@
-/** What the line about sync says follows the sync, however much is being written, and does not count all the time. */
+/** During continuous writes the sync status stays current and is updated only a few times. */
 
 import { interval, Subject, takeUntil, timer } from "rxjs";
 import { throttledUpdates } from "../../../web/src/lib/backoff.ts";
 
 const LOOK_MS = 60;
 
-test("while rows change all the time the state is told, the last change is seen, and looks are few", async () => {
+test("continuous changes cause few but current updates", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const [state$, rows$] = [new Subject<string>(), new Subject<number>()];

@@ -152,7 +152,7 @@ function loadedWith(name: string, found = new Set<string>()): Set<string> {
   return found;
 }
 
-test("the page starts with the texts that it needs before any other part is loaded", () => {
+test("the initial load contains all texts it needs", () => {
   const first = loadedWith("main.tsx");
   const nodes = FILES.filter(({ name }) => first.has(name)).flatMap((file) => file.nodes);
   const keys = nodes

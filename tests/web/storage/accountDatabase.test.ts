@@ -1,4 +1,4 @@
-/** The device's own database: how many collections it has, and how rows of an older schema are opened. */
+/** The account database on a device: the number of its collections, and migrations of rows. */
 
 import { randomUUID } from "node:crypto";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
@@ -13,12 +13,12 @@ const newer = { ...rest, version: 1, properties: { ...properties, colour: { type
 /** Facts have another form. */
 const coloured = { ...schemas, facts: newer } as unknown as Schemas;
 
-test("there are ten collections, and RxDB opens as many", () => {
+test("RxDB's free limit allows the ten collections", () => {
   expect(Object.keys(schemas)).toHaveLength(10);
   expect(NON_PREMIUM_COLLECTION_LIMIT).toBeGreaterThan(10);
 });
 
-test("rows of an older schema are brought to the new one when the app is opened", async () => {
+test("opening the database migrates older rows", async () => {
   const [user, storage] = [randomUUID(), getRxStorageMemory()];
   const before = await openAccountDatabase(user, () => conflictHandler, { schemas, migrations: {}, storage });
   const at = "2026-01-01T00:00:00.000Z";
@@ -36,7 +36,7 @@ test("rows of an older schema are brought to the new one when the app is opened"
   await after.close();
 });
 
-test("a migration that fails leaves the rows as they were, and goes on when its cause is gone", async () => {
+test("a failed migration keeps rows and can retry", async () => {
   const [user, storage] = [randomUUID(), getRxStorageMemory()];
   const before = await openAccountDatabase(user, () => conflictHandler, { schemas, migrations: {}, storage });
   const ids = ["f1", "f2", "f3"];

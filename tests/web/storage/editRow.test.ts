@@ -1,11 +1,11 @@
-/** An edit that comes after a delete, with the real database: a tombstone stays without content. */
+/** Edit a row after its deletion, with the real database: the tombstone stays without content. */
 
 import { editRow } from "../../../web/src/storage/editRow.ts";
 import { changeFact } from "../../../web/src/backend/memory/facts.ts";
 import { deleteDocuments, deleteRow } from "../../../web/src/backend/library/deletion.ts";
 import { contextOf, insert, openRows, stored } from "../device.ts";
 
-test("what was deleted while it was worked on stays deleted, and empty", async () => {
+test("an edit after a delete changes nothing", async () => {
   const records = await openRows();
   await insert(records, "documents", { id: "d" });
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
@@ -17,7 +17,7 @@ test("what was deleted while it was worked on stays deleted, and empty", async (
   expect(before["_deleted"]).toBe(true);
 });
 
-test("an edit and a delete at the same moment: it is deleted, and empty", async () => {
+test("a concurrent edit leaves the tombstone empty", async () => {
   const records = await openRows();
   await insert(records, "facts", { id: "f" });
   const context = contextOf(records);

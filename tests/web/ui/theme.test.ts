@@ -1,4 +1,4 @@
-/** Letters on filled buttons can be read by everybody, whichever theme the system has. */
+/** Text on filled buttons has enough contrast in the light and the dark theme. */
 
 import { DEFAULT_THEME, defaultVariantColorsResolver, luminance, mergeMantineTheme } from "@mantine/core";
 import { theme } from "../../../web/src/ui/theme.ts";
@@ -18,7 +18,7 @@ function shade(scheme: "light" | "dark"): number {
 }
 
 test.each(FILLED.flatMap((color) => [[color, "light"] as const, [color, "dark"] as const]))(
-  "a filled %s button in the %s theme",
+  "a filled %s button is readable, %s theme",
   (color, scheme) => {
     const letters = defaultVariantColorsResolver({ color, theme: whole, variant: "filled" }).color;
     const ink = letters.includes("black") ? whole.black : whole.white;

@@ -15,26 +15,41 @@ import { rejectionMessage } from "../../../web/src/ui/rejectionMessage.ts";
 const base = { id: "f", key: "user.name", value: "Ada", confirmed: false };
 
 test.each([
-  ["both changed it, the other stands", { value: "Grace" }, { value: "Edith" }, { value: "Grace" }],
-  ["only the other changed it", {}, { value: "Edith" }, {}],
-  ["only this device changed it", { value: "Grace" }, { value: "Grace" }, {}],
-  ["what stands holds it whole", { value: "Grace" }, { value: "Grace Hopper" }, {}],
-  ["it is no text", { confirmed: true }, { value: "Edith" }, {}],
-  ["the other deleted it", { value: "Grace" }, { value: "", _deleted: true }, { value: "Grace" }],
-  ["the other deleted what was not changed here", {}, { key: "", value: "", _deleted: true }, {}],
-  ["this device deleted it", { value: "", _deleted: true }, { value: "Edith" }, {}],
-  ["two fields", { key: "a", value: "b" }, { key: "c", value: "d" }, { key: "a", value: "b" }],
-])("%s", (_, ours, theirs, lost) => {
+  [
+    "both devices changed the text, the other won",
+    { value: "Grace" },
+    { value: "Edith" },
+    { value: "Grace" },
+  ],
+  ["only the other device changed the text", {}, { value: "Edith" }, {}],
+  ["only this device changed the text", { value: "Grace" }, { value: "Grace" }, {}],
+  ["the other text contains this one", { value: "Grace" }, { value: "Grace Hopper" }, {}],
+  ["the changed field is not text", { confirmed: true }, { value: "Edith" }, {}],
+  [
+    "the other device deleted the edited row",
+    { value: "Grace" },
+    { value: "", _deleted: true },
+    { value: "Grace" },
+  ],
+  ["the other device deleted an unchanged row", {}, { key: "", value: "", _deleted: true }, {}],
+  ["this device deleted the row", { value: "", _deleted: true }, { value: "Edith" }, {}],
+  [
+    "two changed texts were replaced",
+    { key: "a", value: "b" },
+    { key: "c", value: "d" },
+    { key: "a", value: "b" },
+  ],
+])("replaced texts: %s", (_, ours, theirs, lost) => {
   expect(replacedTexts("facts", { ...base, ...ours }, base, { ...base, ...theirs })).toEqual(lost);
 });
 
-test("with nothing in common every text that is gone was lost", () => {
+test("without a base, every replaced text is lost", () => {
   expect(replacedTexts("sessions", { title: "Mine" }, undefined, { title: "Yours" })).toEqual({
     title: "Mine",
   });
 });
 
-test("a row is called by its first line, cut short", () => {
+test("a row's name is its shortened first line", () => {
   expect(nameOf("episodes", { userMessage: " What now?\nTell me." })).toBe("What now?");
   expect(nameOf("memories", { text: "x".repeat(500) })).toHaveLength(80);
   expect(nameOf("vectorEmbeddings", {})).toBe("");
@@ -45,15 +60,15 @@ test.each([
   [false, "live", "chat.noAssistant"],
   [false, "signed-out", "chat.signedOut"],
   [true, "signed-out", "chat.signedOut"],
-] as const)("why no assistant can be asked: set up %s, sync %s", (available, kind, key) => {
+] as const)("reason for no assistant: available %s, sync %s", (available, kind, key) => {
   expect(noAssistantReason(available, kind)).toBe(t(key));
 });
 
-test.each(["live", "offline"] as const)("an assistant that is set up can be asked: sync %s", (kind) => {
+test.each(["live", "offline"] as const)("an available assistant needs no reason: sync %s", (kind) => {
   expect(noAssistantReason(true, kind)).toBe("");
 });
 
-test("an unknown error says what to do and shows the start of the details", () => {
+test("an unknown error gives advice and some details", () => {
   const message = `\n\n  Code: CONFLICT.\n  ${"A hint. ".repeat(100)}`;
   const label = stageLabel({ name: "lease.pdf", stage: "failed", code: "ERROR", message } as Task);
   expect(label).toMatch(/^lease\.pdf could not be added\. Retry\. .* Details: Code: CONFLICT\. A hint\./);
@@ -74,12 +89,12 @@ test("a day ends at midnight, not after 24 hours", () => {
   expect(ago("not a time", +now)).toBe("not a time");
 });
 
-test("an attempt that is due is not announced for a time in the past", () => {
+test("an overdue attempt shows no past time", () => {
   expect(nextAttempt(2, "2020-01-01T00:00:00.000Z")).toBe("Failed 2 times. Trying again soon.");
   expect(nextAttempt(1, "2999-01-01T00:00:00.000Z")).toMatch(/^Failed 1 time\. Next attempt: .*2999/u);
 });
 
-test("a message for programmers gets an introduction for people", () => {
+test("technical messages get a plain introduction", () => {
   const technical = { code: "INVALID", message: "The row lacks `title`." };
   expect(rejectionMessage(technical)).toMatch(
     /stays on this device only\. Change it.* The row lacks `title`\.$/u,
@@ -92,7 +107,7 @@ test("a message for programmers gets an introduction for people", () => {
   expect(rejectionMessage({ code: "TIER", message: "For people." })).toBe("For people.");
 });
 
-test("what did not fit into a prompt is counted by kind", () => {
+test("omitted prompt parts are counted by kind", () => {
   const none = { facts: [], turns: [], memories: [], passages: [] };
   expect(leftOutText(none)).toBe(t("prompt.everythingFit"));
   expect(leftOutText({ ...none, turns: ["a"], passages: ["b", "c"] })).toBe(
@@ -100,7 +115,7 @@ test("what did not fit into a prompt is counted by kind", () => {
   );
 });
 
-test("documents used this month are not called unused since this month", () => {
+test("documents used this month get no unused date", () => {
   expect(unusedSince(5, new Date().toISOString())).toBe("You haven't used these 5 for the longest time.");
   expect(unusedSince(1, new Date().toISOString())).toBe("You haven't used this one for the longest time.");
   expect(unusedSince(5, "2020-03-15T00:00:00.000Z")).toBe("You haven't used these 5 since March 2020.");

@@ -1,4 +1,4 @@
-/** The pages are asked to reload for an erasure that does not happen: ever less often. */
+/** While an erasure does not complete, pages are asked to reload less and less often. */
 
 import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { REQUEST_ERASURE_NOW } from "../../../../web/src/lib/locks.ts";

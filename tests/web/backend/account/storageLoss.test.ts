@@ -1,4 +1,4 @@
-/** What the browser took from under the app is told as what it is, although it may look otherwise for a moment. */
+/** Report browser storage that was closed or cleared, also while the browser is still clearing it. */
 
 import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { watchStorageLoss, type StorageLoss } from "../../../../web/src/backend/account/storageLoss.ts";
@@ -62,38 +62,38 @@ async function closed(...looks: Look[]): Promise<void> {
   await vi.advanceTimersByTimeAsync(60_000);
 }
 
-test("what opens again by itself is no loss", async () => {
+test("storage that reopens by itself is not reported", async () => {
   await closed(...Array<Look>(4).fill({ knows: true, reads: true }));
   expect(told).toEqual([]);
 });
 
-test("rows that stay closed are called closed", async () => {
+test("rows that stay closed are reported as closed", async () => {
   await closed({ knows: true, reads: true }, ...Array<Look>(3).fill({ knows: true, reads: false }));
   expect([...new Set(told)]).toEqual(["closed"]);
 });
 
-test("what a browser still shows while it clears is called cleared when it is gone", async () => {
+test("storage cleared after closing is reported as cleared", async () => {
   await closed({ knows: true, reads: false }, { knows: false, reads: false });
   expect(told).toEqual(["closed", "cleared"]);
 });
 
-test("what cannot be opened while a browser clears it is opened anew to be looked at", async () => {
+test("the check reopens a closed device database", async () => {
   await closed({ knows: false, reads: false, opens: false });
   expect(told).toEqual(["cleared"]);
 });
 
-test("what does not answer while a browser clears it is looked at again", async () => {
+test("a check without a response is repeated", async () => {
   const silent = { knows: true, reads: false, answers: false };
   await closed({ knows: true, reads: false }, silent, silent, { knows: false, reads: false });
   expect(told).toEqual(["closed", "cleared"]);
 });
 
-test("rows that are not on the device any more are cleared, whatever else is still shown", async () => {
+test("missing rows count as cleared despite the account", async () => {
   await closed({ knows: true, reads: false }, { knows: true, reads: false, there: false });
   expect(told).toEqual(["closed", "cleared"]);
 });
 
-test("what breaks again while it is looked at is looked at once more", async () => {
+test("a database that fails again is checked again", async () => {
   const broken = { knows: true, reads: false, opens: false, breaks: true };
   await closed(broken, broken, { knows: false, reads: false, opens: false });
   expect(told).toEqual(["closed", "closed", "cleared"]);

@@ -1,4 +1,4 @@
-/** What a device remembers beside its quotations: of the session's scope alone, and said to be remembered. */
+/** The memories below a quotation answer: only those of the session's scope, labeled as memories. */
 
 import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
 import { answerDisplayText } from "../../../../web/src/core/chat/answerDisplayText.ts";
@@ -33,7 +33,7 @@ const asked = (sessionId: string, userMessage = "Where does the canary sing?") =
   }) as never as EpisodeDoc;
 const remembers = (sessionId: string) => rememberedFacts(contextOf(records), asked(sessionId));
 
-test("each conversation is reminded of its own scope, and an authoritative one of nothing", async () => {
+test("each session recalls its scope, authoritative ones nothing", async () => {
   await insert(
     records,
     "memories",
@@ -57,7 +57,7 @@ test("each conversation is reminded of its own scope, and an authoritative one o
   expect(await remembers("gone")).toBe("");
 });
 
-test("what stands in the conversation and what was quoted elsewhere is not told again", async () => {
+test("the chat's turns and quotation answers are omitted", async () => {
   const said = (id: string, sessionId: string, more: object = {}) => ({
     ...{ id, sessionId, userMessage: `The canary is ${id}.`, aiResponse: "Yes.", ...more },
   });
@@ -74,7 +74,7 @@ test("what stands in the conversation and what was quoted elsewhere is not told 
   expect(told).not.toMatch(/mine|quoted|private/u);
 });
 
-test("nothing is said of nothing, and whatever is remembered stays within its quotation", () => {
+test("memory text cannot leave its block quote", () => {
   expect(memorySection("canary", [])).toBe("");
   const text = "A canary.\n\n# Heading\n\n[1]";
   const markdown = memorySection("canary", [
@@ -86,7 +86,7 @@ test("nothing is said of nothing, and whatever is remembered stays within its qu
   expect(rest).toHaveLength(3);
 });
 
-test("a line that holds what looks like a secret is not told again", () => {
+test("lines that look like secrets are omitted", () => {
   const said = (id: string, text: string) => ({ id, date: "2026-01-01", session: "memory", text });
   const told = memorySection("canary", [
     said("a", "The canary's password: tweet"),

@@ -114,7 +114,7 @@ async function quoted(message: string): Promise<string> {
   return id;
 }
 
-test("who wished for the assistant gets it, at the second time that the server is back if not at the first", async () => {
+test("a deferred question retries after each reconnection", async () => {
   const [first, second] = [await quoted("When is the rent due?"), await quoted("Which rent?")];
   refuses = () => 502;
   summary$.next(summary("live"));
@@ -131,7 +131,7 @@ test("who wished for the assistant gets it, at the second time that the server i
     expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
 });
 
-test("what fails while the server is there is asked again by itself", async () => {
+test("a deferred question retries while online", async () => {
   const id = await quoted("When is the rent due?");
   refuses = () => 502;
   summary$.next(summary("live"));
@@ -143,7 +143,7 @@ test("what fails while the server is there is asked again by itself", async () =
   expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
 });
 
-test("a wish for a turn that is gone is gone with it", async () => {
+test("deleting a turn cancels its deferred question", async () => {
   const id = await quoted("When is the rent due?");
   await (await records.episodes.findOne(id).exec())!.remove();
   summary$.next(summary("live"));
@@ -151,7 +151,7 @@ test("a wish for a turn that is gone is gone with it", async () => {
   expect(asked).toBe(0);
 });
 
-test("a turn that is asked again keeps what it has until it is answered, should the page close now", async () => {
+test("a deferred question keeps its quotation until answered", async () => {
   const id = await quoted("When is the rent due?");
   const before = await turn(id);
   let meanwhile: object = {};
@@ -163,10 +163,10 @@ test("a turn that is asked again keeps what it has until it is answered, should 
 });
 
 test.each([
-  ["the server is away", undefined, ""],
-  ["the assistant is away", 502, ""],
-  ["it is refused", 403, "It does not answer."],
-])("a model's answer gives way to another only: %s", async (_, status, why) => {
+  ["the server is offline", undefined, ""],
+  ["the assistant is unavailable", 502, ""],
+  ["the request is rejected", 403, "It does not answer."],
+])("a model's answer survives a failed retry: %s", async (_, status, why) => {
   summary$.next(summary("live"));
   const id = await asking.ask("s", "When is the rent due?");
   await soon(async () => expect((await turn(id)).status).toBe("done"));
@@ -184,7 +184,7 @@ test.each([
   await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({}));
 });
 
-test("a question is answered here from its first moment, and Stop is heard whatever is waited for", async () => {
+test("Stop works in every phase of answering", async () => {
   summary$.next(summary("live"));
   let goOn = () => {};
   whenLooked = whenAsked = () => new Promise((resolve) => (goOn = resolve));
@@ -212,7 +212,7 @@ test("a question is answered here from its first moment, and Stop is heard whate
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
 });
 
-test("who waits for an assistant that takes no question now sees it, and Stop is heard", async () => {
+test("a busy assistant's wait is shown and stoppable", async () => {
   summary$.next(summary("live"));
   let times = 0;
   refuses = () => (times++, 429);
@@ -226,7 +226,7 @@ test("who waits for an assistant that takes no question now sees it, and Stop is
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 });
 
-test("a model's answer outlives one that is stopped, and one that breaks off", async () => {
+test("a stopped or interrupted retry keeps the answer", async () => {
   summary$.next(summary("live"));
   const id = await asking.ask("s", "When is the rent due?");
   await soon(async () => expect((await turn(id)).status).toBe("done"));
@@ -243,7 +243,7 @@ test("a model's answer outlives one that is stopped, and one that breaks off", a
   expect(await turn(id)).toEqual(before);
 });
 
-test("what is remembered stands beside the quotations, and is said to be no document", async () => {
+test("memories are listed separately from quotations", async () => {
   await insert(records, "sessions", { id: "s", title: "Flat" });
   await insert(records, "memories", { id: "m", text: "The rent went up in spring." });
   const id = await quoted("When is the rent due?");
@@ -255,7 +255,7 @@ test("what is remembered stands beside the quotations, and is said to be no docu
   expect(citations).toHaveLength(1);
 });
 
-test("a document that is quoted counts as used, once a turn, and one that is borrowed does not", async () => {
+test("quoting counts one use per turn, borrowing none", async () => {
   await insert(records, "documents", { id: "other" });
   const context = new AccountContext(ACCOUNT, records, deviceOf(wishes), { base: "" });
   await borrow(context, "other", "s");

@@ -1,4 +1,4 @@
-/** What an assistant would be told before a question is put together on a device, of what its conversation sees. */
+/** Preview the prompt that the assistant would receive for a question on this device. */
 
 import type { DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
@@ -53,7 +53,7 @@ function context(searchesDocuments: boolean) {
   return made;
 }
 
-test("facts on the topic, what was said before, what is remembered, and passages, within the tier's room", async () => {
+test("the preview contains facts, turns, memories and passages", async () => {
   const { prompt, budget, dropped } = (await previewPrompt(context(true), embedding, searcher, "b"))!;
   expect(prompt).toContain("- canary.name: Piet\n");
   expect(prompt).not.toContain("940");
@@ -83,7 +83,7 @@ test("quotation and not-found answers enter no prompt", async () => {
   expect(prompt).toContain("A canary elsewhere? Yes.");
 });
 
-test("a FREE account's has no document section; without what counts there is none at all", async () => {
+test("FREE omits documents; no preview without a model", async () => {
   const made = await previewPrompt(context(false), embedding, searcher, "b");
   expect(made!.prompt).not.toContain("DOCUMENT CONTEXT");
   const none = { embedderIfDownloaded: async () => null } as unknown as EmbeddingModel;
@@ -91,7 +91,7 @@ test("a FREE account's has no document section; without what counts there is non
   expect(await previewPrompt(context(true), embedding, searcher, "gone")).toBeNull();
 });
 
-test("a model that is gone when it is to count is started anew by who asks next", async () => {
+test("a crashed model is discarded and restarted later", async () => {
   const gone = new Error("The embedder failed: out of memory");
   const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
   let discarded: unknown[] = [];

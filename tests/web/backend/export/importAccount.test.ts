@@ -1,4 +1,4 @@
-/** Of an export: names, lines, rows that fit, rows under other ids, and which of its rows are taken in as what. */
+/** Import an export: file names, lines, schema checks, renamed ids, and which rows are imported. */
 
 import { strToU8, zipSync, type Zippable } from "fflate";
 import type { ImportedTurn } from "../../../../web/src/storage/deviceDatabase.ts";
@@ -24,35 +24,35 @@ const fact = {
 };
 const fitting = (change: object) => matchesSchema({ ...fact, ...change }, facts as Schema);
 
-test("a row fits its schema", () => {
+test("a valid row matches its schema", () => {
   expect(fitting({})).toBe(true);
   expect(fitting({ sourceDocumentId: "d" })).toBe(true);
 });
 
 test.each([
   ["a wrong type", { value: 3 }],
-  ["a number beyond its bounds", { confidence: 1.5 }],
-  ["a number that is none", { confidence: null }],
-  ["a text that is too long", { key: "k".repeat(256) }],
-  ["a field that nobody knows", { extra: 1 }],
-  ["a prototype's name", JSON.parse('{"constructor": 1}')],
-])("%s does not fit", (_, change) => {
+  ["a number out of range", { confidence: 1.5 }],
+  ["null instead of a number", { confidence: null }],
+  ["a text over the maximum length", { key: "k".repeat(256) }],
+  ["an unknown field", { extra: 1 }],
+  ["a property name of Object.prototype", JSON.parse('{"constructor": 1}')],
+])("%s does not match the schema", (_, change) => {
   expect(fitting(change)).toBe(false);
 });
 
-test("what is required must be there", () => {
+test("a missing required field does not match", () => {
   const { value: _, ...rest } = fact;
   expect(matchesSchema(rest, facts as Schema)).toBe(false);
 });
 
-test("a file of text is named as the server names it, and leads nowhere else", () => {
+test("file names match the server's without path traversal", () => {
   expect(textFile("lease 2.pdf", "d1")).toBe("documents/lease 2.pdf (d1).txt");
   expect(textFile("../../etc/passwd", "d")).toBe("documents/.._.._etc_passwd (d).txt");
   expect(waitingFile("../passwd", 1)).toBe("files/1 .._passwd");
   expect(new TextEncoder().encode(textFile("ä".repeat(255), "")).length).toBeLessThanOrEqual(120 + 17);
 });
 
-test("lines come out whole, however the pieces are cut", () => {
+test("Lines joins pieces into complete lines", () => {
   const lines = new Lines(10);
   expect(lines.feed("ab\nc")).toEqual(["ab"]);
   expect(lines.feed("d\n\ne")).toEqual(["cd", ""]);
@@ -60,7 +60,7 @@ test("lines come out whole, however the pieces are cut", () => {
   expect(() => lines.feed("x".repeat(20))).toThrow(RangeError);
 });
 
-test("another id goes wherever a row is named", () => {
+test("renaming an id changes every reference", () => {
   const rename = (target: string, id: string) => (`${target}/${id}` === "documents/d" ? "d~2" : id);
   const block = { id: "d.3", documentId: "d", block: 3 };
   expect(renameIds("vectorEmbeddings", block, rename)).toMatchObject({ id: "d~2.3", documentId: "d~2" });
@@ -74,7 +74,7 @@ test("another id goes wherever a row is named", () => {
   ]);
 });
 
-test("words are found without case and accents, in any order", () => {
+test("words match regardless of order, case and accents", () => {
   expect(createMatcher("MULLER kundigung")("Kündigung an Herrn Müller.pdf")).toBe(true);
   expect(createMatcher("müller rent")("Müller.pdf")).toBe(false);
   expect(createMatcher("  ")("anything")).toBe(true);
@@ -86,7 +86,7 @@ function zipOf(name: string, ...rows: object[]): Blob {
   return new Blob([zipSync({ [`${name}.jsonl`]: strToU8(lines.join("\n")) })]);
 }
 
-test("vectors that cannot be read, or are not as many as the chunks, are not taken in", async () => {
+test("blocks with invalid vectors are not imported", async () => {
   const records = await openRows();
   const block = { documentId: "d", model: "m", dims: 2 };
   const embedding = (...numbers: number[]) => encode(Float32Array.from(numbers));
@@ -105,7 +105,7 @@ async function cut(zip: Blob, size: number): Promise<Blob> {
   return new Blob([await zip.slice(0, size).arrayBuffer()]);
 }
 
-test("a ZIP without its end is not taken for a whole one, wherever it was cut", async () => {
+test("a truncated ZIP is rejected wherever it ends", async () => {
   const records = await openRows();
   const inner = new Uint8Array(await zipOf("facts", { id: "inner" }).arrayBuffer());
   const line = (id: string) => strToU8(JSON.stringify(row("facts", { id })));
@@ -131,7 +131,7 @@ test("a ZIP without its end is not taken for a whole one, wherever it was cut", 
 test.each([
   [0, (zip: Buffer) => zip.indexOf("of mine")],
   [6, (zip: Buffer) => zip.lastIndexOf(Buffer.from("504b0102", "hex")) + 16],
-] as const)("of a ZIP with a changed byte nothing is taken in: level %i", async (level, place) => {
+] as const)("nothing is imported from a corrupt ZIP: level %i", async (level, place) => {
   const context = contextOf(await openRows());
   const rows = ["a", "b", "c"].map((id) => JSON.stringify(row("facts", { id, value: "a word of mine" })));
   const projects = Array.from({ length: 800 }, (_, n) => JSON.stringify(row("projects", { id: `p${n}` })));
@@ -146,7 +146,7 @@ test.each([
   expect((await importAccount(context, new Blob([bytes]))).added).toBe(803);
 });
 
-test("what is older than a forgetting is made anew after it, because the server would refuse it", async () => {
+test("rows from before forgetting get new timestamps", async () => {
   const context = contextOf(await openRows());
   const forgottenAt = "2026-02-01T00:00:00.000Z";
   const later = "2026-02-02T00:00:00.000Z";
@@ -164,7 +164,7 @@ test("what is older than a forgetting is made anew after it, because the server 
   });
 });
 
-test("a row that comes from elsewhere while an export is taken in is here already", async () => {
+test("a row synced during import counts as existing", async () => {
   const records = await openRows();
   const { findByIds } = records.facts;
   records.facts.findByIds = function (ids) {
@@ -180,7 +180,7 @@ test("a row that comes from elsewhere while an export is taken in is here alread
   expect(await importAccount(contextOf(records), zip)).toEqual({ added: 1, existing: 1, leftOut: 0 });
 });
 
-test("a row of a day that there is not is not taken in", async () => {
+test("a row with an invalid date is skipped", async () => {
   const records = await openRows();
   const project = { name: "Flat" };
   const zip = zipOf(
@@ -191,7 +191,7 @@ test("a row of a day that there is not is not taken in", async () => {
   expect(await importAccount(contextOf(records), zip)).toEqual({ added: 1, existing: 0, leftOut: 1 });
 });
 
-test("of the turns that are brought in the device knows those that are over, before they are there", async () => {
+test("finished turns are recorded before they are imported", async () => {
   const context = contextOf(await openRows());
   const noted: string[] = [];
   const bulkPut = async (turns: ImportedTurn[]) => {
@@ -213,7 +213,7 @@ test("of the turns that are brought in the device knows those that are over, bef
   expect(noted).toEqual([await words("done"), await words("stopped")]);
 });
 
-test("a turn in other words, or of another account, is another one", () => {
+test("importedTurnId depends on account, id and text", () => {
   const turn = { id: "e", userMessage: "four", aiResponse: "words" };
   const other = [
     importedTurnId("v", turn),

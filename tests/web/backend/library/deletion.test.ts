@@ -1,4 +1,4 @@
-/** What a delete on this device takes along, with the real database and no server: the cases the server is held to. */
+/** Deletes on this device and their cascades, with the real database: cases shared with the server. */
 
 import type { RxCollection } from "rxdb/plugins/core";
 import cases from "../../../conformance/cascade.json";
@@ -48,7 +48,7 @@ test.each(cases.cases)("$name", async (one) => {
 test.each([
   ["delete a project", false],
   ["delete a project with its sessions", true],
-])("%s, as the app asks for it", async (name, withSessions) => {
+])("deleteProject: %s", async (name, withSessions) => {
   const records = await world();
   await deleteProject({ database: records } as AccountContext, "p", withSessions);
   await expectDone(
@@ -57,7 +57,7 @@ test.each([
   );
 });
 
-test("text whose document was never stored goes, too", async () => {
+test("deleting a missing document deletes its text", async () => {
   const records = await openRows();
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
   await deleteDocuments({ database: records } as AccountContext, ["d"]);
@@ -66,7 +66,7 @@ test("text whose document was never stored goes, too", async () => {
   expect(JSON.stringify(tombstone)).not.toContain("secret");
 });
 
-test("a page closed in the middle of a delete leaves no text without its document", async () => {
+test("a delete removes blocks before their document", async () => {
   const records = await world();
   const gone: string[] = [];
   for (const { name, $ } of [records.vectorEmbeddings, records.documents] as RxCollection[]) {

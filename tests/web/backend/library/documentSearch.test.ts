@@ -1,4 +1,4 @@
-/** What a device keeps in memory to search, with the real database: no more than it may, and never too little. */
+/** The search cache of a device, with the real database: it keeps its limit, and searches stay complete. */
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
@@ -45,7 +45,7 @@ async function ask(sessionId: string, word = "fox"): Promise<{ in: string[]; rea
   };
 }
 
-test("what was least recently asked about goes first, and is read again when it is asked about", async () => {
+test("the least recently searched document is evicted first", async () => {
   expect(await ask("only-a")).toEqual({ in: ["a"], read: 1 });
   expect(await ask("only-b")).toEqual({ in: ["b"], read: 1 });
   expect(await ask("only-a")).toEqual({ in: ["a"], read: 0 });
@@ -56,20 +56,20 @@ test("what was least recently asked about goes first, and is read again when it 
   expect(await ask("only-b")).toEqual({ in: ["b"], read: 1 });
 });
 
-test("a conversation with more documents than are kept is answered from all of them", async () => {
+test("documents beyond the cache limit are searched too", async () => {
   expect((await ask("all")).in).toEqual(["a", "b", "c"]);
   expect(searcher.chunks).toBeLessThanOrEqual(MOST);
   expect((await ask("all")).in).toEqual(["a", "b", "c"]);
 });
 
-test("questions at the same moment take nothing from each other", async () => {
+test("concurrent searches give complete results", async () => {
   const asked = ["only-a", "all", "only-b", "only-c", "all"].map((session) => ask(session));
   const found = (await Promise.all(asked)).map((one) => one.in.join(""));
   expect(found).toEqual(["a", "abc", "b", "c", "abc"]);
   expect(searcher.chunks).toBeLessThanOrEqual(MOST);
 });
 
-test("a text that changed is read again, one that was deleted is gone", async () => {
+test("changed texts are reread, deleted ones removed", async () => {
   await ask("only-a");
   const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
   await editRow(block, (held) => ({ ...held, chunks: [{ index: 0, start: 0, text: "hen", tokens: 1 }] }));
@@ -80,7 +80,7 @@ test("a text that changed is read again, one that was deleted is gone", async ()
   expect((await ask("only-a", "hen")).in).toEqual([]);
 });
 
-test("a conversation sees what it borrows, and nothing else that is in memory", async () => {
+test("a chat searches only the documents it borrows", async () => {
   await ask("all");
   expect((await ask("another")).in).toEqual([]);
   await borrow(contextOf(records), "b", "another");
@@ -105,7 +105,7 @@ function held(): () => void {
   return release;
 }
 
-test("a question whose reading another one began anew is answered from what that one read", async () => {
+test("a restarted read also serves the earlier search", async () => {
   const endFirst = held();
   const asked = ask("only-a");
   await turns();
@@ -121,7 +121,7 @@ test("a question whose reading another one began anew is answered from what that
   await prepared;
 });
 
-test("a model that changes during a question takes nothing from its answer", async () => {
+test("a model change during a search loses nothing", async () => {
   model = { hash: "one", dims: 2 };
   const end = held();
   const asked = ask("only-a");
@@ -132,7 +132,7 @@ test("a model that changes during a question takes nothing from its answer", asy
   expect((await asked).in).toEqual(["a"]);
 });
 
-test("a document that could not be read is read at the next question", async () => {
+test("the next search repeats a failed read", async () => {
   const { find } = records.vectorEmbeddings;
   records.vectorEmbeddings.find = () => {
     throw new Error("The disk does not answer.");

@@ -1,4 +1,4 @@
-/** The model on a device: what takes its place, what it survives, and when it is fetched. */
+/** The embedding model on a device: replacement, failures, and retries of its download. */
 
 import { BehaviorSubject, NEVER, Subject } from "rxjs";
 import { createServer, type Server } from "node:http";
@@ -91,7 +91,7 @@ async function goneOver() {
   return { embedding, before, first, second };
 }
 
-test("the one before is not started to its end, and says nothing more", async () => {
+test("a replaced model is terminated and reports nothing", async () => {
   const { embedding, before, first, second } = await goneOver();
   second.answer({ kind: "answer" });
   expect((await embedding.embedder())?.manifest.hash).toBe("two");
@@ -101,7 +101,7 @@ test("the one before is not started to its end, and says nothing more", async ()
   expect(Starting.all.map(({ terminated }) => terminated)).toEqual([true, false]);
 });
 
-test("that the one before could not be started takes nothing from the one there is", async () => {
+test("a replaced model's failed start changes nothing", async () => {
   const { embedding, before, first, second } = await goneOver();
   first.answer({ kind: "error", message: "No room." });
   await before;
@@ -111,7 +111,7 @@ test("that the one before could not be started takes nothing from the one there 
   expect(Starting.all).toHaveLength(2);
 });
 
-test("a storage that cannot be looked at once costs neither a search nor the model for good", async () => {
+test("a temporary storage error leaves the model usable", async () => {
   current = model("one");
   const { embedding } = await opened(current);
   vi.stubGlobal("caches", { open: () => Promise.reject(new Error("The storage is busy.")) });
@@ -132,7 +132,7 @@ function keepHere(kept: ModelInfo, base: string): void {
   vi.stubGlobal("caches", { open: async () => ({ keys: async () => urls.map((url) => ({ url })) }) });
 }
 
-test("a model that was lost is ended, started anew by who asks next, and lost once", async () => {
+test("a discarded model restarts on the next request", async () => {
   const { embedding, base } = await opened(model("one"));
   keepHere(model("one"), base);
   server.close(); // offline
@@ -151,7 +151,7 @@ test("a model that was lost is ended, started anew by who asks next, and lost on
   expect(Starting.all[1]!.terminated).toBe(false);
 });
 
-test("a download that failed is tried again: later each time, when the server is back, and never on a full disk", async () => {
+test("failed downloads retry, but not on full disks", async () => {
   current = model("one");
   const { embedding } = await opened();
   const summary = (kind: SyncSummary["kind"]) => ({ kind }) as SyncSummary;

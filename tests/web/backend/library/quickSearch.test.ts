@@ -1,4 +1,4 @@
-/** What is found as one types, with the real database: each row is read once, not once a letter. */
+/** Search while the user types, with the real database: each row is read once, not once per letter. */
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { changeSession } from "../../../../web/src/backend/chat/sessions.ts";
@@ -10,7 +10,7 @@ const [DOCUMENTS, SESSIONS, EPISODES] = [100, 200, 5_000];
 const times = (n: number, make: (n: number) => object) => Array.from({ length: n }, (_, at) => make(at));
 const day = (n: number) => new Date(Date.UTC(2026, 0, 1 + n)).toISOString();
 
-test("all of a large account is found, read once", async () => {
+test("a large account's rows are read only once", async () => {
   const counted = counting(getRxStorageMemory());
   const records = await openRows(counted.storage);
   const read = () => ["documents", "sessions", "facts", "episodes"].map((name) => counted.read(name));
@@ -41,7 +41,7 @@ test("all of a large account is found, read once", async () => {
   expect(since()[3]).toBe(0);
 });
 
-test("rows that could not be read are read when they are wanted again", async () => {
+test("rows are read again after a failed read", async () => {
   const records = await openRows();
   await insert(records, "facts", { id: "f", key: "home", value: "Harbour Street" });
   const finder = new QuickSearch(records);

@@ -1,4 +1,4 @@
-/** Projects and memories as a device writes them, with the real database and no server. */
+/** Edit projects and memories on a device, with the real database and no server. */
 
 import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import {
@@ -28,7 +28,7 @@ const chain = () =>
     { id: "new", text: "The rent is 940.", supersedes: "old" },
   );
 
-test("a conversation that begins in a project is in it from its first row on; in one that is gone, in none", async () => {
+test("a new chat starts in its existing project", async () => {
   await insert(records, "projects", { id: "p" });
   await ensureSession(context, "s", "When is the rent due?", "p");
   await ensureSession(context, "t", "And the other?", "gone");
@@ -36,7 +36,7 @@ test("a conversation that begins in a project is in it from its first row on; in
   expect(await at("sessions", "t")).not.toHaveProperty("projectId");
 });
 
-test("a conversation goes into a project and back", async () => {
+test("a chat moves into a project and back", async () => {
   await insert(records, "sessions", { id: "s" });
   await moveSession(context, "s", "p");
   expect(await at("sessions", "s")).toMatchObject({ projectId: "p" });
@@ -44,7 +44,7 @@ test("a conversation goes into a project and back", async () => {
   expect(await at("sessions", "s")).not.toHaveProperty("projectId");
 });
 
-test("a description that is taken away is gone", async () => {
+test("clearing a description removes the field", async () => {
   await insert(records, "projects", { id: "p", description: "secret" });
   await changeProject(context, "p", { name: "Flat", description: "" });
   const row = await at("projects", "p");
@@ -52,20 +52,20 @@ test("a description that is taken away is gone", async () => {
   expect(row).not.toHaveProperty("description");
 });
 
-test("what is said again to the letter in one place is there once, and fresh", async () => {
+test("a repeated memory is refreshed within its scope", async () => {
   await insert(records, "memories", { id: "m", text: "Short answers." });
   expect(await addMemory(context, "short answers.", null)).toBe("m");
   expect((await at("memories", "m"))["updatedAt"]).not.toBe(T);
   expect(await addMemory(context, "Short answers.", "p")).not.toBe("m");
 });
 
-test("pinning is not saying it again", async () => {
+test("pinning does not change the update time", async () => {
   await insert(records, "memories", { id: "m" });
   await pinMemory(context, "m", true);
   expect(await at("memories", "m")).toMatchObject({ pinned: true, updatedAt: T });
 });
 
-test("the earlier one is used again, and the later one is history", async () => {
+test("restoring an earlier version supersedes the later one", async () => {
   await chain();
   await restoreMemoryVersion(context, "old");
   const [old, later] = [await at("memories", "old"), await at("memories", "new")];
@@ -76,7 +76,7 @@ test("the earlier one is used again, and the later one is history", async () => 
   expect(later).not.toHaveProperty("supersedes");
 });
 
-test("a memory is deleted with what it said before", async () => {
+test("deleting a memory deletes its earlier versions", async () => {
   await chain();
   await deleteMemory(context, "new");
   for (const id of ["old", "new"]) {

@@ -1,4 +1,4 @@
-/** What the server refused, as the list of it: with the real database. */
+/** The list of rows that the server rejected, with the real database. */
 
 import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
@@ -12,7 +12,7 @@ const refusedOn = (day: number, at = syncError.at) => ({
   syncError: { ...syncError, at },
 });
 
-test("the newest of what was refused at one time stands first, and goes up last when all is tried again", async () => {
+test("the newest rejection is listed first, retried last", async () => {
   const records = await openRows();
   const late = refusedOn(1, "2026-01-03T00:00:00.000Z");
   await insert(records, "documents", late, refusedOn(2), refusedOn(4), refusedOn(3));
@@ -28,7 +28,7 @@ test("the newest of what was refused at one time stands first, and goes up last 
   await soon(() => expect(refused.rows$.value).toEqual([]));
 });
 
-test("what came before everything was forgotten begins again with all that belongs to it", async () => {
+test("retrying a forgotten row renews its related rows", async () => {
   const records = await openRows();
   const forgottenAt = "2026-01-05T00:00:00.000Z";
   const late = "2999-01-01T00:00:00.000Z";

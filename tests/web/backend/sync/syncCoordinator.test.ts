@@ -1,4 +1,4 @@
-/** What the line about sync says: what was written here waits until the server has answered for it. */
+/** The sync status: a row written on this device counts as waiting until the server has confirmed it. */
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { RxStorage } from "rxdb/plugins/core";
@@ -54,7 +54,7 @@ async function begun(base: string, storage?: RxStorage<any, any>) {
   return { records, device, sync, said, isLive: () => sync.summary$.value.kind === "live" };
 }
 
-test("a row waits from the moment that it is written until the server has it", async () => {
+test("a written row waits until the server confirms", async () => {
   const { base, release } = await serving();
   const { records, sync, said, isLive } = await begun(base);
   onTestFinished(release); // what waits for it keeps the rows from being closed
@@ -69,7 +69,7 @@ test("a row waits from the moment that it is written until the server has it", a
   await soon(() => expect(sync.summary$.value).toMatchObject({ waiting: 0, waitingOf: {} }));
 });
 
-test("what came from the server does not wait", async () => {
+test("rows from the server do not wait", async () => {
   const { base } = await serving();
   const { records, sync } = await begun(base);
   await collectionOf(records, "facts").storageInstance.bulkWrite(
@@ -89,7 +89,7 @@ test("what came from the server does not wait", async () => {
   expect(sync.summary$.value.waiting).toBe(0);
 });
 
-test("it is not called synced before each collection could be counted", async () => {
+test("sync reports live only after counting all collections", async () => {
   const { base, release } = await serving();
   const { storage, open } = late();
   const { records, sync, said, isLive } = await begun(base, storage);
@@ -107,7 +107,7 @@ test("it is not called synced before each collection could be counted", async ()
   await soon(() => expect(sync.summary$.value).toMatchObject({ kind: "live", waiting: 0 }));
 });
 
-test("a device that has no room to note when it was synced says all the same that it is", async () => {
+test("a full disk does not prevent live status", async () => {
   const { base, release } = await serving();
   onTestFinished(release);
   const { device, sync, isLive } = await begun(base);
@@ -120,7 +120,7 @@ test("a device that has no room to note when it was synced says all the same tha
   await soon(() => expect(isLive()).toBe(true));
 });
 
-test("who waits for what was written to be sent waits no longer when the clock is set back", async () => {
+test("waitUntilPushed times out when the clock goes back", async () => {
   const { sync } = await begun("http://127.0.0.1:9");
   const noon = Date.now();
   const clock = vi

@@ -1,4 +1,4 @@
-/** From a file to a document on a device whose model is gone, cannot be had, or leaves the work to a server. */
+/** Embed documents when the model has crashed, is unavailable, or a server does the work. */
 
 import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
 import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
@@ -17,7 +17,7 @@ import {
 
 withUploads();
 
-test("a model that is gone when the words of a file are to be counted costs no file, and is not asked again", async () => {
+test("a model crash while counting loses no file", async () => {
   const gone = new Error("The embedder failed: out of memory");
   const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
   const ifHere = vi.spyOn(EmbeddingModel.prototype, "embedderIfDownloaded").mockResolvedValue(dead);
@@ -31,7 +31,7 @@ test("a model that is gone when the words of a file are to be counted costs no f
   expect(lost.mock.calls).toEqual([[dead, gone]]);
 });
 
-test("embedding that is gone on with keeps no file waiting", async () => {
+test("resumed embedding does not delay new files", async () => {
   await insertBrokenOff("a");
   const { base, release } = await slowModels();
   const desk = openUploads(records, { base, model: MODEL });
@@ -44,7 +44,7 @@ test("embedding that is gone on with keeps no file waiting", async () => {
   release();
 });
 
-test("while no model can be had, refused documents do not ask for it one after the other", async () => {
+test("rejected documents do not each request the model", async () => {
   const { base, release, asked } = await slowModels();
   release();
   const ids = Array.from({ length: 20 }, (_, n) => `d${n}`);
@@ -59,7 +59,7 @@ test("while no model can be had, refused documents do not ask for it one after t
   expect(asked()).toBeLessThanOrEqual(3);
 });
 
-test("what a server embeds that is busy at the moment is left to it", async () => {
+test("pending documents are left to a busy server", async () => {
   await insertBrokenOff("refused", "pending");
   const desk = openUploads(records);
   void desk.uploads.resume();

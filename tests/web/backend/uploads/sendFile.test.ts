@@ -1,4 +1,4 @@
-/** A file that goes to the server: only what the server itself says of it ends it, and its row says how far it is. */
+/** Send files to the server: only its own errors end an upload, and the document's row shows progress. */
 
 import { insert, T } from "../../device.ts";
 import {
@@ -26,7 +26,7 @@ test.each([
   [413, "text/html", "<h1>Too large</h1>"],
   [404, "application/json", '{"error":"no route"}'],
   [200, "text/html", "<h1>Sign in to the train's network</h1>"],
-])("what is not the server's answer (%i %s %s) costs no file", async (status, type, body) => {
+])("a foreign response (%i %s %s) loses no file", async (status, type, body) => {
   const base = await answering((_, response) =>
     response.writeHead(status, { "content-type": type }).end(body),
   );
@@ -41,7 +41,7 @@ test.each([
   expect([...desk.files.rows.keys()]).toEqual(["utf32"]);
 });
 
-test("a file whose reader cannot be loaded waits, and goes to the server when that is back", async () => {
+test("a file without its parser waits for reconnection", async () => {
   const document = { id: "f", status: "ready" };
   const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
   const desk = openUploads(records, { base });
@@ -62,7 +62,7 @@ test("a file whose reader cannot be loaded waits, and goes to the server when th
   expect(desk.files.rows.size).toBe(0);
 });
 
-test("what the server itself refuses is over", async () => {
+test("a server rejection ends the upload", async () => {
   const body = JSON.stringify({ code: "TOO_LARGE", detail: "It is too large." });
   const base = await answering((_, response) => response.writeHead(413).end(body));
   const desk = openUploads(records, { base });
@@ -86,7 +86,7 @@ function heldTimers() {
   return held;
 }
 
-test("a file that only the server reads goes there again when it is time, and not sooner", async () => {
+test("a server-only file is resent after its delay", async () => {
   let sent = 0;
   const base = await answering((request, response) => {
     if (request.method !== "POST") return void response.end("{}");
@@ -123,20 +123,20 @@ async function followed(stage = "embedding") {
   return desk;
 }
 
-test("what the server embeds is over when it was deleted before its row came", async () => {
+test("server embedding of a deleted document is canceled", async () => {
   await insert(records, "documents", { id: "f" });
   await (await records.documents.findOne("f").exec())!.remove();
   const desk = await followed("cancelled");
   expect(desk.task("f")!.documentId).toBeNull();
 });
 
-test("what the server embeds is over when everything is forgotten", async () => {
+test("server embedding is canceled by forget everything", async () => {
   const desk = await followed();
   desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
   await until(desk, "f", "cancelled");
 });
 
-test("what the server embeds is done when its row says so", async () => {
+test("server embedding ends when its row is ready", async () => {
   const desk = await followed();
   desk.sync.serverEmbedding$.next({ f: { done: 2, of: 3 } });
   expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });

@@ -1,4 +1,4 @@
-/** From a file to a document on a device: what a closed page or a failure leaves is never lost. */
+/** Turn files into documents on a device: neither a closed page nor a failure loses data. */
 
 import { deleteDocuments, deleteSession } from "../../../../web/src/backend/library/deletion.ts";
 import { mayRetry } from "../../../../web/src/core/documents/uploadTask.ts";
@@ -31,7 +31,7 @@ const turns = async () => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test("a page that closed between a document and its text has lost nothing", async () => {
+test("closing before the text is stored loses nothing", async () => {
   // What the earlier page had written when it closed, as it writes it.
   const first = openUploads(records);
   await first.uploads.add([new File([TEXT], "ferry.txt")], "s1");
@@ -51,7 +51,7 @@ test("a page that closed between a document and its text has lost nothing", asyn
   expect(second.files.rows.size).toBe(0);
 });
 
-test("a half document for whose text there is no room keeps its file, says so, and is tried again", async () => {
+test("a full disk keeps the file for retry", async () => {
   await insert(records, "documents", { id: "f", status: "pending" });
   const desk = openUploads(records);
   desk.files.rows.set("f", waiting("f", TEXT));
@@ -68,7 +68,7 @@ test("a half document for whose text there is no room keeps its file, says so, a
   expect(await texts("f")).toBe(TEXT);
 });
 
-test("what comes from the server while it is written here, as the answer was lost, stays as it came", async () => {
+test("a concurrently synced document is not overwritten", async () => {
   const storage = records.documents.storageInstance;
   const write = storage.bulkWrite.bind(storage);
   const late = vi.spyOn(storage, "bulkWrite").mockImplementationOnce(async (rows, context) => {
@@ -89,7 +89,7 @@ test("what comes from the server while it is written here, as the answer was los
   expect(await texts(id)).toBe("a secret");
 });
 
-test("the same file, added again, gives a document the text that it lacks and is lent as it is", async () => {
+test("re-adding a file restores its document's missing text", async () => {
   const desk = openUploads(records);
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
   const { id } = desk.uploads.tasks$.value[0]!;
@@ -107,7 +107,7 @@ test("the same file, added again, gives a document the text that it lacks and is
   expect(await documents()).toEqual([id]);
 });
 
-test("what another tab works at is not waited for by the documents behind it", async () => {
+test("another tab's work does not block later documents", async () => {
   await insertBrokenOff("a", "b");
   void navigator.locks.request("vademecum-file-a", () => new Promise(() => {}));
   const desk = openUploads(records);
@@ -117,7 +117,7 @@ test("what another tab works at is not waited for by the documents behind it", a
   expect(desk.task("a")).toBeUndefined();
 });
 
-test("what failed before everything was forgotten is not tried again after it", async () => {
+test("a failed upload is not retried after forgetting", async () => {
   const desk = openUploads(records);
   desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
@@ -130,7 +130,7 @@ test("what failed before everything was forgotten is not tried again after it", 
   expect(desk.files.rows.size).toBe(0);
 });
 
-test("who cancels embedding that was resumed keeps the document", async () => {
+test("canceling resumed embedding keeps the document", async () => {
   await insertBrokenOff("a");
   const { base, release } = await slowModels();
   const desk = openUploads(records, { base, model: MODEL });
@@ -146,7 +146,7 @@ test("who cancels embedding that was resumed keeps the document", async () => {
   expect(await texts("a")).toBe("a secret");
 });
 
-test("who cancels what was just added deletes all of it", async () => {
+test("canceling a new upload deletes its document", async () => {
   const { base, release } = await slowModels();
   const desk = openUploads(records, { base, model: MODEL });
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
@@ -159,7 +159,7 @@ test("who cancels what was just added deletes all of it", async () => {
   expect(await texts(id)).toBe("");
 });
 
-test("who has chosen too many cancels with one press all that wait, and what is worked on goes on", async () => {
+test("cancelWaiting cancels waiting files, not the active one", async () => {
   const { base, release } = await slowModels();
   const desk = openUploads(records, { base, model: MODEL });
   const put = desk.files.put;
@@ -192,7 +192,7 @@ test("who has chosen too many cancels with one press all that wait, and what is 
   expect(desk.files.rows.size).toBe(0);
 });
 
-test("all that failed and may not the next time is tried again with one press", async () => {
+test("retryAll retries only retryable failures", async () => {
   const desk = openUploads(records);
   const put = desk.files.put;
   desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
@@ -206,7 +206,7 @@ test("all that failed and may not the next time is tried again with one press", 
   expect(desk.task(empty)).toMatchObject({ stage: "failed", code: "EMPTY" });
 });
 
-test("who cancels while the words of a file are counted, or written, keeps none of them", async () => {
+test("canceling during counting or writing leaves no text", async () => {
   let count = (_: number[]) => {};
   const countTokens = () => new Promise<number[]>((resolve) => (count = resolve));
   const ifHere = vi
@@ -240,7 +240,7 @@ test("who cancels while the words of a file are counted, or written, keeps none 
   for (const id of [counted, written]) expect(desk.task(id)!.stage).toBe("cancelled");
 });
 
-test("a file whose document had failed is read again, also without a server", async () => {
+test("re-adding a file offline retries its failed document", async () => {
   const desk = openUploads(records);
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
   const { id } = desk.uploads.tasks$.value[0]!;
@@ -258,7 +258,7 @@ test("a file whose document had failed is read again, also without a server", as
   expect(document["statusDetail"]).toBeUndefined();
 });
 
-test("what is deleted while it embeds is not called done", async () => {
+test("a document deleted while embedding ends as canceled", async () => {
   await insertBrokenOff("a");
   const { base, release } = await slowModels();
   const desk = openUploads(records, { base, model: MODEL });
@@ -271,7 +271,7 @@ test("what is deleted while it embeds is not called done", async () => {
   expect(desk.task("a")!.documentId).toBeNull();
 });
 
-test("what is still to be looked at when the app is left is not looked for in closed rows", async () => {
+test("a pending retry ignores a closed database", async () => {
   await insert(records, "documents", { id: "d", status: "pending" });
   const desk = openUploads(records);
   const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
@@ -282,7 +282,7 @@ test("what is still to be looked at when the app is left is not looked for in cl
   expect(complaints).not.toHaveBeenCalled();
 });
 
-test("a file that was chosen before everything was forgotten becomes no document from after it", async () => {
+test("a file added before forgetting keeps its timestamp", async () => {
   const desk = openUploads(records);
   desk.files.rows.set("f", waiting("f", TEXT));
   desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
@@ -296,7 +296,7 @@ test("a file that was chosen before everything was forgotten becomes no document
   }
 });
 
-test("a failure while one file is put away does not stop those behind it", async () => {
+test("a failed file removal stops no later file", async () => {
   const desk = openUploads(records);
   const remove = desk.files.delete;
   desk.files.delete = (id) => (id === "bad" ? Promise.reject(new Error("The disk is gone.")) : remove(id));
@@ -319,7 +319,7 @@ async function unknowing(first: () => Promise<void>): Promise<string> {
   });
 }
 
-test("a file whose conversation is deleted while it is on its way becomes a document without a loan", async () => {
+test("a deleted chat's upload becomes an unborrowed document", async () => {
   const base = await unknowing(async () => deleteSession(desk.context, "s1"));
   const desk = openUploads(records, { base });
   desk.hear("live");
@@ -331,7 +331,7 @@ test("a file whose conversation is deleted while it is on its way becomes a docu
   expect(await stored(records, "sessions", "s1")).toMatchObject({ _deleted: true }); // it is not begun anew
 });
 
-test("a file keeps its loan when the server knows less of the conversation than this device", async () => {
+test("a document stays borrowed by an unsynced chat", async () => {
   const desk = openUploads(records, { base: await unknowing(async () => {}) });
   desk.hear("live");
   await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");

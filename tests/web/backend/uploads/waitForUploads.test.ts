@@ -1,4 +1,4 @@
-/** A question about a file that is on its way: the app's own uploads and answers, with the real database, no server. */
+/** Questions about files that are still uploading, with the real uploads, answers and database, no server. */
 
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
 import { storedSentences } from "../../../../web/src/core/chat/storedSentences.ts";
@@ -48,7 +48,7 @@ const silent = () =>
     if (url === "/v1/assistant") response.end('{"available":false,"model":null}');
   });
 
-test("who drops a file and asks at once is answered from it", async () => {
+test("an immediate question is answered from the file", async () => {
   const { asking, uploads } = begin();
   void uploads.add([LEASE], "s");
   const row = await answered(await asking.ask("s", "How much is the rent?"));
@@ -57,7 +57,7 @@ test("who drops a file and asks at once is answered from it", async () => {
   expect(row.aiResponse).not.toContain("lease.txt"); // there is nothing to be said of it
 });
 
-test("a question waits for the files of its own conversation, is a row meanwhile, and can go without them", async () => {
+test("a question waits only for its chat's files", async () => {
   const conversation = begin(await silent());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE, MINUTES], "s");
@@ -74,7 +74,7 @@ test("a question waits for the files of its own conversation, is a row meanwhile
   await cancelAll(conversation);
 });
 
-test("a file that is cancelled ends the waiting, and the answer says so", async () => {
+test("an answer names the file that was canceled", async () => {
   const conversation = begin(await silent());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE], "s");
@@ -84,14 +84,14 @@ test("a file that is cancelled ends the waiting, and the answer says so", async 
   expect((await answered(id)).aiResponse).toContain(storedSentences.without(["lease.txt"]));
 });
 
-test("nobody waits for a file that only the server can read, nor for one that fails", async () => {
+test("a question skips server-only and failed files", async () => {
   const { asking, uploads } = begin();
   void uploads.add([MINUTES, new File([""], "empty.txt")], "s");
   const { aiResponse } = await answered(await asking.ask("s", "What was agreed?"));
   expect(aiResponse).toContain(storedSentences.without(["minutes.txt", "empty.txt"]));
 });
 
-test("Stop ends the waiting: nothing of it is left", async () => {
+test("Stop ends the wait and removes the draft", async () => {
   const conversation = begin(await silent());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE], "s");
@@ -104,7 +104,7 @@ test("Stop ends the waiting: nothing of it is left", async () => {
   await soon(() => expect(asking.drafts$.value).toEqual({}));
 });
 
-test("what the server has read is waited for until it is here", async () => {
+test("a question waits until the uploaded document syncs", async () => {
   const told = { activeSessions: ["s"], filename: "lease.txt" };
   const base = await answering(({ url }, response) => {
     if (url === "/v1/assistant") response.end('{"available":false,"model":null}');
@@ -123,7 +123,7 @@ test("what the server has read is waited for until it is here", async () => {
   expect(await answered(id)).toMatchObject({ citations: [{ filename: "lease.txt" }] });
 });
 
-test("a file of which nothing is heard any more is not waited for", async () => {
+test("waiting for a silent upload times out", async () => {
   const conversation = begin(await silent());
   const { context, uploads } = conversation;
   await uploads.add([LEASE], "s");
@@ -132,7 +132,7 @@ test("a file of which nothing is heard any more is not waited for", async () => 
   await cancelAll(conversation);
 });
 
-test("a turn that waits is seen to be alive by other tabs and devices", async () => {
+test("a waiting question renews its timestamp", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const conversation = begin(await silent());

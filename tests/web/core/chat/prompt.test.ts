@@ -1,4 +1,4 @@
-/** The prompt in the browser is the server's: the same shared cases, and the same promises of made-up input. */
+/** Assemble prompts in the browser: the server's shared cases and invariants for random input. */
 
 import { cpuSeconds } from "../../../cpu.ts";
 import sanitizeCases from "../../../conformance/sanitize.json";
@@ -58,7 +58,7 @@ function terms(text: string): string[] {
   return text.toLowerCase().match(/[a-z0-9]+/gu) ?? [];
 }
 
-test("marks out of order take no longer than other letters", () => {
+test("combining marks out of order are sanitized quickly", () => {
   const seconds = cpuSeconds(() => {
     expect(sanitize(`[context${"\u0301\u0323".repeat(60_000)}]`).startsWith("(context")).toBe(true);
     expect(sanitize(`source${"\u0301\uff9e".repeat(60_000)}:`).endsWith(" -")).toBe(true);
@@ -81,7 +81,7 @@ describe("shared cases", () => {
   });
 });
 
-test("the budgets are those of the contract", () => {
+test("the budgets match the contract", () => {
   expect(BUDGETS).toEqual({
     FREE: { state: 1000, rag: 0, volatile: 4000, response: 4000 },
     JIVE: { state: 2000, rag: 3000, volatile: 6000, response: 5000 },
@@ -126,7 +126,7 @@ async function made(given: PromptInput, budget: Budget): Promise<Prompt | undefi
   }
 }
 
-test("no budget is exceeded and nothing is lost or mistaken", async () => {
+test("random prompts stay within budget and lose nothing", async () => {
   let refused = 0;
   for (let seed = 1; seed <= ROUNDS; seed++) {
     const { given, budget } = anything(seed);
@@ -186,6 +186,6 @@ function isToldApart({ prompt, kept }: Prompt, given: PromptInput): void {
   expect(lines.filter((line) => line.startsWith("Source:")).length).toBe(kept.passages.length);
 }
 
-test("a name stays on its line", () => {
+test("a name is sanitized to one line", () => {
   expect(sanitizeLine(" a\r\nb\u2028c\u0085d\t e ")).toBe("a b c d  e");
 });

@@ -1,4 +1,4 @@
-/** Lists in which what was used last comes first, whatever a clock said. */
+/** Lists show the most recently used row first, despite wrong clocks. */
 
 import { sortByLastUse } from "../../../../web/src/core/chat/sortByLastUse.ts";
 
@@ -6,7 +6,7 @@ const NOW = Date.parse("2026-05-10T12:00:00.000Z");
 const row = (id: string, createdAt: string, updatedAt: string) => ({ id, createdAt, updatedAt });
 const ids = (rows: ReturnType<typeof row>[]) => sortByLastUse(rows, NOW).map(({ id }) => id);
 
-test("a time that is far ahead puts nothing on top", () => {
+test("a timestamp far ahead does not sort first", () => {
   const old = row("old", "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z");
   const today = row("today", "2026-01-01T00:00:00.000Z", "2026-05-10T11:00:00.000Z");
   const touched = row("touched", "2026-03-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z");
@@ -14,7 +14,7 @@ test("a time that is far ahead puts nothing on top", () => {
   expect(ids([made, touched, old, today])).toEqual(["today", "touched", "old", "made"]);
 });
 
-test("a clock that is a few hours ahead is believed", () => {
+test("a timestamp a few hours ahead is accepted", () => {
   const ahead = row("ahead", "2026-01-01T00:00:00.000Z", "2026-05-10T20:00:00.000Z");
   expect(ids([row("now", "2026-01-01T00:00:00.000Z", "2026-05-10T12:00:00.000Z"), ahead])).toEqual([
     "ahead",
@@ -22,7 +22,7 @@ test("a clock that is a few hours ahead is believed", () => {
   ]);
 });
 
-test("the order of rows with the same time stays", () => {
+test("rows with the same time keep their order", () => {
   const at = "2026-01-01T00:00:00.000Z";
   expect(ids([row("b", at, at), row("a", at, at)])).toEqual(["b", "a"]);
 });

@@ -1,4 +1,4 @@
-/** What to delete when room is short: the shared cases, as tests/unit/model/documents/test_cleanup_candidates.py runs them for the server. */
+/** Suggest documents to delete at the limit: the shared cases of the server's test_cleanup_candidates.py. */
 
 import cases from "../../../conformance/cleanup_candidates.json";
 import { suggestCleanup } from "../../../../web/src/core/documents/cleanup_candidates.ts";

@@ -1,4 +1,4 @@
-/** The documents as a list: found, ordered, and what is said of each. */
+/** The list of documents: its filter, its order, and the state of each document. */
 
 import {
   countDocuments,
@@ -39,7 +39,7 @@ function made(id: string, more: Partial<DocumentDoc> = {}): DocumentDoc {
 
 const ids = (documents: DocumentDoc[]) => documents.map(({ id }) => id);
 
-test("a state is the first thing that is true", () => {
+test("the first applicable state is shown", () => {
   const refused = made("a", { syncError: REFUSED, status: "pending" });
   expect(stateOf(refused, undefined)).toMatchObject({ kind: "refused", code: "DOCUMENT_LIMIT" });
   const failed = made("a", { status: "failed", statusDetail: "A part is missing." });
@@ -51,7 +51,7 @@ test("a state is the first thing that is true", () => {
   expect(stateOf(made("a"), { done: 1, of: 3 })).toEqual({ kind: "ready" });
 });
 
-test("what the server has not answered for is not said to be there", () => {
+test("an unconfirmed document is not shown as synced", () => {
   const document = made("a", { createdAt: "2026-03-02T00:00:00.000Z" });
   const [before, after] = ["2026-03-01T00:00:00.000Z", "2026-03-03T00:00:00.000Z"];
   expect(placeOf({ ...document, syncError: REFUSED }, { waiting: 0, syncedAt: after })).toBe("here");
@@ -61,7 +61,7 @@ test("what the server has not answered for is not said to be there", () => {
   expect(placeOf(document, { waiting: 0, syncedAt: before })).toBe("both");
 });
 
-test("a document is found by the words of its name, case and accents aside", () => {
+test("file names match regardless of case and accents", () => {
   const held = [made("a", { filename: "Café Lease 2024.pdf" }), made("b", { filename: "lease.pdf" })];
   expect(ids(filterDocuments(held, "lease cafe"))).toEqual(["a"]);
   expect(ids(filterDocuments(held, " LEASE "))).toEqual(["a", "b"]);
@@ -76,7 +76,7 @@ test.each<[Order, string[]]>([
   ["pages", ["big", "old", "new"]],
   ["size", ["big", "new", "old"]],
   ["missed", ["new", "big", "old"]],
-])("by %s, and the other way round", (by, expected) => {
+])("documents sort by %s in both directions", (by, expected) => {
   const [first, second, third] = ["2026-01", "2026-02", "2026-03"].map((m) => `${m}-01T00:00:00.000Z`) as [
     string,
     string,
@@ -91,6 +91,6 @@ test.each<[Order, string[]]>([
   expect(ids(sortDocuments(held, by, true))).toEqual([...expected].reverse());
 });
 
-test("what the server refused does not count there", () => {
+test("a rejected document counts only on the device", () => {
   expect(countDocuments([made("a"), made("b", { syncError: REFUSED })])).toEqual({ held: 1, onlyHere: 1 });
 });

@@ -1,4 +1,4 @@
-/** A document's text page by page, with a passage in it. */
+/** Show a document's text page by page, with a marked passage. */
 
 import { chunk } from "../../../../web/src/core/documents/chunking.ts";
 import {
@@ -22,14 +22,14 @@ function textOf({ before, passage, after }: ReturnType<typeof markPiece>): strin
   return before + passage + after;
 }
 
-test("a page begins once, and no piece of it is lost or twice", () => {
+test("each page begins once and keeps every piece", () => {
   const found = mergePieces(paged);
   expect(found.map(({ begins }) => begins)).toEqual([1, 2, 4]);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(paged);
   expect(pageNumbers(paged)).toEqual([1, 2, 4]);
 });
 
-test("a long text without pages ends its stretches where paragraphs end", () => {
+test("a text without pages is split at paragraphs", () => {
   const found = mergePieces(plain);
   expect(found.length).toBeGreaterThan(1);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(plain);
@@ -40,13 +40,13 @@ test("a long text without pages ends its stretches where paragraphs end", () => 
   }
 });
 
-test("a text without paragraphs still comes in stretches", () => {
+test("a text without paragraphs is also split", () => {
   const found = mergePieces(wall);
   expect(Math.max(...found.map(({ pieces }) => pieces.length))).toBeLessThanOrEqual(64);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(wall);
 });
 
-test("a page that needs several stretches begins only once", () => {
+test("a split page begins only once", () => {
   const page = wall.map((piece) => ({ ...piece, page: 7 }));
   expect(mergePieces(page).map(({ begins }) => begins)).toEqual([
     7,
@@ -54,7 +54,7 @@ test("a page that needs several stretches begins only once", () => {
   ]);
 });
 
-test("the passage is marked where it stands", () => {
+test("the passage is marked at its position", () => {
   const page = paged.filter((piece) => piece.page === 1);
   const whole = textOf(markPiece(page, null));
   for (const { index, text } of page) {
@@ -65,7 +65,7 @@ test("the passage is marked where it stands", () => {
   expect(markPiece(page, 999)).toEqual({ before: whole, passage: "", after: "" });
 });
 
-test("around a passage is its page, or what stands beside it", () => {
+test("a passage appears with its page or neighbors", () => {
   expect(piecesAround(paged, 0).every(({ page }) => page === 1)).toBe(true);
   const indexes = (pieces: Piece[]) => pieces.map(({ index }) => index);
   expect(indexes(piecesAround(plain, 10))).toEqual([8, 9, 10, 11, 12]);

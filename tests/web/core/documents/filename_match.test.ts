@@ -1,4 +1,4 @@
-/** Shared cases of the documents that a message names. */
+/** Find the documents that a message names: shared cases. */
 
 import cases from "../../../conformance/filename_match.json";
 import { findNamedDocuments } from "../../../../web/src/core/documents/filename_match.ts";

@@ -1,4 +1,4 @@
-/** The chunks in memory: what comes and goes with a document, and what is no vector. */
+/** The in-memory index of chunks: added and removed documents, invalid vectors, and ranking. */
 
 import { type Block, PassageIndex, toBlock } from "../../../../web/src/core/documents/passageIndex.ts";
 
@@ -23,7 +23,7 @@ function filled(): PassageIndex {
   return passages;
 }
 
-test("an empty scope and an unknown document give an empty answer", () => {
+test("an empty or unknown scope gives no results", () => {
   const passages = filled();
   for (const scope of [[], ["c"]]) {
     expect(passages.words("fox", scope, 5)).toEqual([]);
@@ -32,21 +32,21 @@ test("an empty scope and an unknown document give an empty answer", () => {
   }
 });
 
-test("a document outside the scope is neither found nor counted", () => {
+test("documents outside the scope do not affect results", () => {
   const alone = new PassageIndex(2);
   alone.add(document("b"), [block(0, ["red hen"], [2, 0])]);
   expect(filled().words("red", ["b"], 5)).toEqual(alone.words("red", ["b"], 5));
   expect(filled().words("red", ["b"], 5)[0]!.documentId).toBe("b");
 });
 
-test("a removed document is gone from words and meaning", () => {
+test("both searches omit a removed document", () => {
   const passages = filled();
   passages.remove("a");
   expect(passages.words("fox", ["a", "b"], 5)).toEqual([]);
   expect(passages.meaning(vector, ["a", "b"], 5).map((hit) => hit.documentId)).toEqual(["b"]);
 });
 
-test("a document added again replaces what it had", () => {
+test("re-adding a document replaces its chunks", () => {
   const passages = filled();
   passages.add(document("a"), [block(0, ["brown bear"], null)]);
   expect(passages.words("fox", ["a"], 5)).toEqual([]);
@@ -54,7 +54,7 @@ test("a document added again replaces what it had", () => {
   expect(passages.meaning(vector, ["a"], 5)).toEqual([]);
 });
 
-test("equal scores stand in the order of their places, whatever order the scope has", () => {
+test("equal scores rank by position, not scope order", () => {
   const hits = filled().meaning(vector, ["b", "a", "b"], 3);
   expect(hits.map((hit) => [hit.documentId, hit.chunkIndex, hit.score])).toEqual([
     ["a", 0, 1],
@@ -63,7 +63,7 @@ test("equal scores stand in the order of their places, whatever order the scope 
   ]);
 });
 
-test("what is no vector is found by words only", () => {
+test("chunks with invalid vectors match words only", () => {
   const passages = new PassageIndex(2);
   passages.add(document("a"), [
     block(0, ["fox"], [0, 0]),
@@ -75,12 +75,12 @@ test("what is no vector is found by words only", () => {
   expect(passages.search("fox", null, ["a"], 2)).toHaveLength(2);
 });
 
-test("a question's vector of another model's size is refused, one that points nowhere finds nothing", () => {
+test("wrong query dimensions throw; zero vectors find nothing", () => {
   expect(() => filled().meaning(Float32Array.of(1), ["a"], 5)).toThrow(RangeError);
   expect(filled().meaning(Float32Array.of(0, 0), ["a"], 5)).toEqual([]);
 });
 
-test("a passage names its document, page and section, and the other places where it stands", () => {
+test("a passage lists its source and its duplicates", () => {
   const passages = filled();
   const chunks = [
     { index: 3, text: "RED  fóx", page: 2, section: "Foxes" },
@@ -109,7 +109,7 @@ test("a passage names its document, page and section, and the other places where
   expect(passages.words("red fox", ["c"], 1)).toMatchObject([{ ...place, text: "RED  fóx", also: [] }]);
 });
 
-test("a repeat outside the scope is not named, and repeats leave room for others", () => {
+test("duplicates share a result only within the scope", () => {
   const passages = filled();
   passages.add(document("c"), [block(0, ["Red fox", "red FOX"], null)]);
   expect(passages.words("red fox", ["a"], 1)[0]!.also).toEqual([]);
@@ -120,7 +120,7 @@ test("a repeat outside the scope is not named, and repeats leave room for others
   ]);
 });
 
-test("a row's vectors are read if they are of this model", () => {
+test("only vectors of the current model are decoded", () => {
   const embedding = btoa(String.fromCharCode(...new Uint8Array(Float32Array.of(1, 0.5).buffer)));
   const row = { block: 4, chunks: [{ index: 64, start: 0, text: "fox", tokens: 1 }], model: "m", dims: 2 };
   expect(toBlock({ ...row, embedding }, "m").vectors).toEqual(Float32Array.of(1, 0.5));
@@ -129,7 +129,7 @@ test("a row's vectors are read if they are of this model", () => {
   expect(toBlock({ ...row, embedding: "###" }, "m").vectors).toBe(null); // nor is the question lost with it
 });
 
-test("who names a document asks about it: its passages have every second place", () => {
+test("a named document gets every second result", () => {
   const passages = filled();
   const found = (query: string) => passages.search(query, vector, ["a", "b"], 4).map(({ text }) => text);
   expect(found("fox").at(-1)).toBe("red hen");
@@ -139,7 +139,7 @@ test("who names a document asks about it: its passages have every second place",
   expect(passages.words("a fox of the farm book", ["a", "b"], 4)).toHaveLength(3); // what fits by no word stays out
 });
 
-test("a name that is a word by chance leaves the first place to what fits far better", () => {
+test("a coincidental file name does not rank first", () => {
   const passages = new PassageIndex(2);
   const answer = "The deposit is paid back within three months after the flat is handed over.";
   passages.add(document("house"), [block(0, [answer], null)]);

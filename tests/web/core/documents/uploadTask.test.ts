@@ -1,4 +1,4 @@
-/** What the tray says of many files that are added at once, and in which order it lists them. */
+/** The summary of many uploads, and the order in which they are listed. */
 
 import { inOrder, type Task } from "../../../../web/src/core/documents/uploadTask.ts";
 import { uploadSummary } from "../../../../web/src/ui/documents/uploadText.ts";
@@ -13,7 +13,7 @@ const listed = (...stages: Task["stage"][]) =>
     .map(({ id }) => id)
     .join("");
 
-test("it says which of how many is being added", () => {
+test("the summary shows progress and outcomes", () => {
   expect(uploadSummary(tasks("reading"))).toBe("Adding 1 file");
   expect(uploadSummary(tasks("sending", "waiting", "waiting"))).toBe("Adding file 1 of 3");
   expect(uploadSummary(tasks("done", "failed", "reading", "waiting"))).toBe(
@@ -32,7 +32,7 @@ test("it says which of how many is being added", () => {
   );
 });
 
-test("what is worked on stands above what waits, and what is over below, the newest first", () => {
+test("active uploads precede waiting, then finished ones", () => {
   expect(listed("reading", "waiting", "waiting")).toBe("abc");
   expect(listed("done", "embedding", "sending", "waiting", "waiting")).toBe("bcdea");
   expect(listed("done", "failed", "needs-server", "reading", "waiting")).toBe("decba");

@@ -1,4 +1,4 @@
-/** Where the names of a graph stand, and which of them are drawn. */
+/** Lay out the entity graph, and select which entities are drawn. */
 
 import { mostConnected } from "../../../../web/src/core/memory/mostConnected.ts";
 import { layout, type Point } from "../../../../web/src/core/memory/graphLayout.ts";
@@ -7,7 +7,7 @@ const ROOM = { width: 600, height: 400, margin: { x: 40, y: 40 } };
 const IDS = Array.from({ length: 30 }, (_, at) => `e${at}`);
 const distance = (a: Point, b: Point) => Math.hypot(a.x - b.x, a.y - b.y);
 
-test("all stand inside, apart from each other, and the same way each time", () => {
+test("all nodes are inside, apart and placed deterministically", () => {
   const edges = IDS.slice(1).map((to) => ({ from: "e0", to }));
   const places = layout(IDS, edges, ROOM);
   const points = [...places.values()];
@@ -22,7 +22,7 @@ test("all stand inside, apart from each other, and the same way each time", () =
   expect([...layout(IDS, edges, ROOM)]).toEqual([...places]);
 });
 
-test("whatever is connected with whatever, none stand in a heap, nor along the edges", () => {
+test("nodes neither cluster nor line the border", () => {
   const random = numbers(7);
   const below = (n: number) => Math.floor(random() * n);
   for (const frame of [ROOM, { width: 326, height: 340, margin: { x: 65, y: 36 } }]) {
@@ -55,7 +55,7 @@ function numbers(seed: number): () => number {
   return () => (last = (last * 48_271) % 2_147_483_647) / 2_147_483_647;
 }
 
-test("who is connected stands nearer than who is not", () => {
+test("connected nodes are closer than unconnected ones", () => {
   const places = layout(
     ["a", "b", "c", "d"],
     [
@@ -70,7 +70,7 @@ test("who is connected stands nearer than who is not", () => {
   expect(near).toBeLessThan(far);
 });
 
-test("one alone, one connected with itself or with what is not there, and none", () => {
+test("single nodes, dangling edges and empty graphs work", () => {
   const alone = layout(
     ["a"],
     [
@@ -83,7 +83,7 @@ test("one alone, one connected with itself or with what is not there, and none",
   expect(layout([], [], ROOM).size).toBe(0);
 });
 
-test("of too many the best connected are drawn", () => {
+test("only the most connected nodes are drawn", () => {
   const nodes = ["a", "b", "c", "d"].map((id) => ({ id }));
   const edges = [
     { fromId: "d", toId: "b" },

@@ -1,4 +1,4 @@
-/** Memories and what they said before, however broken the links between them are. */
+/** Group memories with their earlier versions, even if the links between them are broken. */
 
 import { relinkHistory, groupHistories } from "../../../../web/src/core/memory/memoryHistory.ts";
 
@@ -20,21 +20,29 @@ const told = (memories: Linked[]) =>
   groupHistories(memories).map(({ current, earlier }) => [current.id, ...earlier.map(({ id }) => id)]);
 
 test.each<[string, Linked[], string[][]]>([
-  ["a chain", [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")], [["c", "b", "a"]]],
-  ["those last said come first", [memory("a", 1), memory("b", 2)], [["b"], ["a"]]],
   [
-    "two that gave way to one",
+    "a chain of three versions",
+    [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")],
+    [["c", "b", "a"]],
+  ],
+  ["unrelated memories, newest first", [memory("a", 1), memory("b", 2)], [["b"], ["a"]]],
+  [
+    "two memories superseded by one",
     [memory("a", 1, "", "c"), memory("b", 2, "", "c"), memory("c", 3)],
     [["c", "b", "a"]],
   ],
-  ["what took its place is gone", [memory("a", 1, "", "gone")], [["a"]]],
-  ["a circle", [memory("a", 1, "b", "b"), memory("b", 2, "a", "a")], [["b", "a"]]],
-  ["itself", [memory("a", 1, "a", "a")], [["a"]]],
+  ["a memory whose successor is missing", [memory("a", 1, "", "gone")], [["a"]]],
+  [
+    "two memories that supersede each other",
+    [memory("a", 1, "b", "b"), memory("b", 2, "a", "a")],
+    [["b", "a"]],
+  ],
+  ["a memory that supersedes itself", [memory("a", 1, "a", "a")], [["a"]]],
 ])("%s", (_, memories, expected) => {
   expect(told(memories)).toEqual(expected);
 });
 
-test("an earlier one is used again, and nothing is lost", () => {
+test("restoring an earlier version keeps all versions", () => {
   const chain = [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")];
   const links = new Map(relinkHistory(groupHistories(chain)[0]!, "a").map((one) => [one.id, one]));
   const changed = chain.map(({ id, updatedAt }) => ({ ...links.get(id)!, updatedAt }));

@@ -1,4 +1,4 @@
-/** What a device recalls by itself: of one scope, by words, newest first among equals. */
+/** Memory search on a device: within one scope, by words, newest first among equal scores. */
 
 import cases from "../../../conformance/scope.json";
 import { recall, type Rows } from "../../../../web/src/core/memory/recall.ts";
@@ -56,19 +56,19 @@ function ids(scope: MemoryScope, rows: Rows = ROWS, query = QUESTION): string[] 
     .toSorted();
 }
 
-describe("a scope sees its own rows alone", () => {
+describe("a scope sees only its own rows", () => {
   test.each(cases.sees)("$name", ({ scope, project, seen }) => {
     expect(sees(scope as MemoryScope, project)).toBe(seen);
   });
 });
 
-describe("a row is at home in its project or in the pool", () => {
+describe("a row belongs to its project or pool", () => {
   test.each(cases.home)("$name", ({ project, home: expected }) => {
     expect(partitionOf(project)).toEqual(expected);
   });
 });
 
-test("each scope recalls its own rows and nothing else, also when a session has moved", () => {
+test("each scope recalls only its own rows", () => {
   expect(ids(POOL)).toEqual(["e0", "m0"]);
   expect(ids(partitionOf("p1"))).toEqual(["e1", "m1", "n1"]);
   expect(ids(partitionOf("p2"))).toEqual(["e2", "m2", "n2"]);
@@ -78,7 +78,7 @@ test("each scope recalls its own rows and nothing else, also when a session has 
   expect(ids(partitionOf("p1"), moved)).toEqual(["e0", "m1", "n1"]);
 });
 
-test("what is superseded, unfinished or shares no word with the question is not recalled", () => {
+test("superseded, unfinished and unrelated rows are not recalled", () => {
   const rows: Rows = {
     ...ROWS,
     episodes: [
@@ -91,7 +91,7 @@ test("what is superseded, unfinished or shares no word with the question is not 
   expect(ids(POOL, ROWS, "")).toEqual([]);
 });
 
-test("what was said on the day that a question names comes first", () => {
+test("turns from the question's date rank first", () => {
   const days = ["2025-05-06", "2025-05-07", "2025-06-07"];
   const episodes = days.map((day) => ({ ...episode(day, "loose"), createdAt: `${day}T12:00:00.000Z` }));
   const first = (question: string) => recall(question, POOL, { ...ROWS, episodes }, NOW, 20)[0]?.turn;
@@ -100,7 +100,7 @@ test("what was said on the day that a question names comes first", () => {
   expect(first("May 6")).toBe("2025-05-06");
 });
 
-test("a line says where it was said, unless that session has left the scope", () => {
+test("a result names its session within the scope", () => {
   const rows: Rows = {
     ...ROWS,
     episodes: [episode("e1", "in1")],
@@ -116,7 +116,7 @@ test("a line says where it was said, unless that session has left the scope", ()
   expect(found.find(({ id }) => id === "episodes/e1")).toMatchObject({ turn: "e1", date: "2026-01-01" });
 });
 
-test("of what fits equally well the newer comes first, and what is pinned does not fade", () => {
+test("newer matches rank first; pinned ones never decay", () => {
   const plain = { text: "canary" };
   const rows: Rows = {
     ...ROWS,

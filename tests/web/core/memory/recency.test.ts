@@ -7,7 +7,7 @@ const said = (days: number, pinned = false) => ({
   updatedAt: new Date(now - days * DAY).toISOString(),
 });
 
-test("half of it after each thirty days, unless it is pinned", () => {
+test("freshness halves every 30 days unless pinned", () => {
   expect([0, 30, 60].map((days) => freshness(said(days), now))).toEqual([1, 0.5, 0.25]);
   expect(freshness(said(60, true), now)).toBe(1);
   expect(freshness(said(-1), now)).toBe(1); // by a clock that is ahead
@@ -19,7 +19,7 @@ test.each([
   [8, "fading"],
   [60, "fading"],
   [61, "faint"],
-] as const)("after %i days it is %s", (days, expected) => {
+] as const)("after %i days a memory is %s", (days, expected) => {
   expect(freshnessLabel(said(days), now)).toBe(expected);
   expect(freshnessLabel(said(days, true), now)).toBe("pinned");
 });

@@ -1,15 +1,15 @@
-/** When a new row was made, also by a clock that is behind; and what is a time at all. */
+/** Creation times of new rows, also on a device whose clock is behind, and the check of timestamps. */
 
 import { isTimestamp, nowAfter } from "../../../../web/src/core/schema/timestamps.ts";
 
 const NOON = "2026-11-20T12:00:00.000Z";
 
 test.each([
-  ["nothing was ever forgotten", undefined, NOON],
-  ["it was before", "2026-11-20T11:59:59.999Z", NOON],
-  ["it is this moment", NOON, "2026-11-20T12:00:00.001Z"],
-  ["the clock is behind", "2026-11-20T14:02:00.000Z", "2026-11-20T14:02:00.001Z"],
-])("%s", (_, forgottenAt, expected) => {
+  ["without forget everything, the current time", undefined, NOON],
+  ["after forget everything, the current time", "2026-11-20T11:59:59.999Z", NOON],
+  ["at the same moment, one millisecond later", NOON, "2026-11-20T12:00:00.001Z"],
+  ["with a clock behind, one millisecond later", "2026-11-20T14:02:00.000Z", "2026-11-20T14:02:00.001Z"],
+])("nowAfter: %s", (_, forgottenAt, expected) => {
   expect(nowAfter(forgottenAt, Date.parse(NOON))).toBe(expected);
 });
 
@@ -20,6 +20,6 @@ test.each([
   ["2026-11-20", false],
   ["yesterday", false],
   [undefined, false],
-])("whether %s is a time", (value, expected) => {
+])("isTimestamp(%s) is %s", (value, expected) => {
   expect(isTimestamp(value)).toBe(expected);
 });

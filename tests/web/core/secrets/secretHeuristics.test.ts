@@ -1,4 +1,4 @@
-/** What a device takes for a secret, and what it does not. */
+/** Which texts a device treats as secrets. */
 
 import { looksSecret } from "../../../../web/src/core/secrets/secretHeuristics.ts";
 
@@ -24,4 +24,4 @@ test.each([
   "Where does the canary sing?",
   "d41d8cd98f00b204e9800998ecf8427e",
   "a task-list",
-])("%j does not", (text) => expect(looksSecret(text)).toBe(false));
+])("%j does not look like a secret", (text) => expect(looksSecret(text)).toBe(false));

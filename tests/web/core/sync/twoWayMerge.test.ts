@@ -1,11 +1,11 @@
-/** Two versions of a row without a common past, after a restore: nothing that either side has is lost but an older text. */
+/** Merge two versions of a row without a common base, after a restore: only an older text is lost. */
 
 import { mergeTwoWay } from "../../../../web/src/core/sync/twoWayMerge.ts";
 
 const [OLD, NEW] = ["2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"];
 const row = { id: "d", updatedAt: OLD, lastAccessedAt: OLD, activeSessions: ["a"], accessCount: 1 };
 
-test("sets are united, and the larger count and the later times are kept", () => {
+test("sets are united; larger counts and times win", () => {
   const ours = { ...row, activeSessions: ["a", "ours"], accessCount: 3, lastAccessedAt: NEW };
   const theirs = { ...row, activeSessions: ["theirs", "a"], accessCount: 2, updatedAt: NEW };
   const united = mergeTwoWay(ours, theirs);
@@ -13,7 +13,7 @@ test("sets are united, and the larger count and the later times are kept", () =>
   expect(united).toMatchObject({ accessCount: 3, lastAccessedAt: NEW, updatedAt: NEW });
 });
 
-test("other fields come from the newer version, and from the server's of two as old", () => {
+test("newer fields win, and ties favor the server", () => {
   const [ours, theirs] = [
     { ...row, filename: "ours" },
     { ...row, filename: "theirs" },
@@ -23,7 +23,7 @@ test("other fields come from the newer version, and from the server's of two as 
   expect(mergeTwoWay(ours, theirs)["filename"]).toBe("theirs");
 });
 
-test("deletion wins, and a rejected row keeps its mark", () => {
+test("deletions win, and rejected rows keep their error", () => {
   const ours = { ...row, updatedAt: NEW };
   for (const theirs of [
     { ...row, _deleted: true },

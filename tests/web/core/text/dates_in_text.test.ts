@@ -1,4 +1,4 @@
-/** Shared cases of the date terms of questions and rows. */
+/** Extract date terms from questions and rows: shared cases. */
 
 import { dateTerms, queryDateTerms } from "../../../../web/src/core/text/dates_in_text.ts";
 import cases from "../../../conformance/dates_in_text.json";

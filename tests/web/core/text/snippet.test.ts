@@ -6,7 +6,7 @@ test("a short passage is quoted whole", () => {
   expect(snippet("The rent is 940 euros.", "rent")).toBe("The rent is 940 euros.");
 });
 
-test("of a long one the sentences that hold most of what was asked are quoted", () => {
+test("a long passage's best matching sentences are quoted", () => {
   const text = `The rent is mentioned here. ${FILL}The rent of the flat is 940 euros a month. ${FILL}`;
   const found = snippet(text, "What is the monthly rent of the flat in euros?", 120);
   expect(found).toMatch(/^… The rent of the flat is 940 euros a month\./u);
@@ -14,11 +14,11 @@ test("of a long one the sentences that hold most of what was asked are quoted", 
   expect(found.length).toBeLessThanOrEqual(130);
 });
 
-test("where no word was asked, the beginning is quoted", () => {
+test("without a match, the beginning is quoted", () => {
   expect(snippet(`It begins. ${FILL}`, "zebra", 80)).toMatch(/^It begins\./u);
 });
 
-test("a text without sentences or blanks is cut all the same", () => {
+test("text without sentences or spaces is also cut", () => {
   for (const text of ["x".repeat(5000), "語".repeat(5000), "\n".repeat(5000)]) {
     expect(snippet(text, "x 語", 100).length).toBeLessThanOrEqual(110);
   }

@@ -1,4 +1,4 @@
-/** What is quoted of a document is read without the marks of Markdown, and code is read as it stands. */
+/** Quote documents without Markdown syntax, and keep code unchanged. */
 
 import { cpuSeconds } from "../../../cpu.ts";
 import type { PassageSearchResult } from "../../../../web/src/core/documents/passageIndex.ts";
@@ -8,40 +8,44 @@ import { memorySection } from "../../../../web/src/core/chat/memorySection.ts";
 
 test.each([
   ["a heading", "# About the tides\n\nThe sea rises.", "About the tides\n\nThe sea rises."],
-  ["a heading with marks at its end", "## What raises them ##", "What raises them"],
-  ["a heading with a line under it", "Tides\n=====\n\nNeap\n---\nLow.", "Tides\n\nNeap\nLow."],
-  ["strong, stressed, both, struck", "**Due** *now*, ***really***, ~~later~~", "Due now, really, later"],
-  ["strong over two lines", "It is **due\non Monday**.", "It is due\non Monday."],
-  ["stressed in strong", "**Due *now* or never**", "Due now or never"],
-  ["with low lines", "__All of it__ and _this_", "All of it and this"],
+  ["a heading with closing marks", "## What raises them ##", "What raises them"],
+  ["an underlined heading", "Tides\n=====\n\nNeap\n---\nLow.", "Tides\n\nNeap\nLow."],
+  [
+    "bold, italic, both and struck through",
+    "**Due** *now*, ***really***, ~~later~~",
+    "Due now, really, later",
+  ],
+  ["bold over two lines", "It is **due\non Monday**.", "It is due\non Monday."],
+  ["italic in bold", "**Due *now* or never**", "Due now or never"],
+  ["bold and italic with underscores", "__All of it__ and _this_", "All of it and this"],
   ["a list", "* one\n- two\n+ three\n  * four\n1. five", "• one\n• two\n• three\n  • four\n1. five"],
   ["a quotation", "> # Said\n> > so", "Said\nso"],
   ["a table", "| a | b |\n|---|:-:|\n| 1 |  |\n| x \\| y | 2 |", "a · b\n1\nx | y · 2"],
   ["links and pictures", '[the lease](a_b.md "A") ![a plan](p.png) [![ok](b.svg)](c)', "the lease a plan ok"],
-  ["a link that is told elsewhere", "Read [the lease][1] or [the plan][]", "Read the lease or the plan"],
+  ["a reference link", "Read [the lease][1] or [the plan][]", "Read the lease or the plan"],
   ["a link with brackets in it", "[tide](https://en.wikipedia.org/wiki/Tide_(sea))", "tide"],
-  ["an address", "<https://example.org/a_b_c>", "https://example.org/a_b_c"],
-  ["tags", 'One<br>two <img src="a" /> <!-- not\nsaid -->three', "One two  three"],
+  ["an automatic link", "<https://example.org/a_b_c>", "https://example.org/a_b_c"],
+  ["HTML tags", 'One<br>two <img src="a" /> <!-- not\nsaid -->three', "One two  three"],
   [
     "a long comment",
     `One<!-- ${"- <!-- said ".repeat(500)}-->two <!-- never closed`,
     "Onetwo <!-- never closed",
   ],
-  ["marks that are escaped", "\\# 5 \\*is\\* 2 \\\\ 1", "# 5 *is* 2 \\ 1"],
-  ["a line across", "One\n\n---\n\n* * *\nTwo", "One\n\n\nTwo"],
-])("%s", (_, markdown, said) => expect(stripMarkdown(markdown)).toBe(said));
+  ["escaped marks", "\\# 5 \\*is\\* 2 \\\\ 1", "# 5 *is* 2 \\ 1"],
+  ["a horizontal rule", "One\n\n---\n\n* * *\nTwo", "One\n\n\nTwo"],
+])("stripped: %s", (_, markdown, said) => expect(stripMarkdown(markdown)).toBe(said));
 
 test.each([
-  ["what is reckoned", "2 * 3 * 4 and 5*6*7, a ** b ** c"],
-  ["names", "snake_case_name, __init__ and C#, #1"],
-  ["a number in brackets", "See [1] and [2], or [1][2]."],
-  ["what an index is of", "a[i][j] and rows[0][name]"],
-  ["less and more", "1 < 2 and 3 > 2, a<T>c</T>"],
+  ["arithmetic operators", "2 * 3 * 4 and 5*6*7, a ** b ** c"],
+  ["underscores and # in names", "snake_case_name, __init__ and C#, #1"],
+  ["numbers in brackets", "See [1] and [2], or [1][2]."],
+  ["index expressions", "a[i][j] and rows[0][name]"],
+  ["comparison operators", "1 < 2 and 3 > 2, a<T>c</T>"],
   ["paths", "C:\\Users\\ada"],
-  ["a list's last dash, and a dash", "- \nhe said - no"],
-])("%s stay as they are", (_, text) => expect(stripMarkdown(text)).toBe(text));
+  ["an empty list item and a dash", "- \nhe said - no"],
+])("unchanged: %s", (_, text) => expect(stripMarkdown(text)).toBe(text));
 
-test("what is code is kept, and only its own marks go", () => {
+test("code loses its marks but keeps its content", () => {
   expect(stripMarkdown("Call `a * b * c` or **``x ` y``**.")).toBe("Call a * b * c or x ` y.");
   expect(stripMarkdown("```sh\n# **not** a heading\n```\n# One")).toBe("# **not** a heading\nOne");
   expect(stripMarkdown("~~~\n| a |\n```\n~~~\n*x*")).toBe("| a |\n```\nx");
@@ -50,12 +54,12 @@ test("what is code is kept, and only its own marks go", () => {
   );
 });
 
-test("code that begins before a passage ends in it; only what is named as Markdown is read as that", () => {
+test("code spans passages; only Markdown files are stripped", () => {
   expect(stripMarkdownOf("a.md", "# A\n```\n# x\n", "# y\n```\n", "# B")).toEqual(["A\n# x\n", "# y\n", "B"]);
   expect(stripMarkdownOf("a.py", "# A", "**kwargs")).toEqual(["# A", "**kwargs"]);
 });
 
-test("nothing of it takes long, however hostile", () => {
+test("hostile text is stripped quickly", () => {
   for (const part of [
     "**a ",
     "*a ",
@@ -84,7 +88,7 @@ const found = (filename: string, text: string): PassageSearchResult => ({
   ...{ searched: [filename], byMeaning: true },
 });
 
-test("an answer quotes a document as it is read", () => {
+test("a quotation answer strips only Markdown files", () => {
   const { aiResponse } = quotationAnswer(
     "tides",
     found("tides.md", "# About the tides\n\nThe **sea** rises."),
@@ -93,7 +97,7 @@ test("an answer quotes a document as it is read", () => {
   expect(quotationAnswer("all", found("all.py", "# all\n")).aiResponse).toContain("> \\# all");
 });
 
-test("what memory recalls of an answer is told as it was read", () => {
+test("recalled answers are stripped, memories are not", () => {
   const said = { date: "2026-05-02", session: "session “Rent”", text: "The rent?\n\n**940** euros" };
   expect(memorySection("rent", [{ ...said, id: "e", turn: "e" }])).toContain("> The rent? 940 euros\n");
   expect(memorySection("rent", [{ ...said, id: "m" }])).toContain("> The rent? \\*\\*940"); // no answer, and no Markdown

@@ -1,4 +1,4 @@
-/** How long a server is left alone that refused something for now. */
+/** The delay before a temporarily rejected request is retried. */
 
 import { retryDelayMs } from "../../../../web/src/lib/backoff.ts";
 
@@ -10,6 +10,6 @@ test.each([
   [0, 30, 30_000],
   [4, 30, 80_000],
   [0, 7_200, 600_000],
-])("after %i tries in vain, asked for %s s: %i ms", (tries, retryAfterS, ms) => {
+])("after %i failures, Retry-After %s s: %i ms", (tries, retryAfterS, ms) => {
   expect(retryDelayMs(tries, retryAfterS)).toBe(ms);
 });

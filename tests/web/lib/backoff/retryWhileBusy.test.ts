@@ -1,4 +1,4 @@
-/** A server that is busy is asked again after the wait it asks for, over real HTTP, and not for ever. */
+/** Retry requests to a busy server after the requested delay, over real HTTP, for a limited time. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -69,25 +69,25 @@ test.each<Refused>([
   [429, "RATE_LIMITED", "1"],
   [503, "ASSISTANT_BUSY", "1"],
   [503, "BUSY", "0"],
-])("%i %s is asked again after its wait", async (...refused) => {
+])("%i %s is retried after its delay", async (...refused) => {
   expect(await asking([refused, refused], 60)).toBe("Yes.");
   expect(asked).toHaveLength(3);
   expect(asked[2]! - asked[0]!).toBeGreaterThan(1_900);
   expect(waits).toEqual([1, 0, 1, 0]); // whoever asked sees that it is waited for
 });
 
-test("without a Retry-After there is a wait all the same", async () => {
+test("a default delay applies without Retry-After", async () => {
   await expect(asking([[429, "RATE_LIMITED"]], 2)).rejects.toMatchObject({ code: "RATE_LIMITED" });
   expect(asked).toHaveLength(1);
 });
 
-test("all waits together are bounded, and then the refusal is thrown", async () => {
+test("retries stop at the total time limit", async () => {
   const refused: Refused = [429, "RATE_LIMITED", "1"];
   const error = await asking(Array(9).fill(refused), 2).catch((thrown: unknown) => thrown);
   expect([isTemporary(error), asked.length]).toEqual([true, 3]);
 });
 
-test("a wait that is too long is not begun", async () => {
+test("a delay over the limit is not started", async () => {
   await expect(asking([[503, "ASSISTANT_BUSY", "3600"]], 60)).rejects.toMatchObject({ status: 503 });
   expect(asked).toHaveLength(1);
 });
@@ -97,12 +97,12 @@ test.each<Refused>([
   [403, "TIER", "1"],
   [502, "ASSISTANT_KEY", "1"],
   [503, "STOPPING", "1"],
-])("%i %s is not asked again", async (...refused) => {
+])("%i %s is not retried", async (...refused) => {
   const error = await asking([refused], 60).catch((thrown: unknown) => thrown);
   expect([isTemporary(error), asked.length]).toEqual([false, 1]);
 });
 
-test("who stops the answer ends the waiting", { timeout: 10_000 }, async () => {
+test("stopping the answer ends the delay", { timeout: 10_000 }, async () => {
   const stop = new AbortController();
   const waiting = asking([[429, "RATE_LIMITED", "3000"]], 4_000, stop.signal);
   setTimeout(() => stop.abort(), 300);
