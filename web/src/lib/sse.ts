@@ -1,13 +1,21 @@
 /** Server-sent events from text that arrives in chunks. */
 
-import { createParser, type EventSourceMessage } from "eventsource-parser";
+import { createParser } from "eventsource-parser";
+
+interface ServerEvent {
+  /** "message" for an event without a name, as in the HTML standard. */
+  event: string;
+  data: string;
+}
 
 export class SseParser {
-  #events: EventSourceMessage[] = [];
-  readonly #parser = createParser({ onEvent: (event) => void this.#events.push(event) });
+  #events: ServerEvent[] = [];
+  readonly #parser = createParser({
+    onEvent: ({ event = "message", data }) => void this.#events.push({ event, data }),
+  });
 
   /** Return the events that this chunk completes. */
-  feed(chunk: string): EventSourceMessage[] {
+  feed(chunk: string): ServerEvent[] {
     this.#parser.feed(chunk);
     return this.#events.splice(0);
   }
