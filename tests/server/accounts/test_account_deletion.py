@@ -1,6 +1,6 @@
-"""Leave for good: everything of the account is erased, at once, from the disk too, and nobody else is touched.
+"""Account deletion erases all data of the account from disk at once and affects no other account.
 
-Each scan of bytes has a control: the needles were there before.
+Each byte scan has a positive control: the searched texts were on disk before.
 """
 
 import asyncio
@@ -23,7 +23,10 @@ async def sign_in(h, email=EMAIL):
 
 
 async def arrive(h, email=EMAIL):
-    """An account with a password, a browser that is signed in, and a token. Returns the person and the browser."""
+    """Create an account with a password and a token, and sign a browser in.
+
+    Return the person and the browser.
+    """
     account = await h.services.account_service.create(email, "JIGGA", password=PASSWORD)
     client, answer = await sign_in(h, email)
     assert answer.status_code == 200, answer.text
@@ -32,7 +35,7 @@ async def arrive(h, email=EMAIL):
 
 
 async def fill(person):
-    """Content of several kinds, a part of it deleted again."""
+    """Store content of several kinds, and delete a part of it."""
     await person.push("sessions", session("s1", title=CANARY))
     await person.push("episodes", episode("e1", "s1", aiResponse=CANARY))
     await person.push("facts", fact("f1", value=CANARY), fact("f2", value=f"forgotten {CANARY}"))
@@ -42,7 +45,9 @@ async def fill(person):
 
 
 def needles(h, person, blocks=()):
-    """What may stand in no file afterwards: who it was, the secrets' hashes, the text, the vectors."""
+    """Return the bytes that no file may contain after the deletion: email, secrets' hashes, text and
+    vectors.
+    """
     account = h.services.accounts.accounts[person.id]
     found = {
         text: text.encode()
@@ -58,7 +63,7 @@ def needles(h, person, blocks=()):
 
 
 def forms(needle):
-    """As it is, in UTF-16, and in base64 at each of the three places where it may begin in one."""
+    """Yield the bytes as they are, in UTF-16, and in base64 at each of its three alignments."""
     yield needle
     with contextlib.suppress(UnicodeDecodeError):
         yield needle.decode().encode("utf-16-le")
@@ -68,7 +73,7 @@ def forms(needle):
 
 
 def left_on_disk(folder, wanted):
-    """Which needles stand in a file below the folder, or in the name of one."""
+    """Return the needles found in the contents or names of files below the folder."""
     places = [*files_below(folder).values(), *(str(path).encode() for path in paths_below(folder))]
     return {
         name
@@ -81,7 +86,7 @@ def paths_of(folder, user_id):
     return [path for path in paths_below(folder) if user_id in path.name]
 
 
-def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
+def test_account_deletion_erases_only_that_account(tmp_path):
     async def scenario():
         async with house(tmp_path, model=True, erase_delay_s=60) as h:
             ada, ada_browser = await arrive(h)
@@ -121,7 +126,7 @@ def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
     run(scenario)
 
 
-def test_leaving_needs_the_sentence(tmp_path):
+def test_account_deletion_requires_the_confirmation_sentence(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ada_browser = await arrive(h)
@@ -144,10 +149,10 @@ def test_leaving_needs_the_sentence(tmp_path):
     run(scenario)
 
 
-def test_an_administrator_who_removes_an_account_erases_as_much(tmp_path):
+def test_administrator_deletion_erases_the_account_completely(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=60) as h:
-            link = await h.services.account_service.ensure_owner()  # on a new data folder, so before Ada
+            link = await h.services.account_service.ensure_owner()  # only before the first account exists
             ada, _ = await arrive(h)
             await fill(ada)
             await ada.search("xylophone")
@@ -163,8 +168,8 @@ def test_an_administrator_who_removes_an_account_erases_as_much(tmp_path):
     run(scenario)
 
 
-def test_who_leaves_while_devices_are_writing_leaves_nothing(tmp_path):
-    """Pushes, uploads and searches that are under way must not bring the folder back."""
+def test_account_deletion_during_writes_leaves_no_files(tmp_path):
+    """Pushes, uploads and searches that are still running must not recreate the folder."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -194,7 +199,7 @@ def test_who_leaves_while_devices_are_writing_leaves_nothing(tmp_path):
     run(scenario)
 
 
-def test_leaving_twice_at_once_is_leaving_once(tmp_path):
+def test_concurrent_account_deletions_delete_once(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ada_browser = await arrive(h)
@@ -207,7 +212,7 @@ def test_leaving_twice_at_once_is_leaving_once(tmp_path):
     run(scenario)
 
 
-def test_leaving_ends_the_open_streams(tmp_path):
+def test_account_deletion_closes_open_streams(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ada_browser = await arrive(h)
@@ -220,7 +225,7 @@ def test_leaving_ends_the_open_streams(tmp_path):
     run(scenario)
 
 
-def test_the_address_can_come_back_and_finds_nothing(tmp_path):
+def test_new_account_with_deleted_email_is_empty(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ada_browser = await arrive(h)
@@ -235,7 +240,7 @@ def test_the_address_can_come_back_and_finds_nothing(tmp_path):
     run(scenario)
 
 
-def test_no_backup_brings_back_who_has_left(tmp_path):
+def test_restore_does_not_recreate_deleted_accounts(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada, ada_browser = await arrive(h)

@@ -1,4 +1,6 @@
-"""Leaving when something fails: an account is there or has left, never half, and one that cannot be erased stops nobody."""
+"""Failures during account deletion: an account is deleted completely or not at all, and others are
+unaffected.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,11 @@ from wait_until import soon
 
 LEAVE = {"confirm": "leave for good"}
 EMAIL = "bob@example.org"
-OTHERS = 20  # so many that the deletion of a row does not overwrite its bytes by chance
+OTHERS = 20  # enough rows that deleting one does not overwrite its bytes by chance
 NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1)}}
 
 
-def test_an_account_that_is_there_loses_no_event_when_it_is_added_once_more(tmp_path: Path) -> None:
+def test_adding_an_existing_account_keeps_spooled_events(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
             await h.services.account_deletion.delete(await h.services.account_service.create(EMAIL, "FREE"))
@@ -51,7 +53,7 @@ def test_an_account_that_is_there_loses_no_event_when_it_is_added_once_more(tmp_
     run(scenario)
 
 
-def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> None:
+def test_account_stays_if_deletion_cannot_be_recorded(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -66,11 +68,11 @@ def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> Non
     run(scenario)
 
 
-def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before(tmp_path: Path) -> None:
+def test_recreated_account_keeps_events_after_interrupted_deletion(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
             old = await h.services.account_service.create(EMAIL, "FREE")
-            # and its file could not be written
+            # The deletion is recorded, but the accounts file is not rewritten.
             await h.services.accounts.block(old.id, lambda one: record_deletion(tmp_path, one.id, one.email))
             new = await h.services.account_service.create(EMAIL, "FREE")
             folder = spool_events(h, EMAIL, event("waits"))
@@ -81,7 +83,7 @@ def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before
     run(scenario)
 
 
-def test_a_line_that_a_crash_cut_short_costs_nobody_elses(tmp_path: Path) -> None:
+def test_torn_deletion_record_damages_no_other_records(tmp_path: Path) -> None:
     record_deletion(tmp_path, "ada-id", "ada@example.org")
     with deleted_accounts_file(tmp_path).open("ab") as file:
         file.write(b"eve-id 0123abcd")
@@ -92,7 +94,7 @@ def test_a_line_that_a_crash_cut_short_costs_nobody_elses(tmp_path: Path) -> Non
     assert was_deleted(tmp_path, "ada@example.org") and was_deleted(tmp_path, EMAIL)
 
 
-def test_who_cannot_be_noted_whole_is_not_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_deletion_record_is_rolled_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record_deletion(tmp_path, "ada-id", "ada@example.org")
     before = deleted_accounts_file(tmp_path).read_bytes()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -114,7 +116,7 @@ def test_who_cannot_be_noted_whole_is_not_noted(tmp_path: Path, monkeypatch: pyt
     assert deleted_accounts_file(tmp_path).read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_again(tmp_path: Path) -> None:
+def test_start_retries_folders_that_cannot_be_erased(tmp_path: Path) -> None:
     ids: list[str] = []
 
     async def before() -> None:
@@ -133,7 +135,7 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
         return [user_folder(tmp_path, account_id).exists() for account_id in ids]
 
     run(before)
-    for gone in ids[:2]:  # whichever is the first
+    for gone in ids[:2]:  # two accounts, since the order is unspecified
         user_folder(tmp_path, gone).chmod(0)
     with without_root_access():
         with capture_logs() as logs:
@@ -152,7 +154,7 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
     assert there() == [False, False, True] and _examine_deleted_accounts(tmp_path, running=False).ok
 
 
-def test_a_line_that_names_a_file_and_no_account_has_nothing_erased(tmp_path: Path) -> None:
+def test_invalid_deletion_record_erases_nothing(tmp_path: Path) -> None:
     data, beside = tmp_path / "data", tmp_path / "notes.txt"
     beside.write_text("somebody's")
 
@@ -191,7 +193,7 @@ def _lost(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_shut, _folder, _pipe, _rotten, _lost])
-def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody_comes_back(
+def test_unreadable_deletion_records_keep_accounts_and_block_restore(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
@@ -220,11 +222,11 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
                     assert waiting.events == 1
                     return "repaired" in waiting.reason
 
-                await soon(is_told)  # the server may be at it itself
+                await soon(is_told)  # the server may be ingesting at the same time
                 assert set(h.services.accounts.accounts) == {ids[0]}
                 await h.services.account_service.create("eve@example.org", "FREE")
         assert "the list of deleted accounts is unreadable" in [log["event"] for log in logs]
-        async with house(data):  # with events that wait
+        async with house(data):  # start with waiting events
             pass
 
     async def repaired() -> None:
@@ -247,7 +249,7 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
     run(repaired)
 
 
-def test_email_leaves_the_accounts_file_though_the_folder_stays(
+def test_email_leaves_accounts_file_before_folder_erasure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_queue, "RETRY_S", (0.05,))
@@ -274,10 +276,11 @@ def test_email_leaves_the_accounts_file_though_the_folder_stays(
 
 
 @pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "of 0.1.0"])
-def test_start_erases_the_email_that_a_stop_left_in_the_accounts_file(
-    tmp_path: Path, is_marked: bool
-) -> None:
-    """The row was deleted and its folder removed, or never made; only the file was not rewritten."""
+def test_start_erases_email_after_interrupted_deletion(tmp_path: Path, is_marked: bool) -> None:
+    """The stop came after the row was deleted, before the accounts file was rewritten.
+
+    The account's folder was removed or never existed.
+    """
 
     async def scenario() -> None:
         async with house(tmp_path) as h:

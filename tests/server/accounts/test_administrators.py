@@ -1,4 +1,4 @@
-"""The first start makes an owner; an owner makes, changes and removes accounts, and nobody else does."""
+"""The first start creates an owner. Only administrators create, change and remove accounts."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ ADMIN_CALLS = [
 ]
 
 
-def test_the_first_start_makes_a_local_owner_who_may_do_all(tmp_path):
+def test_first_start_creates_a_local_owner(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -37,7 +37,7 @@ def test_the_first_start_makes_a_local_owner_who_may_do_all(tmp_path):
     run(scenario)
 
 
-def test_what_is_for_administrators_is_refused_to_others_and_changes_nothing(tmp_path):
+def test_administrator_routes_reject_other_users(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             bob = await h.person("FREE")
@@ -51,7 +51,7 @@ def test_what_is_for_administrators_is_refused_to_others_and_changes_nothing(tmp
     run(scenario)
 
 
-def test_an_administrator_makes_lists_and_removes_accounts(tmp_path):
+def test_administrator_creates_lists_and_removes_accounts(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -76,7 +76,7 @@ def test_an_administrator_makes_lists_and_removes_accounts(tmp_path):
     run(scenario)
 
 
-def test_one_address_is_one_account_however_it_is_written(tmp_path):
+def test_email_spellings_map_to_one_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -90,8 +90,8 @@ def test_one_address_is_one_account_however_it_is_written(tmp_path):
     run(scenario)
 
 
-def test_one_address_is_one_account_also_when_two_ask_at_once(tmp_path):
-    """Hashing a password takes a while: whoever asks meanwhile must not slip in."""
+def test_concurrent_creation_makes_one_account_per_email(tmp_path):
+    """Hashing a password takes time. A second request during that time must not create another account."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -105,7 +105,7 @@ def test_one_address_is_one_account_also_when_two_ask_at_once(tmp_path):
     run(scenario)
 
 
-def test_what_is_no_address_is_refused(tmp_path):
+def test_invalid_email_is_rejected(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -118,7 +118,7 @@ def test_what_is_no_address_is_refused(tmp_path):
     run(scenario)
 
 
-def test_an_account_that_is_removed_does_not_come_back_by_a_change_under_way(tmp_path):
+def test_concurrent_change_does_not_revive_removed_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -135,7 +135,7 @@ def test_an_account_that_is_removed_does_not_come_back_by_a_change_under_way(tmp
     run(scenario)
 
 
-def test_the_first_people_of_a_new_data_folder_may_come_all_at_once(tmp_path):
+def test_first_accounts_open_concurrently_in_new_data_folder(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             people = [await h.person() for _ in range(6)]
@@ -150,7 +150,7 @@ def test_the_first_people_of_a_new_data_folder_may_come_all_at_once(tmp_path):
     run(scenario)
 
 
-def test_looking_at_accounts_makes_no_file_for_those_who_never_came(tmp_path):
+def test_listing_accounts_creates_no_records_files(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss, ada = await owner(h), await h.person()
@@ -166,7 +166,7 @@ def test_looking_at_accounts_makes_no_file_for_those_who_never_came(tmp_path):
     run(scenario)
 
 
-def test_one_account_is_found_by_its_email_and_no_other_is_opened(tmp_path):
+def test_account_lookup_by_email_opens_no_records(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss, ada = await owner(h), await h.person()
@@ -187,7 +187,7 @@ def test_one_account_is_found_by_its_email_and_no_other_is_opened(tmp_path):
 LEAVE = {"confirm": "leave for good"}
 
 
-def test_the_only_administrator_stays_while_others_are_here_and_may_make_another_one(tmp_path):
+def test_last_administrator_cannot_leave_other_accounts(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -214,7 +214,7 @@ def test_the_only_administrator_stays_while_others_are_here_and_may_make_another
     run(scenario)
 
 
-def test_of_two_administrators_who_go_at_once_one_stays(tmp_path):
+def test_concurrent_removals_keep_one_administrator(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -239,7 +239,7 @@ def test_of_two_administrators_who_go_at_once_one_stays(tmp_path):
     run(scenario)
 
 
-def test_the_very_last_account_may_go_and_the_next_start_makes_an_owner(tmp_path):
+def test_start_creates_owner_after_last_account_is_deleted(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -251,8 +251,10 @@ def test_the_very_last_account_may_go_and_the_next_start_makes_an_owner(tmp_path
     run(scenario)
 
 
-def test_where_nobody_administers_the_next_start_gives_the_owner_back(tmp_path):
-    """As of a version that let the last one go, or after accounts were added to a folder that never had a server."""
+def test_start_restores_the_owner_without_an_administrator(tmp_path):
+    """An old version may have removed the last administrator, or accounts were added to a folder that no
+    server had used.
+    """
 
     async def scenario():
         async with house(tmp_path) as h:

@@ -1,4 +1,4 @@
-"""A browser that is used stays signed in; one that is not, or was signed out, does not."""
+"""Active browsers stay signed in. Idle or signed-out browsers do not."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ DAY = 1440  # minutes
 
 
 class Days:
-    """The server's clock, moved on by whole days."""
+    """Set the server's clock forward by whole days."""
 
     def __init__(self, h):
         self._server, self._clock = h, h.services.clock
@@ -23,7 +23,7 @@ class Days:
 
 
 async def signed_in(h, address="127.0.0.1"):
-    """A browser's client, and the Set-Cookie that let it in."""
+    """Sign a browser in. Return its client and the Set-Cookie header."""
     if h.services.accounts.by_email(EMAIL) is None:
         await h.services.account_service.create(EMAIL, "JIGGA", password=PASSWORD)
     client = browser(h, address)
@@ -35,7 +35,7 @@ def token_of(h, client):
     return h.services.tokens.find(client.cookies["vademecum"], "cookie")
 
 
-def test_a_browser_that_is_used_stays_signed_in_for_years_by_few_writes(tmp_path):
+def test_active_browser_stays_signed_in_with_few_writes(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             days = Days(h)
@@ -56,7 +56,7 @@ def test_a_browser_that_is_used_stays_signed_in_for_years_by_few_writes(tmp_path
     run(scenario)
 
 
-def test_any_ordinary_request_keeps_a_browser_signed_in(tmp_path):
+def test_successful_request_renews_browser_session(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             days = Days(h)
@@ -74,7 +74,7 @@ def test_any_ordinary_request_keeps_a_browser_signed_in(tmp_path):
     run(scenario)
 
 
-def test_a_cookie_with_two_thirds_of_its_life_left_is_left_alone(tmp_path):
+def test_cookie_is_renewed_after_a_third_of_lifetime(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             days = Days(h)
@@ -86,7 +86,7 @@ def test_a_cookie_with_two_thirds_of_its_life_left_is_left_alone(tmp_path):
     run(scenario)
 
 
-def test_a_burst_of_requests_moves_a_cookie_on_once(tmp_path):
+def test_concurrent_requests_renew_the_cookie_once(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             client, _ = await signed_in(h)
@@ -101,7 +101,7 @@ def test_a_burst_of_requests_moves_a_cookie_on_once(tmp_path):
     run(scenario)
 
 
-def test_a_cookie_that_has_expired_is_not_revived(tmp_path):
+def test_expired_cookie_is_not_renewed(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             client, _ = await signed_in(h)
@@ -118,14 +118,14 @@ def test_a_cookie_that_has_expired_is_not_revived(tmp_path):
     run(scenario)
 
 
-def test_a_cookie_that_is_revoked_while_it_is_moved_on_stays_revoked(tmp_path):
+def test_cookie_revoked_during_renewal_stays_revoked(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             client, _ = await signed_in(h)
             token = token_of(h, client)
             Days(h).now(45)
             accounts = h.services.accounts
-            with accounts._lock:  # the write is under way
+            with accounts._lock:  # block the running write
                 request = asyncio.create_task(client.get("/v1/me"))
                 await soon(lambda: accounts._turn.locked())
                 revoking = asyncio.create_task(h.services.sign_in.sign_out(token))
@@ -140,7 +140,7 @@ def test_a_cookie_that_is_revoked_while_it_is_moved_on_stays_revoked(tmp_path):
     run(scenario)
 
 
-def test_the_answer_to_signing_out_takes_the_cookie_away_and_nothing_else(tmp_path):
+def test_sign_out_response_only_clears_the_cookie(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             client, _ = await signed_in(h)
@@ -152,7 +152,7 @@ def test_the_answer_to_signing_out_takes_the_cookie_away_and_nothing_else(tmp_pa
     run(scenario)
 
 
-def test_a_stream_does_not_move_a_cookie_on(tmp_path):
+def test_stream_does_not_renew_the_cookie(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             client, _ = await signed_in(h)
@@ -169,7 +169,7 @@ def test_a_stream_does_not_move_a_cookie_on(tmp_path):
     run(scenario)
 
 
-def test_tokens_and_links_are_never_moved_on(tmp_path):
+def test_api_tokens_and_links_are_not_renewed(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -190,7 +190,7 @@ def test_tokens_and_links_are_never_moved_on(tmp_path):
     run(scenario)
 
 
-def test_expired_cookies_and_links_are_forgotten_while_the_server_runs(tmp_path, monkeypatch):
+def test_expired_cookies_and_links_are_purged_at_runtime(tmp_path, monkeypatch):
     monkeypatch.setattr(tokens, "PURGE_INTERVAL_S", 0.02)
 
     async def scenario():
@@ -202,7 +202,7 @@ def test_expired_cookies_and_links_are_forgotten_while_the_server_runs(tmp_path,
             await asyncio.sleep(0.1)
             kinds = sorted(t.kind for t in h.services.accounts.tokens.values())
             assert kinds == ["api", "cookie", "device", "link"], "what has not expired stays"
-            Days(h).now(366)  # the cookie of a known browser lasts a year
+            Days(h).now(366)  # a known browser's cookie expires after a year
             await soon(lambda: len(h.services.accounts.tokens) <= 1)
         async with house(tmp_path) as h:
             assert [t.kind for t in h.services.accounts.tokens.values()] == ["api"], (

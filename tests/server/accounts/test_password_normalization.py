@@ -1,4 +1,4 @@
-"""Passwords by RFC 8265 (OpaqueString), and what the address of a new account may contain."""
+"""Password normalization by RFC 8265 (OpaqueString), and validation of new email addresses."""
 
 import unicodedata
 
@@ -16,7 +16,7 @@ COMPOSED = unicodedata.normalize("NFC", "Zürcher Straße é")
 DECOMPOSED = unicodedata.normalize("NFD", COMPOSED)
 
 
-# The examples of RFC 8265, section 4.3, and cases of its rules.
+# The examples of RFC 8265, section 4.3, and further cases of its rules.
 @pytest.mark.parametrize(
     ("typed", "prepared"),
     [
@@ -42,14 +42,14 @@ DECOMPOSED = unicodedata.normalize("NFD", COMPOSED)
         ("line\u2028end", None),
     ],
 )
-def test_password_is_prepared_by_rfc_8265(typed, prepared):
+def test_password_is_normalized_by_rfc_8265(typed, prepared):
     try:
         assert prepare(typed) == prepared and prepare(prepared) == prepared
     except ValueError:
         assert prepared is None
 
 
-def test_password_is_the_same_in_every_normal_form(tmp_path):
+def test_password_normal_forms_are_equivalent(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -65,7 +65,7 @@ def test_password_is_the_same_in_every_normal_form(tmp_path):
     run(scenario)
 
 
-def test_old_hash_of_the_bytes_as_typed_is_rehashed(tmp_path):
+def test_hash_of_unnormalized_password_is_rehashed(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -83,7 +83,7 @@ def test_old_hash_of_the_bytes_as_typed_is_rehashed(tmp_path):
             first = await signed_in(h, EMAIL, DECOMPOSED)
             assert (await first.get("/v1/me")).status_code == 200, "the session survives the new hash"
             await signed_in(h, EMAIL, COMPOSED)
-            old = await store("with a\ttab in it")  # valid in old versions: stays as it is
+            old = await store("with a\ttab in it")  # valid in old versions, so the hash is kept
             await signed_in(h, EMAIL, "with a\ttab in it")
             assert h.services.accounts.accounts[made["userId"]].password == old
 
@@ -103,7 +103,7 @@ def test_old_hash_of_the_bytes_as_typed_is_rehashed(tmp_path):
         "o'brien+x@example.co.uk",
     ],
 )
-def test_ordinary_address_is_accepted(email):
+def test_valid_email_is_accepted(email):
     assert check_email(f" {unicodedata.normalize('NFD', email)} ") == email
 
 
@@ -125,7 +125,7 @@ def test_ordinary_address_is_accepted(email):
         "ada😀@example.org",
     ],
 )
-def test_address_that_passes_for_another_is_refused(tmp_path, email):
+def test_confusable_email_is_rejected(tmp_path, email):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)

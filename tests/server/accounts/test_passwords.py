@@ -1,4 +1,7 @@
-"""A password is changed by its owner or reset by an administrator, and the browsers of the old one are out."""
+"""Password changes by the user, and resets by an administrator.
+
+Both revoke the sessions of the old password.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -18,7 +21,7 @@ from server.accounts.account_clients import (
 from server.in_process_server import browser, house, refused, run
 
 
-def test_a_new_password_needs_the_old_one_and_signs_out_the_other_browsers(tmp_path):
+def test_password_change_needs_old_one_and_revokes_sessions(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -48,9 +51,9 @@ def test_a_new_password_needs_the_old_one_and_signs_out_the_other_browsers(tmp_p
     run(scenario)
 
 
-def test_no_crash_leaves_a_new_password_beside_the_browsers_of_the_old_one(tmp_path, monkeypatch):
+def test_crash_during_password_change_revokes_old_sessions(tmp_path, monkeypatch):
     class Killed(BaseException):
-        """Behind the first commit."""
+        """A simulated kill after the first commit."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -75,7 +78,7 @@ def test_no_crash_leaves_a_new_password_beside_the_browsers_of_the_old_one(tmp_p
     run(scenario)
 
 
-def test_a_reset_by_an_administrator_ends_the_password_and_all_browsers_and_gives_a_link(tmp_path):
+def test_administrator_reset_revokes_sessions_and_returns_link(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -102,8 +105,8 @@ def test_a_reset_by_an_administrator_ends_the_password_and_all_browsers_and_give
     run(scenario)
 
 
-def test_a_stream_gives_nothing_more_once_its_sign_in_has_ended(tmp_path):
-    """By sign-out, by a reset of the password, by a password changed elsewhere."""
+def test_stream_closes_when_its_session_is_revoked(tmp_path):
+    """The session ends by sign-out, by a password reset, or by a password change in another browser."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -115,7 +118,7 @@ def test_a_stream_gives_nothing_more_once_its_sign_in_has_ended(tmp_path):
                 client = await signed_in(h, "ada@example.org")
                 stream = await streaming(h, client.get("/v1/sync/stream"))
                 await ada.push("facts", fact(f"{name}-before"))
-                await passed_on(h, ada_id)  # what still waits there at a sign-out is not sent
+                await passed_on(h, ada_id)  # rows still queued at the sign-out are not sent
                 assert (await how(client)).status_code == 200
                 await ada.push("facts", fact(f"{name}-after"))
                 heard = (await asyncio.wait_for(stream, 60)).text
@@ -134,8 +137,8 @@ def test_a_stream_gives_nothing_more_once_its_sign_in_has_ended(tmp_path):
     run(scenario)
 
 
-def test_a_password_changed_at_the_same_moment_undoes_no_decision_of_an_administrator(tmp_path):
-    """Hashing takes a while: what the account became meanwhile holds."""
+def test_password_change_keeps_concurrent_administrator_changes(tmp_path):
+    """An administrator may change or remove the account while the new password is hashed."""
 
     async def scenario():
         async with house(tmp_path) as h:

@@ -1,4 +1,4 @@
-"""Rate limits by account and address (section 11): each class of request, on its own, and nothing is changed by a 429."""
+"""Rate limits per account and address (section 11), counted per request class. A 429 changes nothing."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def file(number):
     return {"files": {"file": (f"{number}.txt", f"text {number}".encode())}}
 
 
-# One request of each class; `number` makes each a change of its own.
+# One request of each class. `number` makes each request a different change.
 CLASSES = {
     "push": lambda number: ("POST", "/v1/sync/sessions/0/push", push(number)),
     "write": lambda number: ("POST", "/v1/projects", {"json": {"name": str(number)}}),
@@ -35,14 +35,14 @@ CLASSES = {
 
 
 def stopped_clock(h):
-    """The limiter's seconds stand still unless the test moves them."""
+    """Replace the limiter's clock by one that only the test advances."""
     seconds = [0.0]
     h.time_rate_limits(lambda: seconds[0])
     return seconds
 
 
 def at(h, person, address):
-    """The person, calling from elsewhere."""
+    """Return a client of the person that calls from this address."""
     client = browser(h, address)
     client.headers.update(person.client.headers)
     return client
@@ -54,7 +54,7 @@ async def ask(client, kind, number=0):
 
 
 def limited(answer):
-    """A 429 as a program can read it. Returns the seconds to wait."""
+    """Check that the response is a complete 429, and return the seconds to wait."""
     refused(answer, 429, "RATE_LIMITED")
     wait = int(answer.headers["retry-after"])
     assert 1 <= wait <= 60
@@ -62,7 +62,7 @@ def limited(answer):
 
 
 def command(h, person):
-    """The person, as a command of the server's machine acts for them: no limit holds."""
+    """Return the person as a local command, which is exempt from rate limits."""
     client = browser(h)
     email = h.services.accounts.accounts[person.id].email
     client.headers.update({"Authorization": f"Local {h.services.local_secret}", "X-Vademecum-User": email})
@@ -70,17 +70,17 @@ def command(h, person):
 
 
 async def held(h, person):
-    """What was changed so far."""
+    """Return the ids of all stored sessions, documents and projects."""
     return [set(await command(h, person).live(name)) for name in ("sessions", "documents", "projects")]
 
 
-def test_the_numbers_are_those_of_the_contract_and_are_settings(tmp_path):
+def test_default_rate_limits_match_the_contract(tmp_path):
     rates = Settings(data=tmp_path).rates
     assert {name: getattr(rates, name) for name in CONTRACT} == CONTRACT
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_more_than_the_limit_is_429_and_changes_nothing(tmp_path, kind):
+def test_request_over_limit_gets_429_and_changes_nothing(tmp_path, kind):
     async def scenario():
         async with house(tmp_path, rates=SMALL) as h:
             seconds = stopped_clock(h)
@@ -91,15 +91,15 @@ def test_more_than_the_limit_is_429_and_changes_nothing(tmp_path, kind):
             before = await held(h, ada)
             wait = limited(await ask(client, kind, 3))
             assert await held(h, ada) == before
-            # other classes, other people elsewhere, and commands of this machine are not held up
+            # Other classes, other accounts at other addresses, and local commands are not limited.
             for other in set(CLASSES) - {kind}:
                 assert (await ask(client, other, 9)).status_code < 300, other
             assert (await ask(at(h, bob, FARTHER), kind, 4)).status_code < 300
             assert (await ask(command(h, ada).client, kind, 5)).status_code < 300
-            # by account: the same person from elsewhere; by address: another person from there
+            # The limit applies to the account at any address, and to the address for any account.
             limited(await ask(at(h, ada, "192.0.2.44"), kind, 6))
             limited(await ask(at(h, bob, FAR), kind, 7))
-            # what was said to be long enough is
+            # Retry-After is long enough.
             seconds[0] += wait
             assert (await ask(client, kind, 8)).status_code < 300
             limited(await ask(client, kind, 9))
@@ -108,8 +108,8 @@ def test_more_than_the_limit_is_429_and_changes_nothing(tmp_path, kind):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "192.0.2.80"])
-def test_shared_address_has_twenty_budgets_and_an_account_one(tmp_path, address):
-    """A proxy that sends no forwarding header: all who come through it have its address."""
+def test_shared_address_gets_twenty_times_the_limit(tmp_path, address):
+    """Behind a proxy that sends no forwarding header, all clients have the proxy's address."""
 
     async def scenario():
         async with house(tmp_path, rates=Rates(read=3), trusted_proxies="192.0.2.0/24") as h:
@@ -128,7 +128,7 @@ def test_shared_address_has_twenty_budgets_and_an_account_one(tmp_path, address)
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_local_credential_is_exempt(tmp_path, kind):
+def test_local_secret_is_exempt_from_rate_limits(tmp_path, kind):
     async def scenario():
         async with house(tmp_path, rates=Rates(push=1, write=1, read=1, upload=1, search=1)) as h:
             stopped_clock(h)
@@ -143,7 +143,7 @@ def test_local_credential_is_exempt(tmp_path, kind):
     run(scenario)
 
 
-def test_addresses_of_one_ipv6_network_count_together(tmp_path):
+def test_ipv6_network_shares_one_rate_limit(tmp_path):
     async def scenario():
         async with house(tmp_path, rates=Rates(read=2)) as h:
             stopped_clock(h)
@@ -168,8 +168,8 @@ OTHER_WRITES = [
 ]
 
 
-def test_every_route_counts_and_a_refused_one_too(tmp_path):
-    """A route that is refused for another reason still uses up its class: guesses are not free."""
+def test_rejected_requests_count_toward_the_limit(tmp_path):
+    """A request that fails for another reason still counts in its class, so guessing is limited."""
 
     async def scenario():
         async with house(tmp_path, rates=Rates(write=len(OTHER_WRITES), read=2)) as h:
@@ -188,8 +188,8 @@ def test_every_route_counts_and_a_refused_one_too(tmp_path):
     run(scenario)
 
 
-def test_a_header_alone_does_not_change_the_address(tmp_path):
-    """X-Forwarded-For is what the client wrote, unless a proxy that is trusted wrote it."""
+def test_untrusted_forwarding_headers_do_not_change_the_address(tmp_path):
+    """Any client can write X-Forwarded-For, so only a trusted proxy's value counts."""
 
     async def scenario():
         async with house(tmp_path, rates=Rates(read=2)) as h:
@@ -204,7 +204,7 @@ def test_a_header_alone_does_not_change_the_address(tmp_path):
     run(scenario)
 
 
-def test_a_thousand_addresses_do_not_forget_the_one_that_is_held_up(tmp_path):
+def test_many_addresses_do_not_evict_a_limited_one(tmp_path):
     async def scenario():
         async with house(tmp_path, rates=Rates(read=2)) as h:
             stopped_clock(h)
@@ -219,8 +219,8 @@ def test_a_thousand_addresses_do_not_forget_the_one_that_is_held_up(tmp_path):
     run(scenario)
 
 
-def test_a_served_program_believes_a_proxy_only_when_told_to(tmp_path):
-    """The real program on a socket: the proxy is this test, on the loopback."""
+def test_server_trusts_forwarding_headers_only_from_configured_proxies(tmp_path):
+    """Run real server processes on loopback sockets. The test itself acts as the proxy."""
     told, untold = tmp_path / "told", tmp_path / "untold"
     settings = {"rates": '{"read": 2}'}
     servers = [
@@ -245,7 +245,7 @@ def test_a_served_program_believes_a_proxy_only_when_told_to(tmp_path):
     run(scenario)
 
 
-def test_facts_pushed_over_the_limit_are_not_half_stored(tmp_path):
+def test_rate_limited_push_stores_nothing(tmp_path):
     async def scenario():
         async with house(tmp_path, rates=Rates(push=1)) as h:
             seconds = stopped_clock(h)

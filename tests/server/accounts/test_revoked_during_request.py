@@ -1,4 +1,4 @@
-"""What is under way when a sign-in ends: it gets nobody in, and does nothing more."""
+"""Requests that run while their sign-in is revoked grant no access and have no further effect."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from wait_until import soon
 
 @asynccontextmanager
 async def held(client, method, path, body, **more):
-    """A request whose body has begun to come; what is left of it comes at the end of the block."""
+    """Start a request, and send the rest of its body when the block ends."""
     begun, rest = asyncio.Event(), asyncio.Event()
 
     async def slowly():
@@ -35,7 +35,7 @@ async def held(client, method, path, body, **more):
 
 @asynccontextmanager
 async def no_hashing():
-    """Let password hashes wait until the end of the block. Yields a function that returns how many wait."""
+    """Delay password hashes until the block ends. Yields a function that returns how many are waiting."""
     gate = threading.Event()
     before, sign_in._hashing = sign_in._hashing, FairExecutor(1, 1, "test")
     try:
@@ -50,7 +50,7 @@ def names_of_tokens(h, account_id):
     return {t.name for t in h.services.accounts.tokens_of(account_id) if t.kind == "api"}
 
 
-def test_a_request_begun_with_a_stolen_cookie_gives_no_token_once_the_password_is_changed(tmp_path):
+def test_password_change_rejects_pending_request_of_stolen_cookie(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -73,7 +73,7 @@ def test_a_request_begun_with_a_stolen_cookie_gives_no_token_once_the_password_i
     run(scenario)
 
 
-def test_a_push_and_an_upload_begun_with_a_token_do_nothing_once_it_is_revoked(tmp_path):
+def test_token_revocation_rejects_pending_push_and_upload(tmp_path):
     form = "multipart/form-data; boundary=x"
     file = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nwords\r\n--x--\r\n'
 
@@ -97,7 +97,7 @@ def test_a_push_and_an_upload_begun_with_a_token_do_nothing_once_it_is_revoked(t
     run(scenario)
 
 
-def test_a_request_is_carried_out_with_the_rights_of_the_moment_when_all_of_it_is_there(tmp_path):
+def test_permissions_are_checked_after_the_body_arrives(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -116,7 +116,7 @@ def test_a_request_is_carried_out_with_the_rights_of_the_moment_when_all_of_it_i
     run(scenario)
 
 
-def test_a_slow_request_of_somebody_who_stays_is_carried_out(tmp_path):
+def test_slow_request_with_valid_session_succeeds(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -128,7 +128,7 @@ def test_a_slow_request_of_somebody_who_stays_is_carried_out(tmp_path):
     run(scenario)
 
 
-def test_a_password_that_is_taken_away_while_it_is_looked_at_lets_nobody_in(tmp_path):
+def test_password_reset_during_verification_rejects_sign_in(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -145,8 +145,11 @@ def test_a_password_that_is_taken_away_while_it_is_looked_at_lets_nobody_in(tmp_
     run(scenario)
 
 
-def test_a_password_that_is_being_set_when_the_account_is_reset_is_not_set(tmp_path):
-    """As a new account has none, so a reset one: that it is the same as before says nothing of who is in."""
+def test_account_reset_rejects_concurrent_password_change(tmp_path):
+    """Both a new account and a reset account have no password.
+
+    An unchanged password therefore does not prove that the session is still valid.
+    """
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -168,7 +171,7 @@ def test_a_password_that_is_being_set_when_the_account_is_reset_is_not_set(tmp_p
     run(scenario)
 
 
-def test_a_link_that_is_being_used_when_the_account_is_reset_lets_nobody_in(tmp_path):
+def test_account_reset_revokes_link_in_use(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -194,7 +197,7 @@ def _with(account, **fields):
     return type(account)(**{name: getattr(account, name) for name in account.__struct_fields__} | fields)
 
 
-def test_sign_in_is_refused_while_too_many_wait(tmp_path):
+def test_full_hash_queue_rejects_sign_in(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             await account(await owner(h), "ada@example.org")

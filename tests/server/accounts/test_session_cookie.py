@@ -1,4 +1,4 @@
-"""The browser's cookie: out of reach of scripts, and no use to other sites."""
+"""The session cookie is unreadable for scripts and useless to other sites."""
 
 from http.cookies import SimpleCookie
 
@@ -28,7 +28,7 @@ FOREIGN = [
         ("http://test", {"origin": "https://docs.example.org"}, True),
     ],
 )
-def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(tmp_path, base_url, settings, secure):
+def test_session_cookie_is_http_only_and_same_site(tmp_path, base_url, settings, secure):
     async def scenario():
         async with house(tmp_path, **settings) as h:
             await account(await owner(h, base_url="https://test"), "ada@example.org")
@@ -47,7 +47,7 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(tmp_path, base_ur
     run(scenario)
 
 
-def test_signing_out_ends_the_cookie_on_the_server_too(tmp_path):
+def test_sign_out_revokes_the_cookie_on_the_server(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -62,7 +62,7 @@ def test_signing_out_ends_the_cookie_on_the_server_too(tmp_path):
 
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
-def test_a_write_that_another_site_causes_is_refused_with_the_cookie_but_not_with_a_token(tmp_path, headers):
+def test_cross_site_write_is_rejected_unless_token_authenticated(tmp_path, headers):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -82,7 +82,7 @@ def test_a_write_that_another_site_causes_is_refused_with_the_cookie_but_not_wit
                 refused(await boss.request(method, path, headers=headers, **more), 403, "FORBIDDEN")
             assert await ada.pull("sessions") == [] and len((await ada.call("GET", "/v1/tokens")).json()) == 1
             assert h.services.accounts.accounts[ada.id].password is None
-            # the same with a token, and with the cookie from the page itself
+            # The same request succeeds with a token, or with the cookie from the app's own origin.
             pushed = await ada.call("POST", "/v1/sync/sessions/0/push", json=[row], headers=headers)
             assert (pushed.status_code, pushed.json()) == (200, [])
             for own in ({}, {"Origin": "http://test"}, {"Sec-Fetch-Site": "same-origin"}):
@@ -93,7 +93,7 @@ def test_a_write_that_another_site_causes_is_refused_with_the_cookie_but_not_wit
 
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
-def test_another_site_can_not_sign_a_browser_in(tmp_path, headers):
+def test_cross_site_sign_in_is_rejected(tmp_path, headers):
     async def scenario():
         async with house(tmp_path) as h:
             await account(await owner(h), "ada@example.org")
@@ -103,7 +103,7 @@ def test_another_site_can_not_sign_a_browser_in(tmp_path, headers):
     run(scenario)
 
 
-def test_behind_a_proxy_the_public_origin_is_ours(tmp_path):
+def test_public_origin_is_accepted_behind_a_proxy(tmp_path):
     async def scenario():
         async with house(tmp_path, origin="https://docs.example.org") as h:
             boss = await owner(h)
@@ -115,8 +115,8 @@ def test_behind_a_proxy_the_public_origin_is_ours(tmp_path):
     run(scenario)
 
 
-def test_a_page_by_plain_http_is_another_site_to_one_that_is_reached_by_https(tmp_path):
-    """Whoever sits on the line can serve one under the same name."""
+def test_http_origin_is_cross_site_for_https_server(tmp_path):
+    """An attacker on the network can serve a plain HTTP page under the same host name."""
 
     async def scenario():
         async with house(tmp_path, origin="https://docs.example.org") as h:
@@ -131,9 +131,9 @@ def test_a_page_by_plain_http_is_another_site_to_one_that_is_reached_by_https(tm
                 refused(answer, 403, "FORBIDDEN")
             for base_url, origin in (
                 ("https://test", "https://test"),
-                ("http://test", "https://test"),  # by a proxy that does not say how it was reached
+                ("http://test", "https://test"),  # behind a proxy that does not forward the scheme
                 ("http://docs.example.org", "https://docs.example.org"),
-                ("http://127.0.0.1:8787", "http://127.0.0.1:8787"),  # on the machine itself
+                ("http://127.0.0.1:8787", "http://127.0.0.1:8787"),  # on the server's machine
             ):
                 here = browser(h, base_url=base_url)
                 answer = await here.post("/v1/tokens", json={}, headers={**cookie, "Origin": origin})
@@ -142,8 +142,11 @@ def test_a_page_by_plain_http_is_another_site_to_one_that_is_reached_by_https(tm
     run(scenario)
 
 
-def test_a_request_that_is_meant_for_another_account_is_refused(tmp_path):
-    """All tabs of a browser share its cookie: one that still holds the rows of A must not push them to B."""
+def test_request_for_another_account_is_rejected(tmp_path):
+    """All tabs of a browser share its cookie.
+
+    A tab that still holds the rows of account A must not push them to account B.
+    """
 
     async def scenario():
         async with house(tmp_path) as h:

@@ -1,4 +1,4 @@
-"""Signing in: links that work once, passwords that cannot be guessed, addresses that cannot be told apart."""
+"""Sign-in by single-use links and passwords, with protection against guessing and account enumeration."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ def later(moment, minutes):
 
 
 class Clock:
-    """Seconds that pass when the test says so."""
+    """A clock that only the test advances."""
 
     def __init__(self, h):
         self.now = 1000.0
@@ -43,12 +43,12 @@ class Clock:
 # --- links --------------------------------------------------------------------------------------------------------
 
 
-def test_a_sign_in_link_works_once(tmp_path):
+def test_sign_in_link_works_once(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             link = await h.services.account_service.ensure_owner()
             first, second = browser(h), browser(h)
-            for _ in range(2):  # looking at it, as a mail program does, does not use it up
+            for _ in range(2):  # a GET, for example by a mail client's preview, does not consume the link
                 page = await first.get(link)
                 assert page.status_code == 200 and "set-cookie" not in page.headers
             entered = await follow(first, link)
@@ -60,7 +60,7 @@ def test_a_sign_in_link_works_once(tmp_path):
     run(scenario)
 
 
-def test_a_sign_in_link_works_once_also_when_several_use_it_at_once(tmp_path):
+def test_sign_in_link_works_once_under_concurrency(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             link = await h.services.account_service.ensure_owner()
@@ -70,7 +70,7 @@ def test_a_sign_in_link_works_once_also_when_several_use_it_at_once(tmp_path):
     run(scenario)
 
 
-def test_a_sign_in_link_expires_after_fifteen_minutes(tmp_path):
+def test_sign_in_link_expires_after_fifteen_minutes(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             server_clock = h.services.clock
@@ -85,8 +85,8 @@ def test_a_sign_in_link_expires_after_fifteen_minutes(tmp_path):
     run(scenario)
 
 
-def test_a_browser_is_signed_out_after_ninety_days_without_use(tmp_path):
-    """As long as the cookie itself says that it lives."""
+def test_browser_session_expires_after_ninety_idle_days(tmp_path):
+    """The session lasts exactly as long as the Max-Age of its cookie."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -102,7 +102,7 @@ def test_a_browser_is_signed_out_after_ninety_days_without_use(tmp_path):
     run(scenario)
 
 
-def test_a_link_is_no_token_and_no_cookie(tmp_path):
+def test_sign_in_link_is_no_token_or_cookie(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             secret = (await h.services.account_service.ensure_owner()).partition("link=")[2]
@@ -115,7 +115,7 @@ def test_a_link_is_no_token_and_no_cookie(tmp_path):
     run(scenario)
 
 
-def test_the_page_of_a_link_carries_nothing_but_the_link(tmp_path):
+def test_sign_in_page_escapes_the_link(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             page = await browser(h).get("/v1/sign-in", params={"link": '"><script>alert(1)</script>'})
@@ -132,7 +132,7 @@ def policy(page):
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 
 
-def test_the_page_says_as_whom_a_link_signs_in(tmp_path):
+def test_sign_in_page_names_the_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             link = await h.services.account_service.ensure_owner()
@@ -142,7 +142,7 @@ def test_the_page_says_as_whom_a_link_signs_in(tmp_path):
     run(scenario)
 
 
-def test_a_link_that_is_no_good_is_answered_with_a_page_that_says_what_to_do(tmp_path):
+def test_invalid_link_page_explains_what_to_do(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             server_clock = h.services.clock
@@ -161,14 +161,14 @@ def test_a_link_that_is_no_good_is_answered_with_a_page_that_says_what_to_do(tmp
                     assert page.headers["content-type"] == "text/html; charset=utf-8"
                     assert "already used, or is older than 15 minutes" in page.text
                     assert "vademecum user link" in page.text and "<button" not in page.text
-                    assert '<a href="/">' in page.text  # for who is signed in and went back too far
+                    assert '<a href="/">' in page.text  # for signed-in users who navigated back
             missing = await browser(h).get("/v1/sign-in", headers=HTML)
             assert "vademecum user link" in missing.text and "<button" not in missing.text
 
     run(scenario)
 
 
-def test_the_pages_run_nothing_and_name_their_one_style(tmp_path):
+def test_sign_in_pages_allow_only_their_own_style(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             for path in ("/v1/sign-in", await h.services.account_service.ensure_owner()):
@@ -182,7 +182,7 @@ def test_the_pages_run_nothing_and_name_their_one_style(tmp_path):
     run(scenario)
 
 
-def test_a_name_on_a_page_is_text(tmp_path):
+def test_sign_in_page_escapes_the_account_name(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             await h.services.account_service.create("<i>ada&co@example.org", "FREE")
@@ -193,7 +193,7 @@ def test_a_name_on_a_page_is_text(tmp_path):
     run(scenario)
 
 
-def test_another_site_can_sign_nobody_out(tmp_path):
+def test_cross_site_sign_out_is_rejected(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             client = browser(h)
@@ -208,15 +208,13 @@ def test_another_site_can_sign_nobody_out(tmp_path):
 # --- passwords ----------------------------------------------------------------------------------------------------
 
 
-def test_a_wrong_password_an_unknown_address_and_an_account_without_password_answer_alike(
-    tmp_path, monkeypatch
-):
-    """The same status, headers and body, and the same work: each makes argon2 compare once, and find no match."""
+def test_failed_sign_ins_are_indistinguishable(tmp_path, monkeypatch):
+    """Status, headers, body and cost are equal: each case runs one argon2 comparison that finds no match."""
     verified = []
     verify = PasswordHasher.verify
 
     def counting(self, stored, password):
-        with pytest.raises(VerifyMismatchError) as refusal:  # InvalidHashError would come without the work
+        with pytest.raises(VerifyMismatchError) as refusal:  # InvalidHashError would skip the hashing
             verify(self, stored, password)
         verified.append(stored)
         raise refusal.value
@@ -243,13 +241,13 @@ def test_a_wrong_password_an_unknown_address_and_an_account_without_password_ans
                 refused(answer, 401, "SIGNED_OUT")
                 answers.append((answer.content, sorted(answer.headers.items())))
             assert all(answer == answers[0] for answer in answers)
-            # the hashes of known and unknown cost the same: the parameters stand before the salt
+            # Hashes of known and unknown accounts have equal parameters, and so equal cost.
             assert len({stored.rsplit("$", 2)[0] for stored in verified}) == 1
 
     run(scenario)
 
 
-def test_the_address_is_read_as_people_write_it(tmp_path):
+def test_sign_in_ignores_case_of_email_only(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             await h.services.account_service.create("Ada@Example.org", "JIVE", password=PASSWORD)
@@ -268,7 +266,7 @@ BODIES = (
 )  # fmt: skip
 
 
-def test_what_is_no_credentials_is_refused_and_never_a_defect(tmp_path):
+def test_malformed_credentials_are_rejected_without_server_error(tmp_path):
     async def scenario():
         async with house(tmp_path, rates=Rates(sign_in=100)) as h:
             headers = {"Content-Type": "application/json"}
@@ -286,7 +284,7 @@ def test_what_is_no_credentials_is_refused_and_never_a_defect(tmp_path):
 
 
 @pytest.mark.parametrize(("address", "times"), [("203.0.113.9", 10), ("127.0.0.1", 200), ("::1", 200)])
-def test_address_signs_in_ten_times_a_minute_a_shared_one_twenty_times_that(tmp_path, address, times):
+def test_sign_in_limit_is_twentyfold_for_shared_addresses(tmp_path, address, times):
     async def scenario():
         async with house(tmp_path, rates=Rates()) as h:
             clock = Clock(h)
@@ -306,7 +304,7 @@ def test_address_signs_in_ten_times_a_minute_a_shared_one_twenty_times_that(tmp_
     run(scenario)
 
 
-def test_guessing_a_password_is_ten_a_minute_even_when_the_delay_is_waited_for(tmp_path):
+def test_password_guessing_is_limited_to_ten_a_minute(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
@@ -328,8 +326,8 @@ def test_guessing_a_password_is_ten_a_minute_even_when_the_delay_is_waited_for(t
     run(scenario)
 
 
-def test_the_delay_holds_for_the_right_password_too_and_ends_with_it(tmp_path):
-    """Otherwise the delay itself would tell the right password."""
+def test_sign_in_delay_applies_to_the_correct_password(tmp_path):
+    """Otherwise the absence of a delay would reveal the correct password."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -350,8 +348,8 @@ def test_the_delay_holds_for_the_right_password_too_and_ends_with_it(tmp_path):
     run(scenario)
 
 
-def test_changing_a_password_is_no_way_around_the_limit(tmp_path):
-    """Whoever holds a stolen cookie must not guess the password with it."""
+def test_password_change_shares_the_sign_in_limit(tmp_path):
+    """A stolen cookie must not allow unlimited guesses of the password."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -370,7 +368,7 @@ def test_changing_a_password_is_no_way_around_the_limit(tmp_path):
     run(scenario)
 
 
-def test_the_numbers_are_settings(tmp_path):
+def test_sign_in_rate_limit_is_configurable(tmp_path):
     async def scenario():
         async with house(tmp_path, rates=Rates(sign_in=2)) as h:
             Clock(h)

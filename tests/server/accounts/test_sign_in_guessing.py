@@ -1,4 +1,4 @@
-"""Whoever is not signed in can neither guess for long nor fill the memory of the server."""
+"""Clients that are not signed in can neither guess for long nor exhaust the server's memory."""
 
 import unicodedata
 
@@ -20,7 +20,7 @@ async def attempt(h, address, email=EMAIL, password="not this one"):
 
 
 async def with_cookie(h, account):
-    """The cookie of this account, as somebody may have stolen it."""
+    """Return the account's session cookie, as a thief would have it."""
     return {"vademecum": await h.services.sign_in.create_session(account)}
 
 
@@ -30,7 +30,7 @@ async def change(h, address, cookies, current="not this one"):
     return await client.post("/v1/password", json={"current": current, "new": "another long one"})
 
 
-def test_what_is_typed_at_sign_in_is_not_kept_in_memory(tmp_path):
+def test_rate_limiter_does_not_store_submitted_emails(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             email = "e" * 300 + "@example.org"
@@ -42,7 +42,7 @@ def test_what_is_typed_at_sign_in_is_not_kept_in_memory(tmp_path):
     run(scenario)
 
 
-def test_an_email_or_a_password_that_is_too_long_is_refused_and_not_counted_by_account(tmp_path):
+def test_oversized_credentials_are_rejected_uncounted_by_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             refused(await attempt(h, FAR, email="e" * 321), 400, "BAD_REQUEST")
@@ -55,15 +55,15 @@ def test_an_email_or_a_password_that_is_too_long_is_refused_and_not_counted_by_a
 @pytest.mark.parametrize(
     ("address", "statuses"),
     [
-        ("2a00:1450:4001:82f::{}", {401, 429}),  # a caller has all of these
+        ("2a00:1450:4001:82f::{}", {401, 429}),  # one client controls the whole network
         ("2a00:1450:4001:{}::1", {401}),
-        ("fe80::{}", {401}),  # in a house each is somebody else
+        ("fe80::{}", {401}),  # link-local: each address is a different client
         ("fd00:1::{}", {401}),
         ("::ffff:203.0.113.{}", {401}),
         ("203.0.113.{}", {401}),
     ],
 )
-def test_whoever_has_many_addresses_guesses_no_more_often(tmp_path, address, statuses):
+def test_address_changes_do_not_raise_sign_in_limit(tmp_path, address, statuses):
     async def scenario():
         async with house(tmp_path) as h:
             stopped_clock(h)
@@ -82,11 +82,11 @@ def test_whoever_has_many_addresses_guesses_no_more_often(tmp_path, address, sta
         ("/v1/sign-in/link", b"link=x", "application/x-www-form-urlencoded"),
     ],
 )
-def test_a_large_body_of_somebody_who_is_not_signed_in_is_not_read(tmp_path, path, body, kind):
+def test_large_unauthenticated_body_is_not_read(tmp_path, path, body, kind):
     async def scenario():
         async with house(tmp_path) as h:
 
-            async def in_portions():  # its length is not said beforehand
+            async def in_portions():  # chunked, without Content-Length
                 for portion in (body, *[b" " * 2**10] * 128):
                     yield portion
 
@@ -99,7 +99,7 @@ def test_a_large_body_of_somebody_who_is_not_signed_in_is_not_read(tmp_path, pat
     run(scenario)
 
 
-def test_all_spellings_of_an_email_are_one_account_to_the_limit(tmp_path):
+def test_sign_in_limit_treats_email_spellings_as_one(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             stopped_clock(h)
@@ -114,7 +114,7 @@ def test_all_spellings_of_an_email_are_one_account_to_the_limit(tmp_path):
     run(scenario)
 
 
-def test_current_password_is_limited_by_account(tmp_path):
+def test_password_check_is_rate_limited_by_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             stopped_clock(h)
@@ -129,7 +129,7 @@ def test_current_password_is_limited_by_account(tmp_path):
     run(scenario)
 
 
-def test_wrong_guesses_of_the_current_password_make_the_address_wait(tmp_path):
+def test_failed_password_checks_delay_the_address(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             seconds = [0.0]

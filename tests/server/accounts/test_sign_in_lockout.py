@@ -1,4 +1,4 @@
-"""Others who guess a password slow each other down and do not keep the account's user out."""
+"""Password guessing slows attackers down without locking out the account's user."""
 
 import pytest
 
@@ -21,13 +21,13 @@ async def attempt(client, password=PASSWORD, email=EMAIL):
 
 
 async def guess_from_everywhere(h, count, start=0):
-    """Return the statuses of so many wrong passwords, each from an address of its own."""
+    """Return the statuses of this many wrong passwords, each sent from a different address."""
     clients = [browser(h, f"192.0.{(start + n) // 250}.{(start + n) % 250}") for n in range(count)]
     return [(await attempt(client, "not this one")).status_code for client in clients]
 
 
 async def find_device_token(h, address=HOME):
-    """A browser that has signed in and out again."""
+    """Return a browser that has signed in and out again."""
     client = browser(h, address)
     assert (await attempt(client)).status_code == 200
     assert (await client.post("/v1/sign-out")).status_code == 200
@@ -42,7 +42,7 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
             client = await find_device_token(h, SHARED)
             for minute in range(3):
                 assert 429 in await guess_from_everywhere(h, 12, minute * 12)
-                attacker = browser(h, SHARED)  # a proxy that forwards no address: all share one
+                attacker = browser(h, SHARED)  # a proxy that forwards no address, so all clients share one
                 assert 429 in [(await attempt(attacker, "not this one")).status_code for _ in range(12)]
                 assert (await attempt(client)).status_code == 200
                 await client.post("/v1/sign-out")
@@ -66,7 +66,7 @@ def test_failures_behind_a_proxy_delay_no_other_account(tmp_path, address):
     run(scenario)
 
 
-def test_wrong_passwords_from_many_addresses_slow_down_one_account(tmp_path):
+def test_wrong_passwords_from_many_addresses_slow_one_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
@@ -86,7 +86,7 @@ def test_wrong_passwords_from_many_addresses_slow_down_one_account(tmp_path):
     run(scenario)
 
 
-def test_delay_binds_passwords_only(tmp_path):
+def test_sign_in_delay_applies_to_passwords_only(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
@@ -132,7 +132,7 @@ def test_known_browser_is_bound_to_its_account(tmp_path):
     run(scenario)
 
 
-def test_ten_wrong_passwords_end_a_known_browser(tmp_path):
+def test_ten_wrong_passwords_forget_a_known_browser(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
@@ -154,7 +154,7 @@ def devices(h):
 
 
 @pytest.mark.parametrize("how", ["change", "reset"])
-def test_new_password_forgets_the_other_known_browsers(tmp_path, how):
+def test_password_change_forgets_other_known_browsers(tmp_path, how):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
@@ -177,7 +177,7 @@ def test_new_password_forgets_the_other_known_browsers(tmp_path, how):
     run(scenario)
 
 
-def test_known_browsers_survive_a_restart_and_are_bounded(tmp_path):
+def test_known_browsers_survive_restarts_up_to_a_limit(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)

@@ -1,11 +1,11 @@
-"""What `/v1/me` says, and what a change of tier changes."""
+"""The contents of `/v1/me`, and the effects of a tier change."""
 
 from property.rows import dead, fact
 from server.accounts.account_clients import owner
 from server.in_process_server import browser, house, refused, run
 
 
-def test_me_says_who_which_tier_which_limits_and_what_is_used(tmp_path):
+def test_me_returns_account_tier_limits_and_usage(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person("JIVE"), await h.person()
@@ -27,8 +27,8 @@ def test_me_says_who_which_tier_which_limits_and_what_is_used(tmp_path):
     run(scenario)
 
 
-def test_a_change_of_tier_takes_effect_at_once(tmp_path):
-    """On the same token, without signing in again."""
+def test_tier_change_takes_effect_immediately(tmp_path):
+    """The same token works under the new tier without a new sign-in."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -59,7 +59,7 @@ def test_a_change_of_tier_takes_effect_at_once(tmp_path):
     run(scenario)
 
 
-def test_a_tier_that_does_not_exist_is_refused(tmp_path):
+def test_unknown_tier_is_rejected(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)

@@ -1,4 +1,6 @@
-"""A token works with data. It makes nothing that lets somebody in: who has stolen it is out when it is revoked."""
+"""API tokens give access to data but cannot create credentials, so revoking a stolen token ends all
+access.
+"""
 
 import pytest
 from litestar import Litestar
@@ -9,7 +11,7 @@ from server.in_process_server import browser, house, refused, run
 from vademecum.http.parameters import Req
 from vademecum.http.routes.accounts.accounts import ROUTES
 
-# Every way by which a request could make what lets somebody in later, of one's own account and of others.
+# Every request that creates a credential, for the user's own account or for another one.
 WAYS_IN = [
     ("POST", "/v1/tokens", {"name": "the thief's"}, "vademecum token create"),
     ("POST", "/v1/password", {"new": OTHER}, "vademecum user link"),
@@ -23,7 +25,7 @@ WAYS_IN = [
     ("PATCH", "/v1/accounts/{bob}", {"tier": "FREE", "resetPassword": True}, "vademecum user link"),
     ("PATCH", "/v1/accounts/{me}", {"resetPassword": True}, "vademecum user link"),
 ]
-# Who comes by a token does with its account, and its administrator with others', what lets nobody in.
+# Requests that create no credential. API tokens may make them.
 HARMLESS = {
     "GET /v1/me",
     "DELETE /v1/me",
@@ -33,18 +35,18 @@ HARMLESS = {
     "GET /v1/accounts",
     "DELETE /v1/accounts/{account_id}",
 }
-# These ask for a secret of their own, whoever sends it.
+# Requests that carry their own secret and need no session.
 WITH_A_SECRET = {"GET /v1/sign-in", "POST /v1/sign-in", "POST /v1/sign-in/link"}
 
 
 def secrets_of(h):
-    """All that lets anybody in."""
+    """Return all stored credentials."""
     held = h.services.accounts
     return set(held.tokens), {a.email: (a.password, a.tier) for a in held.accounts.values()}
 
 
 def local(h, email=""):
-    """A command of the server's own machine."""
+    """Return a client that authenticates with the local secret."""
     client = browser(h)
     client.headers["Authorization"] = f"Local {h.services.local_secret}"
     if email:
@@ -53,10 +55,10 @@ def local(h, email=""):
 
 
 @pytest.mark.parametrize(("method", "path", "body", "instead"), WAYS_IN)
-def test_a_token_makes_nothing_that_lets_somebody_in(tmp_path, method, path, body, instead):
+def test_api_token_cannot_create_credentials(tmp_path, method, path, body, instead):
     async def scenario():
         async with house(tmp_path) as h:
-            boss = await owner(h)  # who has no password yet
+            boss = await owner(h)  # the owner has no password yet
             thief, made = await bearer(h, boss)
             bob = (await account(boss, "bob@example.org"))["userId"]
             before = secrets_of(h)
@@ -70,8 +72,8 @@ def test_a_token_makes_nothing_that_lets_somebody_in(tmp_path, method, path, bod
     run(scenario)
 
 
-def test_each_route_of_accounts_is_known_to_make_a_way_in_or_not():
-    """A new one is put into one of the lists above, and into `WAYS_IN` with a refusal."""
+def test_account_routes_are_classified_by_credential_creation():
+    """Add each new route to one of the lists above, and to `WAYS_IN` if tokens must be rejected."""
     ways = {f"{method} {path.format(bob='{account_id}', me='{account_id}')}" for method, path, *_ in WAYS_IN}
     ours = {
         f"{method} {route.path_format}"
@@ -81,7 +83,7 @@ def test_each_route_of_accounts_is_known_to_make_a_way_in_or_not():
     assert ours == ways | HARMLESS | WITH_A_SECRET
 
 
-def test_browsers_and_the_commands_of_the_machine_make_them_as_before(tmp_path):
+def test_browsers_and_local_commands_can_create_credentials(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -101,7 +103,7 @@ def test_browsers_and_the_commands_of_the_machine_make_them_as_before(tmp_path):
     run(scenario)
 
 
-def test_a_token_goes_on_with_data_and_lists_and_revokes_tokens_itself_too(tmp_path):
+def test_api_token_lists_and_revokes_tokens(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -118,8 +120,8 @@ def test_a_token_goes_on_with_data_and_lists_and_revokes_tokens_itself_too(tmp_p
     run(scenario)
 
 
-def test_a_token_changes_a_password_that_it_knows_and_no_other(tmp_path):
-    """Whoever knows the password can sign in by it: the token adds nothing."""
+def test_api_token_changes_password_only_with_current_one(tmp_path):
+    """A client that knows the password can sign in with it, so the token grants nothing more."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -135,7 +137,7 @@ def test_a_token_changes_a_password_that_it_knows_and_no_other(tmp_path):
     run(scenario)
 
 
-def test_an_administrators_token_makes_accounts_that_nobody_is_in_and_changes_tiers(tmp_path):
+def test_administrator_token_manages_accounts_without_credentials(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             root, _ = await bearer(h, await owner(h))

@@ -1,4 +1,4 @@
-"""Tokens, what is stored of secrets, and the door for commands on this machine."""
+"""API tokens, the storage of secrets, and the local secret for commands on the server's machine."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ def accounts_bytes(folder):
     return b"".join(path.read_bytes() for path in folder.glob("accounts.duckdb*"))
 
 
-def test_a_token_is_shown_once_and_only_its_hash_is_stored(tmp_path):
+def test_token_is_shown_once_and_stored_hashed(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -40,7 +40,7 @@ def test_a_token_is_shown_once_and_only_its_hash_is_stored(tmp_path):
     run(scenario)
 
 
-def test_passwords_are_stored_as_argon2id_only_at_the_cost_that_is_advised(tmp_path, monkeypatch):
+def test_passwords_are_stored_with_recommended_argon2id_cost(tmp_path, monkeypatch):
     monkeypatch.setattr(sign_in, "_hasher", HASHER)
 
     async def scenario():
@@ -54,7 +54,7 @@ def test_passwords_are_stored_as_argon2id_only_at_the_cost_that_is_advised(tmp_p
     run(scenario)
 
 
-def test_a_revoked_token_is_refused_at_once_and_its_stream_ends(tmp_path):
+def test_token_revocation_is_immediate_and_closes_its_stream(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -79,7 +79,7 @@ def test_a_revoked_token_is_refused_at_once_and_its_stream_ends(tmp_path):
     run(scenario)
 
 
-def test_a_browsers_cookie_is_no_token_and_is_not_listed_or_revoked_as_one(tmp_path):
+def test_cookies_and_tokens_are_not_interchangeable(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -96,7 +96,7 @@ def test_a_browsers_cookie_is_no_token_and_is_not_listed_or_revoked_as_one(tmp_p
     run(scenario)
 
 
-def test_any_other_authorization_is_signed_out(tmp_path):
+def test_invalid_authorization_header_is_rejected(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             await h.person()
@@ -118,7 +118,7 @@ def test_any_other_authorization_is_signed_out(tmp_path):
     run(scenario)
 
 
-def test_the_local_door_opens_from_this_machine_alone(tmp_path):
+def test_local_secret_works_only_from_loopback(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -126,7 +126,7 @@ def test_the_local_door_opens_from_this_machine_alone(tmp_path):
             headers = {"Authorization": f"Local {h.services.local_secret}", "X-Vademecum-User": email}
             assert (await browser(h).get("/v1/me", headers=headers)).json()["userId"] == ada.id
             refused(await browser(h, "203.0.113.9").get("/v1/me", headers=headers), 401, "SIGNED_OUT")
-            # the header names a user for the local door only
+            # X-Vademecum-User only works with the local secret.
             me = (await bob.call("GET", "/v1/me", headers={"X-Vademecum-User": email})).json()
             assert me["userId"] == bob.id
             for path in ("backup", "restore"):
@@ -137,7 +137,7 @@ def test_the_local_door_opens_from_this_machine_alone(tmp_path):
     run(scenario)
 
 
-def test_an_account_has_at_most_a_hundred_tokens_also_when_it_asks_for_many_at_once(tmp_path):
+def test_concurrent_requests_cannot_exceed_the_token_limit(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -164,8 +164,8 @@ async def owner_again(h, boss):
     return await (await signed_in(h, "owner@localhost")).get("/v1/me")
 
 
-def test_the_tokens_of_an_account_are_those_that_are_stored_after_every_change(tmp_path):
-    """Memory knows them twice: by their hash and by their account."""
+def test_token_index_matches_stored_tokens_after_changes(tmp_path):
+    """Memory indexes tokens by hash and by account. Both indexes must agree with the file."""
 
     async def scenario():
         async with house(tmp_path) as h:

@@ -60,7 +60,7 @@ def test_search_by_meaning_finds_other_wording(tmp_path):
     run_for_one(tmp_path / "data", scenario, model=MODELS)
 
 
-def test_filters_by_kind_path_and_time_apply_before_limit(tmp_path):
+def test_filters_by_kind_path_time_apply_before_limit(tmp_path):
     async def scenario(h, ada):
         many = [event(f"{WORD} {n}", n) for n in range(150)]
         await send_events(ada, *many, event(f"{WORD} read", 200, kind="read", path="src/a.py"))

@@ -63,7 +63,7 @@ def test_claim_survives_project_rename(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_folders_with_same_name_are_kept_apart_with_notice(tmp_path):
+def test_same_named_folders_are_kept_apart_with_notice(tmp_path):
     async def scenario(h, ada):
         here, there = tmp_path / "dev" / "app", tmp_path / "work" / "app"
         for folder in (here, there):
@@ -124,7 +124,7 @@ def test_renamed_folder_regains_project_with_former_name(tmp_path):
             assert (result["project"]["name"], result["notice"]) == ("app2", None)
             again = await identify(own, root=str(here), **mark)
             assert (again["project"], again["notice"]) == (elder, None)
-            # As when its configuration cannot be read for a while: what it was called before is not lost to it.
+            # The configuration may be unreadable for a while. The folder's earlier name is kept.
             await ada.call("PATCH", f"/v1/projects/{younger['id']}", json={"name": "quite another"})
             back = await identify(own, root=str(there), **mark)
             assert back["project"]["id"] == younger["id"] and "kept apart" in back["notice"]
@@ -137,7 +137,7 @@ def test_renamed_folder_regains_project_with_former_name(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_names_of_one_root_on_two_machines_are_separate(tmp_path):
+def test_root_on_two_machines_keeps_separate_names(tmp_path):
     async def scenario(h, ada):
         async with as_local_command(h, ada).client as client:
             own = Person(ada.id, client)
@@ -225,7 +225,7 @@ def test_folder_that_cannot_be_checked_is_not_missing(tmp_path):
     assert not is_missing(FolderLocation(str(tmp_path / "no"), UNKNOWN_MACHINE), this_machine())
 
 
-def test_hanging_disk_moves_no_claim_and_delays_no_write(tmp_path, monkeypatch):
+def test_hanging_disk_neither_moves_claims_nor_delays_writes(tmp_path, monkeypatch):
     asked, answers = threading.Event(), threading.Event()
 
     def hang(place, here):

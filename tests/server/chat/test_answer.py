@@ -1,4 +1,4 @@
-"""`POST /v1/answer`: a question of a session, answered by a language model that the server asks."""
+"""`POST /v1/answer`: the server asks a language model and streams its answer to a question of a session."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from server.scripted_llm import MODEL, Rule
 from vademecum.model.chat.prompt import NOT_FOUND
 
 
-def test_an_answer_comes_with_what_the_model_was_told(tmp_path):
+def test_answer_returns_the_context_given_to_the_model(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1"))
         lease = (await ada.upload("lease.txt", "The rent of the mill is R9,000.")).json()["document"]
@@ -50,7 +50,7 @@ def test_an_answer_comes_with_what_the_model_was_told(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=["It is ", "R9,000."]))
 
 
-def test_citations_are_the_passages_of_the_prompt_in_its_order_and_no_others(tmp_path):
+def test_citations_match_the_prompt_passages_in_order(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1"))
         for mill in range(4):
@@ -64,7 +64,7 @@ def test_citations_are_the_passages_of_the_prompt_in_its_order_and_no_others(tmp
     scenario_of(tmp_path, scenario)
 
 
-def test_the_turn_that_is_answered_and_those_after_it_are_not_told(tmp_path):
+def test_prompt_excludes_the_answered_and_later_turns(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1"))
         await ada.push("episodes", *(turn(number) for number in range(1, 6)))
@@ -81,7 +81,7 @@ def test_the_turn_that_is_answered_and_those_after_it_are_not_told(tmp_path):
     scenario_of(tmp_path, scenario)
 
 
-def test_turns_before_an_early_one_are_found_behind_many_later_ones(tmp_path):
+def test_prompt_finds_early_turns_behind_many_later_ones(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1"))
         await ada.push("episodes", turn(1), turn(2))
@@ -112,7 +112,7 @@ def test_turns_before_an_early_one_are_found_behind_many_later_ones(tmp_path):
         (Rule(first_s=120), 502, "ASSISTANT_UNREACHABLE", "0.2 s"),
     ],
 )
-def test_what_the_endpoint_refuses_at_once_is_a_problem_in_words(tmp_path, rule, status, code, words):
+def test_endpoint_refusal_becomes_a_readable_problem(tmp_path, rule, status, code, words):
     async def scenario(h, model, ada):
         said = refused(await ask(ada, CANARY), status, code)["detail"]
         assert words in said and CANARY not in said
@@ -131,7 +131,7 @@ def test_what_the_endpoint_refuses_at_once_is_a_problem_in_words(tmp_path, rule,
         (429, "9999999", "3600"),
     ],
 )
-def test_an_endpoint_that_asks_to_wait_is_passed_on(tmp_path, status, given, wait):
+def test_endpoint_retry_after_is_forwarded(tmp_path, status, given, wait):
     async def scenario(h, model, ada):
         answer = await ask(ada)
         refused(answer, 503, "ASSISTANT_BUSY")
@@ -147,7 +147,7 @@ def limits_of(model):
     return [{name for name in asked.body if name.startswith("max_")} for asked in model.asked]
 
 
-def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_once_more(tmp_path):
+def test_endpoint_rejecting_max_tokens_gets_max_completion_tokens(tmp_path):
     async def scenario(h, model, ada):
         assert text_of(await heard(ada)) == "Yes."
         assert limits_of(model) == [{"max_tokens"}, {"max_completion_tokens"}]
@@ -158,7 +158,7 @@ def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_once_more(t
     scenario_of(tmp_path, scenario, refusing, Rule(say=["Yes."]))
 
 
-def test_an_endpoint_that_refuses_both_names_is_asked_no_third_time(tmp_path):
+def test_endpoint_rejecting_both_parameters_is_not_retried(tmp_path):
     async def scenario(h, model, ada):
         said = refused(await ask(ada), 502, "ASSISTANT_FAILED")["detail"]
         assert "Unsupported" not in said and len(model.asked) == 2
@@ -167,7 +167,7 @@ def test_an_endpoint_that_refuses_both_names_is_asked_no_third_time(tmp_path):
 
 
 @pytest.mark.parametrize("rule", [Rule(status=400, raw="x" * 2**20 + NEWER), Rule(status=500, raw=NEWER)])
-def test_another_refusal_is_no_reason_to_ask_again(tmp_path, rule):
+def test_other_endpoint_errors_are_not_retried(tmp_path, rule):
     async def scenario(h, model, ada):
         refused(await ask(ada), 502, "ASSISTANT_FAILED")
         assert len(model.asked) == 1
@@ -175,8 +175,8 @@ def test_another_refusal_is_no_reason_to_ask_again(tmp_path, rule):
     scenario_of(tmp_path, scenario, rule)
 
 
-def test_a_cookie_of_the_endpoint_is_not_given_back(tmp_path):
-    """It would tell the endpoint that two people's questions come from one."""
+def test_endpoint_cookie_is_not_sent_back(tmp_path):
+    """The cookie would reveal to the endpoint that two users share one server."""
 
     async def scenario(h, model, ada):
         await heard(ada)
@@ -186,14 +186,14 @@ def test_a_cookie_of_the_endpoint_is_not_given_back(tmp_path):
     scenario_of(tmp_path, scenario, Rule(headers={"Set-Cookie": "who=ada; Path=/"}))
 
 
-def test_an_endpoint_that_is_not_there_is_said(tmp_path):
+def test_unreachable_endpoint_is_reported(tmp_path):
     async def scenario(h, model, ada):
         refused(await ask(ada), 502, "ASSISTANT_UNREACHABLE")
 
     scenario_of(tmp_path, scenario, assistant_url="http://127.0.0.1:9")
 
 
-async def test_without_an_assistant_a_question_is_refused_in_words(tmp_path):
+async def test_question_without_an_assistant_is_rejected(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         refused(await ask(ada), 503, "NO_ASSISTANT")
@@ -201,7 +201,7 @@ async def test_without_an_assistant_a_question_is_refused_in_words(tmp_path):
         assert known.json() == {"available": False, "model": None}
 
 
-def test_the_app_learns_the_model_and_neither_address_nor_key(tmp_path):
+def test_assistant_route_returns_only_the_model_name(tmp_path):
     async def scenario(h, model, ada):
         assert (await ada.call("GET", "/v1/assistant")).json() == {"available": True, "model": MODEL}
         assert model.asked == [], "it is not asked for that"
@@ -227,7 +227,7 @@ EMOJI = "Schöne Grüße 🏡 東京"
                   'data: {"choices":[{"delta":null}],"usage":{}}\ndata: [DONE]\n'), "A", "stop"),
     ],
 )  # fmt: skip
-def test_what_a_model_says_is_told_whatever_the_form(tmp_path, rule, text, finish):
+def test_model_output_is_forwarded_in_every_form(tmp_path, rule, text, finish):
     async def scenario(h, model, ada):
         events = await heard(ada)
         assert (text_of(events), events[-1]) == (text, ("done", {"finish": finish}))
@@ -257,7 +257,7 @@ SAID = 'data: {"choices":[{"delta":{"content":"It is "}}]}\n\n'
         (Rule(raw=CANARY), "", "ASSISTANT_FAILED"),
     ],
 )
-def test_an_answer_that_fails_keeps_what_came_and_says_why_in_words_of_ours(tmp_path, rule, text, code):
+def test_failed_answer_keeps_partial_text_and_explains_failure(tmp_path, rule, text, code):
     async def scenario(h, model, ada):
         events = await heard(ada)
         name, failure = events[-1]
@@ -269,8 +269,8 @@ def test_an_answer_that_fails_keeps_what_came_and_says_why_in_words_of_ours(tmp_
     scenario_of(tmp_path, scenario, rule, assistant_idle_timeout_s=silence_s, assistant_timeout_s=whole_s)
 
 
-def test_what_is_known_is_told_before_a_model_that_is_loaded_first(tmp_path, monkeypatch):
-    """And a sign of life keeps the connection open meanwhile."""
+def test_context_event_precedes_a_slow_first_token(tmp_path, monkeypatch):
+    """Meanwhile, a heartbeat keeps the connection open."""
     monkeypatch.setattr("vademecum.services.chat.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
@@ -286,7 +286,7 @@ def test_what_is_known_is_told_before_a_model_that_is_loaded_first(tmp_path, mon
     scenario_of(tmp_path, scenario, Rule(say=["At last."], held=True), heartbeat_s=0.2)
 
 
-def test_a_failure_after_the_head_start_is_an_event(tmp_path, monkeypatch):
+def test_late_endpoint_failure_is_sent_as_event(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.services.chat.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
@@ -298,7 +298,7 @@ def test_a_failure_after_the_head_start_is_an_event(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, Rule(status=401, held=True))
 
 
-def test_nothing_found_in_authoritative_mode_is_answered_without_asking_the_model(tmp_path):
+def test_authoritative_mode_without_results_skips_the_model(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1", mode="authoritative"))
         events = await heard(ada)

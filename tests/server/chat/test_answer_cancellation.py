@@ -1,4 +1,4 @@
-"""Answers end when they should: the reader leaves, the server stops, the person has too many; and nothing leaks."""
+"""Answers end when the client leaves, the server stops or a limit is reached, and release all resources."""
 
 import asyncio
 from contextlib import closing, suppress
@@ -28,7 +28,7 @@ from wait_until import soon
 
 
 def asking(h, person, query="go on"):
-    """What a question is begun with beside HTTP."""
+    """Return the arguments that start an answer without HTTP."""
     return Requester(person.id, "JIGGA", default_tiers()["JIGGA"]), Question(query, "s1", None, "")
 
 
@@ -36,7 +36,7 @@ ENDLESS = Rule(say=["word "], pause_s=0.02, ends="never")
 
 
 @pytest.mark.parametrize("rule", [ENDLESS, Rule(say=["word "], ends="silent")], ids=["talking", "silent"])
-def test_a_client_that_goes_away_takes_the_question_back(tmp_path, rule):
+def test_client_disconnect_cancels_the_request(tmp_path, rule):
     async def scenario(h, model, ada):
         async with listening(h.app) as url:
             async with reading(url, ada) as lines:
@@ -47,7 +47,7 @@ def test_a_client_that_goes_away_takes_the_question_back(tmp_path, rule):
     scenario_of(tmp_path, scenario, rule)
 
 
-def test_a_client_that_goes_away_before_the_first_word_takes_the_question_back(tmp_path):
+def test_client_disconnect_before_first_token_cancels_the_request(tmp_path):
     async def scenario(h, model, ada):
         async with listening(h.app) as url:
             headers = {"Authorization": ada.client.headers["Authorization"]}
@@ -63,7 +63,7 @@ def test_a_client_that_goes_away_before_the_first_word_takes_the_question_back(t
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
 
-def test_a_server_that_stops_says_so_in_its_answers(tmp_path):
+def test_server_stop_is_reported_in_running_answers(tmp_path):
     async def scenario(h, model, ada):
         async with listening(h.app) as url, reading(url, ada) as lines:
             await first_word(lines)
@@ -76,18 +76,18 @@ def test_a_server_that_stops_says_so_in_its_answers(tmp_path):
     scenario_of(tmp_path, scenario, ENDLESS, assistant_timeout_s=30)
 
 
-def test_a_reader_who_stops_reading_holds_a_place_no_longer_than_an_answer_may_take(tmp_path):
+def test_stalled_client_releases_its_slot_after_timeout(tmp_path):
     async def scenario(h, model, ada):
         answering = h.services.answers.begin(*asking(h, ada))
         await soon(lambda: h.services.answers.count() == 0 and model.left == 1)
         with pytest.raises(AnswerTooSlow):
-            while True:  # what came is kept
+            while True:  # events received before the failure are still returned
                 assert not isinstance(await answering.next(), Done)
 
     scenario_of(tmp_path, scenario, Rule(say=["word "], ends="never"), assistant_timeout_s=1)
 
 
-def test_a_stop_that_comes_before_an_answer_has_run_at_all_is_said_too(tmp_path):
+def test_stop_before_the_first_token_is_reported(tmp_path):
     async def scenario(h, model, ada):
         answering = h.services.answers.begin(*asking(h, ada))
         h.services.answers.stop()
@@ -99,7 +99,7 @@ def test_a_stop_that_comes_before_an_answer_has_run_at_all_is_said_too(tmp_path)
     scenario_of(tmp_path, scenario)
 
 
-def test_a_revoked_token_ends_its_answer(tmp_path):
+def test_token_revocation_ends_its_answer(tmp_path):
     async def scenario(h, model, ada):
         async with listening(h.app) as url, reading(url, ada) as lines:
             await first_word(lines)
@@ -112,7 +112,7 @@ def test_a_revoked_token_ends_its_answer(tmp_path):
     scenario_of(tmp_path, scenario, ENDLESS, assistant_timeout_s=30)
 
 
-def test_a_person_has_a_few_answers_at_once_and_another_is_not_held_up(tmp_path):
+def test_concurrent_answers_are_limited_per_account(tmp_path):
     async def scenario(h, model, ada):
         bob = await h.person()
         async with listening(h.app) as url:
@@ -129,7 +129,7 @@ def test_a_person_has_a_few_answers_at_once_and_another_is_not_held_up(tmp_path)
     scenario_of(tmp_path, scenario, Rule(when="short", say=["Yes."]), ENDLESS, assistant_timeout_s=30)
 
 
-def test_answers_have_a_rate_of_their_own(tmp_path):
+def test_answers_have_their_own_rate_limit(tmp_path):
     async def scenario(h, model, ada):
         headers = {"Authorization": ada.client.headers["Authorization"]}
         far = httpx.ASGITransport(h.app, client=("203.0.113.9", 1))
@@ -142,7 +142,7 @@ def test_answers_have_a_rate_of_their_own(tmp_path):
     scenario_of(tmp_path, scenario, rates=Rates(answer=2))
 
 
-async def test_a_proxy_of_the_environment_is_asked_only_if_the_settings_say_so(tmp_path, monkeypatch):
+async def test_environment_proxy_is_used_only_if_enabled(tmp_path, monkeypatch):
     async with speaking(Rule(say=["by proxy"])) as proxy:
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, proxy.url)
@@ -156,7 +156,7 @@ async def test_a_proxy_of_the_environment_is_asked_only_if_the_settings_say_so(t
         assert said == ["directly", "by proxy"]
 
 
-def test_the_context_of_what_cannot_be_asked_is_refused_before_the_model_is_asked(tmp_path):
+def test_invalid_question_is_rejected_before_calling_the_model(tmp_path):
     async def scenario(h, model, ada):
         refused(await ask(ada, "x" * 10_001), 400, "BAD_REQUEST")
         refused(await ask(ada, "  "), 400, "BAD_REQUEST")
@@ -175,7 +175,7 @@ async def drip(reader, writer):
             await asyncio.sleep(0.05)
 
 
-async def test_a_list_of_models_that_only_drips_is_given_up():
+async def test_dripping_model_list_times_out():
     async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", AnswerBounds(5, 0.5, 100))

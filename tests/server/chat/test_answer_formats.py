@@ -1,4 +1,7 @@
-"""Forms in which endpoints answer, and the reasons that people read. The files in `llm/` are answers of real endpoints."""
+"""Response formats of endpoints, and the error messages for users.
+
+The files in `llm/` are responses of real endpoints.
+"""
 
 from pathlib import Path
 
@@ -42,7 +45,7 @@ def of_type(kind: str, raw: str) -> Rule:
         (Rule(raw=PLAIN.removesuffix("\n\n")), "Hello world"),
     ],
 )
-def test_answer_is_read_in_every_form(tmp_path, rule, text):
+def test_answer_is_parsed_in_every_format(tmp_path, rule, text):
     async def scenario(h, model, ada):
         events = await heard(ada)
         assert (text_of(events), events[-1]) == (text, ("done", {"finish": "stop"}))
@@ -61,7 +64,7 @@ def test_answer_is_read_in_every_form(tmp_path, rule, text):
         (Rule(raw="Hello world\n"), "an invalid reply"),
     ],
 )
-def test_failed_answer_gives_the_true_reason(tmp_path, rule, words):
+def test_failed_answer_reports_the_endpoint_reason(tmp_path, rule, words):
     async def scenario(h, model, ada):
         name, failure = (await heard(ada))[-1]
         assert (name, failure["code"]) == ("failed", "ASSISTANT_FAILED") and words in failure["message"]
@@ -69,7 +72,7 @@ def test_failed_answer_gives_the_true_reason(tmp_path, rule, words):
     scenario_of(tmp_path, scenario, rule)
 
 
-def test_filtered_question_is_refused_as_filtered(tmp_path):
+def test_content_filter_rejection_is_reported(tmp_path):
     async def scenario(h, model, ada):
         said = refused(await ask(ada, CANARY), 502, "ASSISTANT_FAILED")["detail"]
         assert "content filter" in said and CANARY not in said
@@ -80,7 +83,7 @@ def test_filtered_question_is_refused_as_filtered(tmp_path):
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_system_prompt_moves_into_the_user_message(tmp_path, status):
+def test_rejected_system_role_moves_into_user_message(tmp_path, status):
     async def scenario(h, model, ada):
         assert "What is the rent?" in text_of(await heard(ada))
         first, second = (asked.body["messages"] for asked in model.asked)
@@ -91,7 +94,7 @@ def test_system_prompt_moves_into_the_user_message(tmp_path, status):
     scenario_of(tmp_path, scenario, merged, Rule(status=status, raw="System role not supported"))
 
 
-def test_endpoint_without_any_role_is_asked_twice(tmp_path):
+def test_repeated_role_rejection_is_retried_once(tmp_path):
     async def scenario(h, model, ada):
         refused(await ask(ada), 502, "ASSISTANT_FAILED")
         assert len(model.asked) == 2

@@ -1,4 +1,4 @@
-"""Quotation answers and "not found" answers: their user finds them, and no model reads them."""
+"""Quotation answers and "not found" answers are searchable for their user but never sent to a model."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,9 @@ def asked(row_id: str, session_id: str, **more: Any) -> dict[str, Any]:
 
 
 async def furnished(ada: Person, *, ordinary: bool = True) -> None:
-    """In one project: a session with both kinds and an ordinary answer without `model`, and one that asks next."""
+    """Create a project with two sessions, both kinds of model-free answers and, unless disabled, an
+    ordinary answer.
+    """
     await ada.add("projects", project("p1", name="Birds"))
     await ada.add("sessions", session("s1", projectId="p1"), session("s2", projectId="p1"))
     await ada.add("episodes", *(asked(f"{name}2", "s2", **more) for name, more in UNTOLD.items()))
@@ -44,9 +46,7 @@ async def called(ada: Person, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("model", [False, True])
-async def test_untold_answers_enter_no_prompt_and_are_found_by_their_user(
-    tmp_path: Path, model: bool
-) -> None:
+async def test_non_model_answers_are_searchable_but_not_prompted(tmp_path: Path, model: bool) -> None:
     async with house(tmp_path, model=model) as h:
         ada = await h.person()
         await furnished(ada)
@@ -62,7 +62,7 @@ async def test_untold_answers_enter_no_prompt_and_are_found_by_their_user(
         assert {"quoted1", "quoted2", "missed1", "missed2"} <= ids
 
 
-def test_untold_answers_are_neither_extracted_nor_summarised(tmp_path: Path) -> None:
+def test_non_model_answers_are_neither_extracted_nor_summarized(tmp_path: Path) -> None:
     async def scenario(h: Any, model: Any, ada: Person) -> None:
         await furnished(ada)
         jobs = (await finished(ada))["jobs"]
@@ -76,7 +76,7 @@ def test_untold_answers_are_neither_extracted_nor_summarised(tmp_path: Path) -> 
     scenario_of(tmp_path, scenario, Rule(when="The user said", say=reply(memories=[])), Rule(say=["Well."]))
 
 
-def test_answer_that_becomes_a_models_is_extracted(tmp_path: Path) -> None:
+def test_quotation_replaced_by_model_answer_is_extracted(tmp_path: Path) -> None:
     async def scenario(h: Any, model: Any, ada: Person) -> None:
         await furnished(ada, ordinary=False)
         assert (await finished(ada))["jobs"] == [] and model.asked == []
@@ -89,7 +89,7 @@ def test_answer_that_becomes_a_models_is_extracted(tmp_path: Path) -> None:
     scenario_of(tmp_path, scenario, Rule(say=reply(memories=[])))
 
 
-async def test_many_quotations_do_not_crowd_out_an_answer(tmp_path: Path) -> None:
+async def test_quotations_do_not_crowd_out_model_answers(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnished(ada, ordinary=False)

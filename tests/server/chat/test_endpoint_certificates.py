@@ -1,4 +1,4 @@
-"""Whose certificates the endpoint of the assistant is held against."""
+"""The certificates that verify the assistant's endpoint."""
 
 import ssl
 
@@ -12,11 +12,11 @@ from vademecum.engines.llm.client import _create_tls_context
     [
         ("https://llm.example.org/v1", False, True),
         ("https://llm.example.org/v1", True, True),
-        ("http://127.0.0.1:11434/v1", True, True),  # a proxy of the environment may speak TLS
+        ("http://127.0.0.1:11434/v1", True, True),  # a proxy from the environment may use TLS
         ("http://127.0.0.1:11434/v1", False, False),
     ],
 )
-def test_certificates_are_read_where_one_may_be_shown_and_none_is_believed_unread(base, environment, reads):
+def test_tls_context_always_verifies_certificates(base, environment, reads):
     trusted = _create_tls_context(base, environment)
     assert trusted.verify_mode == ssl.CERT_REQUIRED and trusted.check_hostname
     assert bool(trusted.get_ca_certs()) == reads

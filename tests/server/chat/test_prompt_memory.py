@@ -1,4 +1,4 @@
-"""What memory recalls reaches the prompt: of the session's scope alone, within its third, and as data."""
+"""Recalled memory in the prompt: only from the session's scope, within a third of the budget, and as data."""
 
 import re
 from pathlib import Path
@@ -42,10 +42,11 @@ def within(home: str | None, moved_to: str | None = "p1") -> set[str]:
 
 
 @pytest.mark.parametrize("model", [False, True])
-async def test_a_prompt_recalls_what_is_in_the_scope_of_its_session_and_nothing_else(
-    tmp_path: Path, model: bool
-) -> None:
-    """Of no other project, of no other user; its own turns are told as the conversation, not recalled."""
+async def test_prompt_recalls_only_memory_within_session_scope(tmp_path: Path, model: bool) -> None:
+    """Other projects and other users are excluded.
+
+    The session's own turns appear as conversation, not as recalled memory.
+    """
     async with house(tmp_path, model=model) as h:
         ada, eva = await h.person(), await h.person()
         await furnished(eva, "eva")
@@ -59,7 +60,7 @@ async def test_a_prompt_recalls_what_is_in_the_scope_of_its_session_and_nothing_
         assert {one["kind"] for one in made["scope"]["recalled"]} == {"episodes", "memories", "entities"}
 
 
-async def test_a_session_that_moves_recalls_its_new_scope_at_the_next_message(tmp_path: Path) -> None:
+async def test_moved_session_recalls_its_new_scope(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnished(ada)
@@ -73,7 +74,7 @@ async def test_a_session_that_moves_recalls_its_new_scope_at_the_next_message(tm
                 assert made["scope"]["memory"] == SCOPES[home]
 
 
-async def test_a_session_that_is_not_here_yet_recalls_nothing_and_a_deleted_one_is_refused(
+async def test_unknown_session_recalls_nothing_and_deleted_is_rejected(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -88,7 +89,7 @@ async def test_a_session_that_is_not_here_yet_recalls_nothing_and_a_deleted_one_
         assert "ofloose2" not in heard_of(await told(ada, "loose"))
 
 
-async def test_each_line_says_when_and_in_which_session(tmp_path: Path) -> None:
+async def test_recalled_lines_name_date_and_session(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.add("projects", project("p1", name="Mill"))
@@ -114,7 +115,7 @@ async def test_each_line_says_when_and_in_which_session(tmp_path: Path) -> None:
         assert set(ids) == {"u1", "e2", "m1", "m2", "n1"} and len(ids) == 5
 
 
-async def test_the_title_of_a_session_that_has_left_the_scope_is_not_told(tmp_path: Path) -> None:
+async def test_prompt_omits_title_of_session_outside_scope(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.add("projects", project("p1", name="Mill"))
@@ -128,7 +129,7 @@ async def test_the_title_of_a_session_that_has_left_the_scope_is_not_told(tmp_pa
         assert lines(await told(ada)) == ['- 2020-05-01, project "Mill": A canary sings.']
 
 
-async def test_a_turn_of_the_conversation_is_told_once_and_recalled_when_it_no_longer_fits(
+async def test_turn_is_recalled_only_after_leaving_the_window(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -149,7 +150,7 @@ async def test_a_turn_of_the_conversation_is_told_once_and_recalled_when_it_no_l
         assert made["prompt"].count("In the garden.") == 1
 
 
-def test_the_turn_that_is_answered_and_those_after_it_are_not_recalled(tmp_path: Path) -> None:
+def test_answered_and_later_turns_are_not_recalled(tmp_path: Path) -> None:
     async def scenario(h: House, model: Any, ada: Person) -> None:
         await ada.add("sessions", session("s1"), session("s2"))
         turns = [
@@ -165,7 +166,7 @@ def test_the_turn_that_is_answered_and_those_after_it_are_not_recalled(tmp_path:
     asked_of(tmp_path, scenario)
 
 
-async def test_a_secret_that_a_device_has_stored_is_not_told(tmp_path: Path) -> None:
+async def test_stored_secret_is_redacted_from_the_prompt(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         key = "AKIAIOSFODNN7EXAMPLE"
@@ -178,9 +179,7 @@ async def test_a_secret_that_a_device_has_stored_is_not_told(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("tier", ["FREE", "JIVE", "JIGGA"])
-async def test_memory_never_takes_more_than_a_third_nor_anything_from_state_or_turns(
-    tmp_path: Path, tier: Any
-) -> None:
+async def test_memory_takes_at_most_a_third_of_budget(tmp_path: Path, tier: Any) -> None:
     async with house(tmp_path) as h:
         ada = await h.person(tier)
         await ada.add("sessions", session("s1"))
@@ -226,8 +225,8 @@ SAID = "Ada Brook runs the Old Mill."
 
 
 @pytest.mark.parametrize("echo", ["{system}", SAID])
-def test_what_was_recalled_into_an_answer_is_not_stored_a_second_time(tmp_path: Path, echo: str) -> None:
-    """Whether the assistant repeats the whole prompt or, unmarked, the statement itself."""
+def test_recalled_memory_in_answer_is_not_extracted_again(tmp_path: Path, echo: str) -> None:
+    """The assistant repeats the whole prompt, or only the statement without its delimiters."""
 
     async def scenario(h: House, model: Any, ada: Person) -> None:
         await ada.add("sessions", session("s1"), session("s2"))

@@ -1,4 +1,4 @@
-"""An index of memory that is late, stuck or broken is never in the way of a prompt, and the person is told."""
+"""A stale, stuck or broken memory index never blocks a prompt, and a notice informs the user."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from vademecum.services.chat.prompt_context import FALLBACK_NOTICE
 from vademecum.services.chat.prompt_memory import TIMEOUT_NOTICE
 
 
-async def test_a_superseded_memory_and_a_deleted_one_are_not_recalled_though_the_index_is_late(
+async def test_stale_index_recalls_no_superseded_or_deleted_memory(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path, search_wait_s=0.05) as h:
@@ -43,9 +43,7 @@ def break_index(h: House, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["stuck", "broken"])
-async def test_an_index_that_does_not_answer_is_not_waited_for_and_the_person_is_told(
-    tmp_path: Path, fault: str
-) -> None:
+async def test_unavailable_memory_index_times_out_with_notice(tmp_path: Path, fault: str) -> None:
     async with house(tmp_path, search_wait_s=0.05) as h:
         ada = await h.person()
         await furnished(ada)
@@ -61,7 +59,7 @@ async def test_an_index_that_does_not_answer_is_not_waited_for_and_the_person_is
         assert "song.txt" in made["prompt"] and heard_of(made) == {"ofloose"}, "all else is there"
 
 
-async def test_a_person_is_told_of_missing_memory_and_of_a_mode_that_was_not_used(tmp_path: Path) -> None:
+async def test_notice_reports_missing_memory_and_fallback_mode(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         boss, ada = await owner(h), await h.person()
         await furnished(ada)

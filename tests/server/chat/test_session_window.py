@@ -1,6 +1,7 @@
-"""What a session knows: its own window of turns, made anew for every question, and what outlives a restart or a return.
+"""Each session has its own window of turns, rebuilt for every question. Restarts and returns preserve
+stored data.
 
-Talk is kept when the page is loaded again, for it belongs to its person; only the prompt's window is volatile.
+Turns belong to the account and survive a page reload. Only the prompt's window is volatile.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,7 +22,7 @@ CONVERSATION = "[CONVERSATION CONTEXT]"
 
 @asynccontextmanager
 async def restarted(data: Path, person: Person, **settings: Any) -> AsyncIterator[House]:
-    """The server begun anew on the same folder; `person` speaks to it with the token they had."""
+    """Restart the server on the same folder. `person` keeps their token."""
     async with house(data, **settings) as h:
         client = (await h.person()).client
         client.headers.update(person.client.headers)
@@ -37,7 +38,7 @@ async def told(person: Person, session_id: str = "s1", query: str = QUERY) -> di
 
 
 async def begun(person: Person) -> None:
-    """A conversation of one turn, with a document, a fact and a memory."""
+    """Store a session with one turn, a document, a fact and a memory."""
     assert await person.push("sessions", session("s1", title="Flat")) == []
     turn = episode(
         "e1", "s1", createdAt=day(1), userMessage="Is a dog allowed?", aiResponse="With a pet deposit."
@@ -48,7 +49,7 @@ async def begun(person: Person) -> None:
     assert (await person.upload("lease.txt", LEASE, "s1")).status_code == 201
 
 
-async def test_after_a_restart_the_session_its_documents_and_its_window_are_as_they_were(
+async def test_restart_preserves_session_documents_and_window(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -66,7 +67,7 @@ async def test_after_a_restart_the_session_its_documents_and_its_window_are_as_t
         )
 
 
-async def test_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_again(tmp_path: Path) -> None:
+async def test_restart_keeps_vectors_without_embedding_again(tmp_path: Path) -> None:
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         await begun(ada)
@@ -94,10 +95,10 @@ async def test_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_aga
         assert blocks == [row for row in await ada.pull("vectorEmbeddings") if row in blocks]
 
 
-async def test_a_new_conversation_has_an_empty_window_and_is_told_facts_documents_and_memory(
+async def test_new_session_gets_facts_documents_and_recalled_memory(
     tmp_path: Path,
 ) -> None:
-    """Of the talk before it is told what memory recalls, marked as such, and nothing as if it were its own."""
+    """The earlier chat appears only as recalled memory, never as part of the new conversation."""
     async with house(tmp_path) as h:
         ada = await h.person()
         await begun(ada)
@@ -114,7 +115,7 @@ async def test_a_new_conversation_has_an_empty_window_and_is_told_facts_document
         assert CONVERSATION in first["prompt"], "the other conversation still has its own"
 
 
-async def test_a_new_session_of_the_same_person_has_no_documents_and_the_pool_shows_all_six(
+async def test_new_session_borrows_no_documents(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -128,7 +129,7 @@ async def test_a_new_session_of_the_same_person_has_no_documents_and_the_pool_sh
         assert len(await ada.live("documents")) == 6
 
 
-async def test_two_sessions_that_share_a_document_share_no_window(tmp_path: Path) -> None:
+async def test_sessions_sharing_a_document_have_separate_windows(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1"), session("s2")) == []
@@ -144,7 +145,7 @@ async def test_two_sessions_that_share_a_document_share_no_window(tmp_path: Path
             assert "Source: lease.txt" in prompt
 
 
-async def test_what_was_said_is_told_from_what_was_said_with_its_session_and_its_source(
+async def test_prompt_names_sessions_of_turns_and_document_sources(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -159,7 +160,7 @@ async def test_what_was_said_is_told_from_what_was_said_with_its_session_and_its
         assert f'Source: lease.txt\n"{LEASE}"' in own["prompt"], "E13b"
 
 
-async def test_a_document_is_not_told_in_the_session_it_came_from_once_that_has_returned_it(
+async def test_returned_document_is_absent_from_its_origin_prompt(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -175,10 +176,8 @@ async def test_a_document_is_not_told_in_the_session_it_came_from_once_that_has_
 
 
 @pytest.mark.parametrize("path", ["/v1/documents/{}/sessions/s1", "/v1/documents/{}"])
-async def test_a_document_returned_or_deleted_during_the_question_is_left_out(
-    tmp_path: Path, path: str
-) -> None:
-    """Between what the index found and what the records still have."""
+async def test_document_removed_during_question_is_left_out(tmp_path: Path, path: str) -> None:
+    """The document is removed after the index found it, before its record is read."""
     async with house(tmp_path) as h:
         ada = await h.person()
         gone = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]

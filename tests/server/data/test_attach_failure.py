@@ -1,4 +1,4 @@
-"""Records that DuckDB cannot attach: damage fences the account, a passing or outside cause does not."""
+"""Records that DuckDB cannot attach: damage fences the account, and temporary or external causes do not."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_file_that_cannot_be_attached_fences_its_account(
 
 @contextmanager
 def no_more_files() -> Iterator[None]:
-    """This process can open no file."""
+    """Let this process open no more files."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
@@ -124,7 +124,7 @@ def folder_in_its_place(path: Path) -> Iterator[None]:
     ],
     ids=["no more files", "held by another process", "no permission", "a folder in its place"],
 )
-def test_sound_file_that_cannot_be_attached_now_is_not_fenced(
+def test_intact_file_with_attach_error_is_not_fenced(
     tmp_path: Path, trouble: Callable[[Path], contextmanager[None]], status: int, code: str, said: str
 ) -> None:
     async def scenario() -> None:
@@ -144,7 +144,7 @@ def test_sound_file_that_cannot_be_attached_now_is_not_fenced(
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM,
                                     errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM])  # fmt: skip
-def test_error_of_the_machine_is_no_damage(number: int) -> None:
+def test_operating_system_error_is_not_damage(number: int) -> None:
     said = f'IO Error: Cannot open file "records.duckdb": {os.strerror(number)}'
     assert damage.reason(duckdb.IOException(said)) is None
 

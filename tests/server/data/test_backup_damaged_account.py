@@ -1,4 +1,6 @@
-"""Backup and restore around a damaged account: the others are copied and served, and the damaged one is named."""
+"""Backup and restore with a damaged account: other accounts are copied and served, and the damaged one is
+named.
+"""
 
 import duckdb
 import msgspec
@@ -28,13 +30,13 @@ def damage_records(h, person):
 
 
 def change_segment(h, person):
-    """Damage that is noticed only when the segment is read."""
+    """Damage a segment in a way that only reading it detects."""
     with duckdb.connect(user_folder(h.services.settings.data, person.id) / "records.duckdb") as connection:
         connection.execute("UPDATE packs SET bodies = replace(bodies, 'Ada', 'Eve')")
 
 
 @pytest.mark.parametrize("damage", [damage_fence, damage_records, change_segment])
-def test_backup_copies_all_but_the_damaged_account(tmp_path, damage):
+def test_backup_skips_and_names_damaged_accounts(tmp_path, damage):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)
@@ -52,7 +54,7 @@ def test_backup_copies_all_but_the_damaged_account(tmp_path, damage):
     run(scenario)
 
 
-def test_restore_of_one_account_leaves_the_others(tmp_path):
+def test_restore_of_one_account_leaves_others_unchanged(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)
@@ -70,7 +72,7 @@ def test_restore_of_one_account_leaves_the_others(tmp_path):
     run(scenario)
 
 
-def test_backup_repairs_log_that_a_crash_has_damaged(tmp_path):
+def test_backup_repairs_torn_write_ahead_log(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, _), _ = await two_people(h)

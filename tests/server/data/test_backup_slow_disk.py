@@ -1,4 +1,4 @@
-"""A backup to a slow disk: accounts are changed meanwhile."""
+"""Accounts can change during a backup to a slow disk."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from server.in_process_server import house, run
 from wait_until import soon
 
 
-def test_accounts_change_while_a_slow_disk_takes_their_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_accounts_change_during_backup_to_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync = os.fsync
     is_reached, may_go_on = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Whoever is cancelled while a file is detached or written anew locks nobody out of it."""
+"""Cancelling a task while it detaches or rewrites a file does not block access to that file."""
 
 import asyncio
 import threading
@@ -13,13 +13,13 @@ from server.in_process_server import house, run
 
 
 async def turns():
-    """Let everything in the event loop go on that waits for nothing else."""
+    """Run the event loop until only blocked tasks remain."""
     for _ in range(100):
         await asyncio.sleep(0)
 
 
 async def both(h):
-    """Ada, and Bob, whose file is attached and held by nobody."""
+    """Create Ada, and Bob, whose file is attached but not in use."""
     ada, bob = await h.person(), await h.person()
     await send(bob, "facts", (fact("f"), None))
     return ada, bob
@@ -30,7 +30,7 @@ async def cut_off(task):
     await turns()
 
 
-def test_a_job_that_is_cut_off_while_it_detaches_another_users_file_locks_nobody_out(tmp_path):
+def test_cancelled_job_during_detach_releases_the_file(tmp_path):
     async def scenario():
         async with house(tmp_path, attached_max=1) as h, AsyncExitStack() as holds:
             ada, bob = await both(h)
@@ -45,7 +45,7 @@ def test_a_job_that_is_cut_off_while_it_detaches_another_users_file_locks_nobody
     run(scenario)
 
 
-def test_a_rewrite_that_is_cut_off_while_it_detaches_the_file_locks_nobody_out(tmp_path):
+def test_cancelled_rewrite_during_detach_releases_the_file(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             _, bob = await both(h)
@@ -57,7 +57,7 @@ def test_a_rewrite_that_is_cut_off_while_it_detaches_the_file_locks_nobody_out(t
     run(scenario)
 
 
-def test_a_rewrite_that_is_cut_off_keeps_others_out_until_it_is_over(tmp_path, monkeypatch):
+def test_cancelled_rewrite_blocks_access_until_it_finishes(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path) as h:
             _, bob = await both(h)

@@ -1,4 +1,4 @@
-"""Damaged records of some accounts: they get a sentence, all others are served, and what can be read comes back."""
+"""Accounts with damaged records get an explanation, others are served, and readable rows are recovered."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def flip(path: Path, rng: random.Random, every: int = 1) -> None:
     path.write_bytes(content)
 
 
-def test_eight_damaged_accounts_spare_a_ninth(tmp_path: Path) -> None:
+def test_damaged_accounts_do_not_block_an_intact_one(tmp_path: Path) -> None:
     rng = random.Random(8)
 
     async def scenario() -> None:
@@ -72,7 +72,7 @@ def test_eight_damaged_accounts_spare_a_ninth(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_replaced_file_takes_no_more_commits(tmp_path: Path) -> None:
+def test_file_replacement_fences_the_account_until_recovery(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -101,7 +101,7 @@ def test_replaced_file_takes_no_more_commits(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(40))
-def test_one_flipped_bit_stops_nobody_else(tmp_path: Path, seed: int) -> None:
+def test_flipped_bit_does_not_affect_other_accounts(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
 
     async def scenario() -> None:

@@ -1,4 +1,6 @@
-"""One thing of the data folder is damaged, alone: the server starts or says what to do, and nothing comes back or is lost."""
+"""One damaged item of the data folder: the server starts or explains the remedy, and no data is lost or
+revived.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ async def _start(data: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_folder, _garbage])
 @pytest.mark.parametrize("name", ["model", "reembed.json", "jobs"])
-def test_a_start_that_cannot_go_on_names_the_file_and_what_to_do(
+def test_failed_start_names_file_and_remedy(
     tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
     run(lambda: _start(tmp_path))
@@ -51,7 +53,7 @@ def test_a_start_that_cannot_go_on_names_the_file_and_what_to_do(
     assert str(tmp_path / name) in said.value.message
 
 
-def test_what_cannot_be_swept_away_holds_up_no_start(tmp_path: Path) -> None:
+def test_leftover_that_cannot_be_removed_allows_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -65,7 +67,7 @@ def test_what_cannot_be_swept_away_holds_up_no_start(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_marks_of_nobody_hold_up_no_start_and_go(tmp_path: Path) -> None:
+def test_start_removes_stray_job_markers(tmp_path: Path) -> None:
     async def scenario() -> None:
         await _start(tmp_path)
         odd, link = tmp_path / "jobs" / "erase" / "odd name é.tmp", tmp_path / "jobs" / "erase" / "link"
@@ -80,7 +82,7 @@ def test_marks_of_nobody_hold_up_no_start_and_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", os.urandom(9000)])
-def test_no_new_account_is_begun_with_a_damaged_file(tmp_path: Path, content: bytes) -> None:
+def test_damaged_template_is_not_used_for_new_accounts(tmp_path: Path, content: bytes) -> None:
     async def scenario() -> None:
         await _start(tmp_path)
         (template,) = tmp_path.glob(".template-*")
@@ -93,7 +95,7 @@ def test_no_new_account_is_begun_with_a_damaged_file(tmp_path: Path, content: by
     run(scenario)
 
 
-def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> None:
+def test_missing_records_file_is_not_replaced_by_empty(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:
@@ -126,8 +128,11 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> No
     run(scenario)
 
 
-def test_an_account_whose_folder_lets_nobody_in_is_named_and_the_others_are_listed(tmp_path, monkeypatch):
-    """As after a command of another user of this machine. Tests may run as one whom no permission stops."""
+def test_inaccessible_account_folder_is_reported_without_affecting_others(tmp_path, monkeypatch):
+    """A command of another system user may leave such a folder.
+
+    Permissions are simulated because tests may run as root.
+    """
     exists = Path.exists
 
     async def scenario() -> None:
@@ -148,14 +153,14 @@ def test_an_account_whose_folder_lets_nobody_in_is_named_and_the_others_are_list
     run(scenario)
 
 
-def test_who_never_erased_anything_does_not_begin_anew_either_until_the_ledger_is_taken_away(
+def test_missing_records_with_ledger_stay_an_error(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             bob, carl = await h.person(), await h.person()
             assert await bob.push("facts", fact("f1")) == []
-        shutil.rmtree(tmp_path / "users")  # a disk that is not there
+        shutil.rmtree(tmp_path / "users")  # as if the disk were not mounted
         async with house(tmp_path) as h:
             for one in (bob, carl):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
@@ -169,7 +174,7 @@ def test_who_never_erased_anything_does_not_begin_anew_either_until_the_ledger_i
     run(scenario)
 
 
-def test_records_without_the_accounts_file_are_not_given_a_new_one(tmp_path: Path) -> None:
+def test_missing_accounts_file_is_not_recreated(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -183,7 +188,7 @@ def test_records_without_the_accounts_file_are_not_given_a_new_one(tmp_path: Pat
     run(scenario)
 
 
-def test_a_ledger_that_cannot_be_used_is_said_of_its_account_and_other_accounts_go_on(tmp_path: Path) -> None:
+def test_unusable_ledger_blocks_only_its_account(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -202,7 +207,7 @@ def test_a_ledger_that_cannot_be_used_is_said_of_its_account_and_other_accounts_
     run(scenario)
 
 
-def test_a_foreign_line_in_a_ledger_holds_up_no_restore(tmp_path: Path) -> None:
+def test_foreign_ledger_lines_do_not_stop_restore(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:

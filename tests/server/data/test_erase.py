@@ -1,4 +1,4 @@
-"""Gone means gone from the disk. Every scan has a positive control: the needle was there before."""
+"""Erased data is removed from disk. Each scan has a positive control: the text was on disk before."""
 
 import base64
 
@@ -13,7 +13,7 @@ OTHER = "Roses are planted in the garden every spring by my aunt."
 
 
 def needles(blocks):
-    """The text in UTF-8 (scan adds UTF-16), a vector as float32 bytes, and as base64."""
+    """Return the text in UTF-8 (scan adds UTF-16), and vectors as float32 bytes and as base64."""
     found = [SECRET[10:50].encode(), b"xylophone-notes.txt"]
     for block in blocks:
         if any("xylophone" in c["text"] for c in block["chunks"]):
@@ -22,7 +22,7 @@ def needles(blocks):
     return found
 
 
-def test_after_deleting_a_document_its_bytes_are_nowhere(tmp_path):
+def test_document_deletion_erases_its_bytes_from_disk(tmp_path):
     async def scenario():
         async with house(tmp_path, model=True, erase_delay_s=1.5) as h:
             ada = await h.person()
@@ -46,7 +46,7 @@ def test_after_deleting_a_document_its_bytes_are_nowhere(tmp_path):
     run(scenario)
 
 
-def test_forget_everything_answers_with_a_true_receipt(tmp_path):
+def test_forget_everything_returns_an_accurate_receipt(tmp_path):
     async def scenario():
         async with house(tmp_path, model=True, erase_delay_s=60) as h:
             ada, bob = await h.person(), await h.person()
@@ -76,7 +76,7 @@ def test_forget_everything_answers_with_a_true_receipt(tmp_path):
     run(scenario)
 
 
-def test_an_erasure_that_a_stop_cut_off_is_taken_up_again(tmp_path):
+def test_restart_resumes_interrupted_erasure(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=600) as h:
             ada = await h.person()
@@ -91,8 +91,8 @@ def test_an_erasure_that_a_stop_cut_off_is_taken_up_again(tmp_path):
     run(scenario)
 
 
-def test_a_swap_file_of_an_older_version_is_erased(tmp_path):
-    """Version 0.1.0 kept texts of the index in such a file."""
+def test_swap_file_of_older_version_is_erased(tmp_path):
+    """Version 0.1.0 wrote texts of the index to a swap file."""
 
     async def scenario():
         async with house(tmp_path, model=True, erase_delay_s=0) as h:

@@ -1,4 +1,4 @@
-"""What was edited away leaves the disk too, later than what was deleted, and at most once a day."""
+"""Overwritten text is erased from disk too: later than deleted rows, and at most once a day."""
 
 import asyncio
 import json
@@ -30,12 +30,12 @@ async def edit(person, collection, row, **changes):
 
 
 async def done(h, person):
-    """Wait for the job by itself, without hurrying it."""
+    """Wait for the scheduled erasure without triggering it."""
     await soon(lambda: not h.services.background_jobs.jobs["erase"].is_pending(person.id))
 
 
 def runs_of(h):
-    """The users that the eraser has served from now on."""
+    """Return a list that collects the user ids of all erasures from now on."""
     served = []
     job = h.services.background_jobs.jobs["erase"]
     work = job._work
@@ -43,7 +43,7 @@ def runs_of(h):
     return served
 
 
-def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(tmp_path):
+def test_edits_erase_old_text_from_disk(tmp_path):
     async def scenario():
         async with house(tmp_path, model=True, erase_delay_s=600, compaction_delay_s=600) as h:
             ada = await h.person()
@@ -78,8 +78,8 @@ def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(t
     run(scenario)
 
 
-def test_who_only_adds_rows_costs_no_rewrite(tmp_path):
-    """Nor does what the server adds to them: vectors, a status, a row that waited for its parent."""
+def test_additions_alone_schedule_no_rewrite(tmp_path):
+    """Additions by the server schedule none either: vectors, a status, a waiting row that is admitted."""
 
     async def scenario():
         async with house(tmp_path, model=True) as h:
@@ -101,7 +101,7 @@ def test_who_only_adds_rows_costs_no_rewrite(tmp_path):
     run(scenario)
 
 
-def test_the_text_of_a_row_that_is_edited_while_it_waits_leaves_too(tmp_path):
+def test_edit_of_waiting_row_erases_old_text(tmp_path):
     async def scenario():
         async with house(tmp_path, compaction_delay_s=0.5) as h:
             ada = await h.person()
@@ -114,13 +114,13 @@ def test_the_text_of_a_row_that_is_edited_while_it_waits_leaves_too(tmp_path):
     run(scenario)
 
 
-def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_too(tmp_path):
+def test_edit_within_the_same_commit_erases_old_text(tmp_path):
     async def scenario():
         async with house(tmp_path, compaction_delay_s=0.5) as h:
             ada = await h.person()
             await ada.push("episodes", episode("e1"))
             async with h.services.users.detached(ada.id):
-                pass  # the log is folded into the file
+                pass  # detaching checkpoints the log into the file
             edited = episode("e1", aiResponse=NEW)
             async with h.services.users.open(ada.id) as store:
                 works = [
@@ -129,7 +129,7 @@ def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_
                 ]
                 body = json.dumps([{"newDocumentState": session("s1")}]).encode()
                 batch = decode_batch(store.collections["sessions"], body, ada.id)
-                await asyncio.gather(*(store.write(work) for work in works))  # they share a commit
+                await asyncio.gather(*(store.write(work) for work in works))  # both writes share one commit
             assert (await ada.live("episodes"))["e1"]["aiResponse"] == NEW
             assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
             await done(h, ada)
@@ -138,7 +138,7 @@ def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_
     run(scenario)
 
 
-def test_edits_without_pause_cost_one_rewrite_in_each_delay(tmp_path):
+def test_continuous_edits_cause_one_rewrite_per_delay(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=0.05, compaction_delay_s=1) as h:
             ada = await h.person()
@@ -157,7 +157,7 @@ def test_edits_without_pause_cost_one_rewrite_in_each_delay(tmp_path):
     run(scenario)
 
 
-def test_the_erasure_after_a_delete_takes_edited_text_along_and_is_the_only_one(tmp_path):
+def test_erasure_after_delete_also_erases_edited_text(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=0.5, compaction_delay_s=600) as h:
             ada = await h.person()
@@ -176,7 +176,7 @@ def test_the_erasure_after_a_delete_takes_edited_text_along_and_is_the_only_one(
     run(scenario)
 
 
-def test_an_edit_after_a_delete_does_not_put_its_erasure_off(tmp_path):
+def test_later_edit_does_not_postpone_erasure(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=0.5, compaction_delay_s=600) as h:
             ada = await h.person()
@@ -193,7 +193,7 @@ def test_an_edit_after_a_delete_does_not_put_its_erasure_off(tmp_path):
     run(scenario)
 
 
-def test_a_restart_neither_forgets_the_erasure_nor_begins_its_delay_anew(tmp_path):
+def test_restart_preserves_erasure_and_its_deadline(tmp_path):
     async def scenario():
         async with house(tmp_path, compaction_delay_s=4) as h:
             ada = await h.person()

@@ -1,4 +1,6 @@
-"""What was erased stays erased when an older backup is restored, also when the ledger could not be written at once."""
+"""Erased rows stay erased after an older backup is restored, even if the ledger could not be written
+immediately.
+"""
 
 import pytest
 
@@ -21,7 +23,7 @@ from vademecum.engines.duckdb.paths import user_ledger
 
 
 def full(path):
-    """From now on no line can be appended, as on a full disk. Returns the undo."""
+    """Make appends to the ledger fail, as on a full disk. Returns a function that undoes this."""
     aside = path.with_suffix(".aside")
     if path.exists():
         path.rename(aside)
@@ -36,13 +38,13 @@ def full(path):
 
 
 async def again(data, person, work):
-    """The server is started anew on the same data."""
+    """Restart the server on the same data."""
     async with house(data) as h:
         person.client._transport.app = h.app
         await work(h)
 
 
-def test_a_death_that_a_full_disk_kept_out_of_the_ledger_is_made_up_at_the_next_opening(tmp_path):
+def test_delete_missing_from_ledger_is_added_at_open(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
@@ -53,7 +55,7 @@ def test_a_death_that_a_full_disk_kept_out_of_the_ledger_is_made_up_at_the_next_
             assert await send(ada, "facts", (dead(fact("secret")), None)) == []
             space()
             async with h.services.users.open(ada.id) as store:
-                store._ledger._unwritten.clear()  # as a crash would
+                store._ledger._unwritten.clear()  # as a crash would lose them
             await send(ada, "facts", (dead(fact("other")), None))
 
         async def restored(h):
@@ -66,8 +68,8 @@ def test_a_death_that_a_full_disk_kept_out_of_the_ledger_is_made_up_at_the_next_
     run(scenario)
 
 
-def test_what_died_while_others_named_it_does_not_save_them(tmp_path):
-    """A document's death heals the facts that name it; they died later themselves."""
+def test_deleted_reference_does_not_prevent_erasure_on_restore(tmp_path):
+    """Deleting a document updates the facts that reference it. Those facts are deleted later themselves."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
@@ -88,8 +90,8 @@ def test_what_died_while_others_named_it_does_not_save_them(tmp_path):
     run(scenario)
 
 
-def test_a_shortened_ledger_means_the_same_to_a_restore(tmp_path):
-    """Rows that died and came alive many times; a backup of each of their states."""
+def test_compacted_ledger_restores_the_same_rows(tmp_path):
+    """Rows are deleted and revived many times, with one backup of each state."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
@@ -120,8 +122,8 @@ def test_a_shortened_ledger_means_the_same_to_a_restore(tmp_path):
     run(scenario)
 
 
-def test_a_restore_first_writes_what_a_full_disk_kept_out_of_the_ledger(tmp_path):
-    """The file stayed open all the while, so nothing was made up by an opening."""
+def test_restore_first_flushes_pending_ledger_entries(tmp_path):
+    """The file stays open, so no opening has added the missing entries."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
@@ -139,9 +141,11 @@ def test_a_restore_first_writes_what_a_full_disk_kept_out_of_the_ledger(tmp_path
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp_path, known):
-    """Merged into another, or moved by hand: it is where it was by then; or, when the backup does not know that project,
-    the devices bring it, and meanwhile nothing of it is seen."""
+def test_restore_keeps_rows_moved_before_project_deletion(tmp_path, known):
+    """Rows moved by a merge or by hand stay in their new project.
+
+    If the backup lacks that project, the rows stay invisible until devices push them again.
+    """
 
     async def scenario():
         async with house(tmp_path / "data") as h:
@@ -189,7 +193,7 @@ def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp
     run(scenario)
 
 
-def test_sessions_that_a_dead_project_left_in_the_pool_are_there_after_a_restore(tmp_path):
+def test_restore_keeps_sessions_of_a_deleted_project(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
@@ -205,8 +209,8 @@ def test_sessions_that_a_dead_project_left_in_the_pool_are_there_after_a_restore
     run(scenario)
 
 
-def test_a_row_that_was_brought_back_to_life_does_not_die_at_a_restore(tmp_path):
-    """Nor does what it said before it was deleted come back."""
+def test_restore_does_not_delete_revived_rows(tmp_path):
+    """The restore does not bring back the row's content from before its deletion either."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:

@@ -1,4 +1,4 @@
-"""Export: all of one's data in open formats, and nothing that was deleted."""
+"""The export contains all data of an account in open formats, and nothing that was deleted."""
 
 import asyncio
 import io
@@ -40,7 +40,7 @@ PROSE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice
 
 
 async def pulled(person, collection):
-    """The live rows, each as the very text that the server answers."""
+    """Return the live rows as the exact text of the pull response."""
     answer = await person.call("GET", f"/v1/sync/{collection}/0/pull?limit=1000")
     rows = msgspec.json.decode(answer.content, type=Pulled).documents
     assert len(rows) < 1000, "the test looks at one page only"
@@ -49,7 +49,7 @@ async def pulled(person, collection):
 
 
 async def push_text(person, collection, texts):
-    """Push rows as they are written, blanks, numbers and all. Returns what the server does not take."""
+    """Push rows as literal JSON text. Return the rejected rows."""
     body = "[" + ",".join(f'{{"newDocumentState":{text}}}' for text in texts) + "]"
     answer = await person.call("POST", f"/v1/sync/{collection}/0/push", content=body.encode())
     assert answer.status_code == 200, answer.text
@@ -64,7 +64,7 @@ UNUSUAL = (
 
 
 async def fill(person):
-    """A row of each collection, and a file."""
+    """Store a row of each collection, and upload a file."""
     await person.push("projects", project("p", name="Garden"))
     await person.push("sessions", session("s1", projectId="p", title="naïve – „quoted“ 😀"))
     await person.push("episodes", episode("e", "s1", aiResponse="line one\nline two\u2028three"))
@@ -76,10 +76,10 @@ async def fill(person):
     return (await person.upload("lease.txt", PROSE, "s1")).json()["document"]
 
 
-def test_an_export_is_all_that_a_device_can_pull_and_can_be_read_back(tmp_path):
+def test_export_contains_all_pulled_rows_and_is_parseable(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            ada = await h.person("FREE")  # what is one's own can be taken along on any tier
+            ada = await h.person("FREE")  # the export is available on every tier
             await fill(ada)
             await h.settle(ada)
             files = await exported(ada)
@@ -100,7 +100,7 @@ def test_an_export_is_all_that_a_device_can_pull_and_can_be_read_back(tmp_path):
     run(scenario)
 
 
-def test_rows_that_wait_for_their_parent_are_in_it(tmp_path):
+def test_export_includes_rows_waiting_for_their_parent(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -122,7 +122,7 @@ def test_rows_that_wait_for_their_parent_are_in_it(tmp_path):
     run(scenario)
 
 
-def test_every_line_is_byte_for_byte_what_a_device_pulls(tmp_path):
+def test_export_lines_equal_pulled_bytes(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -137,7 +137,7 @@ def test_every_line_is_byte_for_byte_what_a_device_pulls(tmp_path):
     run(scenario)
 
 
-def test_a_row_that_was_sent_over_several_lines_is_one_line(tmp_path):
+def test_export_writes_multiline_row_as_one_line(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -149,7 +149,7 @@ def test_a_row_that_was_sent_over_several_lines_is_one_line(tmp_path):
     run(scenario)
 
 
-def test_what_was_exported_can_be_pushed_to_another_server_without_loss(tmp_path):
+def test_export_reimports_without_loss(tmp_path):
     async def scenario():
         async with house(tmp_path / "one") as h:
             ada = await h.person()
@@ -163,7 +163,7 @@ def test_what_was_exported_can_be_pushed_to_another_server_without_loss(tmp_path
             ada = await h.person(account_id=ada.id)
             for collection in reversed(
                 list(h.services.registry.synced)
-            ):  # children first: the order does not matter
+            ):  # children first, since the order does not matter
                 assert await push_text(ada, collection, lines_of(files, collection)) == []
             for early in waiting_of(files):
                 assert await ada.push(early["collection"], early["row"]) == []
@@ -177,7 +177,7 @@ def test_what_was_exported_can_be_pushed_to_another_server_without_loss(tmp_path
     run(scenario)
 
 
-def test_a_row_that_is_edited_meanwhile_is_there_once(tmp_path, monkeypatch):
+def test_export_lists_concurrently_edited_row_once(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_ROWS", 20)
 
     async def scenario():
@@ -206,7 +206,7 @@ def test_a_row_that_is_edited_meanwhile_is_there_once(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_what_was_deleted_is_not_in_it(tmp_path):
+def test_export_omits_deleted_rows(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=60) as h:
             ada = await h.person()
@@ -230,8 +230,8 @@ def test_what_was_deleted_is_not_in_it(tmp_path):
     run(scenario)
 
 
-def test_many_rows_are_all_in_it(tmp_path):
-    """More than one page of the store, with dead ones between."""
+def test_export_includes_all_rows_across_pages(tmp_path):
+    """The rows fill more than one page of the store and are interleaved with tombstones."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -246,7 +246,7 @@ def test_many_rows_are_all_in_it(tmp_path):
     run(scenario)
 
 
-def test_an_export_leaves_nothing_behind_on_the_server(tmp_path):
+def test_export_leaves_no_files_on_the_server(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -260,7 +260,7 @@ def test_an_export_leaves_nothing_behind_on_the_server(tmp_path):
     run(scenario)
 
 
-def test_an_export_is_for_its_owner(tmp_path):
+def test_export_contains_only_its_owners_data(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -297,7 +297,7 @@ def test_export_contains_observations_and_waiting_events(tmp_path):
     run(scenario)
 
 
-def test_export_holds_no_file_while_the_client_reads(tmp_path, monkeypatch):
+def test_export_holds_no_file_while_client_reads(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_ROWS", 2)
 
     async def scenario():
@@ -318,7 +318,7 @@ def test_export_holds_no_file_while_the_client_reads(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_restore_ends_an_export_under_way(tmp_path, monkeypatch):
+def test_restore_aborts_a_running_export(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_ROWS", 2)
 
     async def scenario():

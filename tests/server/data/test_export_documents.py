@@ -1,4 +1,4 @@
-"""Documents in an export: each text as it went in, each in a file whose name is its own and harmless."""
+"""Documents in an export: each text is unchanged and has its own safe file name."""
 
 import io
 import zipfile
@@ -12,8 +12,8 @@ from server.in_process_server import house, run
 from vademecum.services.sync import batches
 
 
-def test_a_long_text_is_put_together_from_its_portions(tmp_path, monkeypatch):
-    """Ten blocks and more: in the order of their numbers, and with the gaps that lie between two portions."""
+def test_exported_text_joins_all_portions_in_order(tmp_path, monkeypatch):
+    """More than ten blocks are joined in numerical order, with the gaps between portions."""
     monkeypatch.setattr(batches, "BATCH_ROWS", 3)
 
     async def scenario():
@@ -29,8 +29,8 @@ def test_a_long_text_is_put_together_from_its_portions(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_the_text_of_a_document_comes_out_as_it_went_in(tmp_path):
-    """Also where it was cut for the index: inside a long paragraph, and where a script has no spaces."""
+def test_exported_text_equals_the_uploaded_text(tmp_path):
+    """This includes texts that chunking splits inside a long paragraph, or in a script without spaces."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -43,14 +43,14 @@ def test_the_text_of_a_document_comes_out_as_it_went_in(tmp_path):
                 assert row["chunkCount"] > 1, "the test needs a text that is cut"
             texts = texts_of(await exported(ada))
             assert {" ".join(text.split()) for text in texts} >= {prose}, "the words and their order"
-            # neither a blank line inside a paragraph nor one between two characters
+            # Chunk boundaries add no blank line inside a paragraph or between two characters.
             assert [name for name, text in sent.items() if text not in texts] == []
 
     run(scenario)
 
 
-def test_documents_of_one_name_are_all_in_it(tmp_path):
-    """Devices make names and ids: two may be named alike and end alike."""
+def test_export_includes_documents_with_equal_names(tmp_path):
+    """Devices choose names and ids, so two documents may share a name and the end of their ids."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -66,7 +66,7 @@ def test_documents_of_one_name_are_all_in_it(tmp_path):
     run(scenario)
 
 
-def test_no_name_of_a_document_leaves_the_folder_it_is_unpacked_into(tmp_path):
+def test_export_file_names_cannot_escape_their_folder(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

@@ -1,4 +1,4 @@
-"""A fenced account is refused with a sentence, the others are served, and a restore lifts the fence."""
+"""A fenced account is rejected with an explanation, others are served, and a restore lifts the fence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vademecum.model.records.paths import user_folder
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=1"
 
 
-def test_fence_names_account_and_file_and_spares_others(tmp_path: Path) -> None:
+def test_fence_names_account_and_spares_others(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -83,7 +83,7 @@ def test_restore_lifts_fence(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_stuck_account_that_has_left_does_not_end_process(tmp_path: Path) -> None:
+def test_stuck_statement_of_deleted_account_keeps_process_running(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             report = h.services.instance.on_damage

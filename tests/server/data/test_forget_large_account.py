@@ -1,4 +1,4 @@
-"""To forget a lot takes little memory, and the tombstones and the receipt are the same."""
+"""Forgetting a large account uses little memory and yields the same tombstones and receipt."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from vademecum.services.data import forget
 from vademecum.services.sync.batches import BATCH_BYTES
 
 
-def test_what_is_forgotten_is_never_read_into_memory_as_a_whole(tmp_path, monkeypatch):
+def test_forget_reads_rows_in_bounded_batches(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path, erase_delay_s=600) as h:
             ada = await h.person()
@@ -40,7 +40,7 @@ def test_what_is_forgotten_is_never_read_into_memory_as_a_whole(tmp_path, monkey
     run(scenario)
 
 
-def test_a_row_written_while_the_others_are_looked_at_is_forgotten_too(tmp_path, monkeypatch):
+def test_forget_includes_rows_written_meanwhile(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path, erase_delay_s=600) as h:
             ada = await h.person()
@@ -52,7 +52,7 @@ def test_a_row_written_while_the_others_are_looked_at_is_forgotten_too(tmp_path,
 
             async def look_and_be_late(store):
                 seen = await look(store)
-                # As another request: a task that holds the file must not ask for it again.
+                # Push from another task, because a task must not open a file that it already holds.
                 assert await asyncio.create_task(ada.push("sessions", changed, assumed=old)) == []
                 assert await asyncio.create_task(ada.push("facts", fact("f1"))) == []
                 return seen

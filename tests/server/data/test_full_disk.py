@@ -1,6 +1,7 @@
-"""A disk that is full for a moment: who is refused is told so, nothing is lost, and all goes on when there is room again.
+"""A temporarily full disk: rejected requests are explained, nothing is lost, and work resumes with free
+space.
 
-DuckDB gives up a file whose log it could not fold (CHECKPOINT), until that is detached and attached anew.
+After a failed CHECKPOINT, DuckDB invalidates the file until it is detached and attached again.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from vademecum.services.data.erase import scan
 from vademecum.services.runtime import job_queue
 from wait_until import soon
 
-LOG = 5  # pushes of a megabyte
+LOG = 5  # pushes of one megabyte each
 FULL = 3 * 2**20
 
 
 @contextmanager
 def full(at: int = FULL) -> Iterator[None]:
-    """No file grows beyond `at` bytes."""
+    """Limit the size of files to `at` bytes."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (at, limit[1]))
     try:
@@ -66,7 +67,7 @@ async def ready(h: House) -> tuple[int, str]:
         return answer.status_code, answer.json()["store"]
 
 
-def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_written_when_there_is_room(
+def test_failed_checkpoint_keeps_account_readable_until_space_returns(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -99,7 +100,7 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
     run(scenario)
 
 
-def test_what_cannot_be_begun_or_erased_for_want_of_room_is_told_so_and_done_when_there_is_some(
+def test_full_disk_fails_open_and_rewrite_only_temporarily(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -121,7 +122,7 @@ def test_what_cannot_be_begun_or_erased_for_want_of_room_is_told_so_and_done_whe
     run(scenario)
 
 
-def test_who_holds_the_file_when_its_log_is_not_taken_is_told_so_and_the_next_may_go_on(
+def test_full_disk_error_does_not_affect_next_open(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -142,7 +143,7 @@ def test_who_holds_the_file_when_its_log_is_not_taken_is_told_so_and_the_next_ma
     run(scenario)
 
 
-def test_who_needs_the_place_of_a_file_whose_log_is_not_taken_is_answered_all_the_same(
+def test_full_disk_does_not_prevent_evicting_a_file(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -156,7 +157,7 @@ def test_who_needs_the_place_of_a_file_whose_log_is_not_taken_is_answered_all_th
     run(scenario)
 
 
-def test_accounts_change_again_after_the_disk_did_not_take_their_log(tmp_path: Path) -> None:
+def test_accounts_change_again_after_full_disk(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:
@@ -182,7 +183,7 @@ def test_accounts_change_again_after_the_disk_did_not_take_their_log(tmp_path: P
     run(scenario)
 
 
-def test_a_backup_that_is_made_before_the_log_is_folded_holds_all_accounts(tmp_path: Path) -> None:
+def test_backup_before_checkpoint_contains_all_accounts(tmp_path: Path) -> None:
     saved = tmp_path / "backup"
 
     async def scenario() -> None:
@@ -208,7 +209,7 @@ def test_full_disk_does_not_stop_an_export(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_erasure_on_a_full_disk_evicts_the_indexes_says_what_it_needs_and_is_retried(
+def test_erasure_on_full_disk_evicts_indexes_and_retries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_queue, "RETRY_S", (0.1,))
@@ -236,7 +237,7 @@ def test_erasure_on_a_full_disk_evicts_the_indexes_says_what_it_needs_and_is_ret
     run(scenario)
 
 
-def test_forget_on_a_full_disk_unlinks_first_and_its_receipt_says_what_is_left(
+def test_forget_on_full_disk_unlinks_and_reports_leftovers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -262,15 +263,15 @@ def test_forget_on_a_full_disk_unlinks_first_and_its_receipt_says_what_is_left(
             monkeypatch.setattr(h.services.users, "rewrite", rewriting)
             await h.services.background_jobs.jobs["erase"].run_and_wait(
                 ada.id
-            )  # the forgetting has asked for it
+            )  # the forget request scheduled the erasure
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
             assert receipt["leftovers"] == 0 and not receipt["note"].startswith("Not yet")
 
-    with capture_logs():  # no room for them either
+    with capture_logs():  # log output would not fit on the full disk either
         run(scenario)
 
 
-def test_doctor_names_an_overdue_erasure_and_what_it_needs(
+def test_doctor_reports_overdue_erasure_and_needed_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -289,7 +290,7 @@ def test_doctor_names_an_overdue_erasure_and_what_it_needs(
     run(scenario)
 
 
-def test_server_starts_on_a_full_disk_though_sign_ins_have_expired(tmp_path: Path) -> None:
+def test_server_starts_on_full_disk_with_expired_sessions(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()

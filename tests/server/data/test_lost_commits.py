@@ -1,4 +1,4 @@
-"""Records that lack acknowledged commits begin a new epoch once, so that devices bring the lost rows."""
+"""Records that lack acknowledged commits begin one new epoch, so that devices push the lost rows."""
 
 import shutil
 
@@ -21,8 +21,10 @@ async def at(h, person):
 
 
 class Written:
-    """An account with six rows, each in a commit of its own, and a copy of its file whose log holds them all. `ends`: the
-    length of the log after each commit."""
+    """An account with six rows in six commits, and a copy of its file whose log holds them all.
+
+    `ends` is the length of the log after each commit.
+    """
 
     def __init__(self, folder):
         self.data, self.copy, self.ends = folder / "data", folder / "copy", []
@@ -39,7 +41,7 @@ class Written:
             self.epoch = await epoch(self.ada)
 
     def put_back(self, log):
-        """Put the file back with this part of its log, or without one."""
+        """Put the file back with this part of its log, or without a log."""
         folder = user_folder(self.data, self.ada.id)
         shutil.rmtree(folder)
         shutil.copytree(self.copy, folder)
@@ -54,7 +56,7 @@ class Written:
 
 
 def written(folder, scenario):
-    """Run a scenario on an account that was written."""
+    """Run a scenario on a `Written` account."""
     account = Written(folder)
 
     async def whole():
@@ -74,7 +76,7 @@ CUTS = {
 
 
 @pytest.mark.parametrize("lost", CUTS)
-def test_lost_end_of_log_begins_one_new_epoch(tmp_path, lost):
+def test_lost_log_tail_begins_one_new_epoch(tmp_path, lost):
     cut, left = CUTS[lost]
 
     async def scenario(account):
@@ -104,7 +106,7 @@ def test_lost_end_of_log_begins_one_new_epoch(tmp_path, lost):
     written(tmp_path, scenario)
 
 
-def test_new_epoch_begins_once_though_devices_bring_nothing(tmp_path):
+def test_new_epoch_begins_once_without_device_pushes(tmp_path):
     async def scenario(account):
         account.put_back(account.ends[2])
         found = set()
@@ -119,7 +121,7 @@ def test_new_epoch_begins_once_though_devices_bring_nothing(tmp_path):
     written(tmp_path, scenario)
 
 
-def test_whole_log_keeps_the_epoch(tmp_path):
+def test_intact_log_keeps_the_epoch(tmp_path):
     async def scenario(account):
         account.put_back(account.ends[-1])
         async with house(account.data) as h:
@@ -131,7 +133,7 @@ def test_whole_log_keeps_the_epoch(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "flipped", "garbage", "a folder"])
-def test_marks_that_cannot_be_read_are_no_evidence(tmp_path, damage):
+def test_unreadable_high_water_marks_keep_the_epoch(tmp_path, damage):
     async def scenario(account):
         content = account.marks.read_bytes()
         account.marks.unlink()
@@ -151,8 +153,8 @@ def test_marks_that_cannot_be_read_are_no_evidence(tmp_path, damage):
     written(tmp_path, scenario)
 
 
-def test_mark_behind_its_commit_is_no_evidence_and_catches_up(tmp_path):
-    """A kill between COMMIT and the mark leaves it so."""
+def test_late_high_water_mark_keeps_epoch_and_recovers(tmp_path):
+    """A kill between COMMIT and the mark's write leaves the mark behind the commit."""
 
     async def scenario(account):
         lines = account.marks.read_bytes().splitlines(keepends=True)
@@ -168,8 +170,8 @@ def test_mark_behind_its_commit_is_no_evidence_and_catches_up(tmp_path):
     written(tmp_path, scenario)
 
 
-def test_marks_of_the_time_of_the_copy_are_no_evidence(tmp_path):
-    """As when a whole data folder is put back; a device's checkpoint then proves it."""
+def test_copied_high_water_marks_keep_the_epoch(tmp_path):
+    """When a whole data folder is put back, only a device's checkpoint can prove the rollback."""
 
     async def scenario(account):
         marks = account.marks.read_bytes()
@@ -183,7 +185,7 @@ def test_marks_of_the_time_of_the_copy_are_no_evidence(tmp_path):
     written(tmp_path, scenario)
 
 
-def test_lost_delete_is_applied_again_in_the_same_epoch(tmp_path):
+def test_lost_delete_is_reapplied_in_the_same_epoch(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
             ada = await at(h, account.ada)
@@ -201,7 +203,7 @@ def test_lost_delete_is_applied_again_in_the_same_epoch(tmp_path):
 
 
 def test_erasure_keeps_the_epoch(tmp_path):
-    """The newest rows are deleted or edited, and the file is rewritten without them."""
+    """The newest rows are deleted or edited, and the file is rewritten without the old versions."""
 
     async def scenario(account):
         async with house(account.data) as h:
@@ -237,11 +239,11 @@ def test_restored_backup_begins_one_epoch(tmp_path):
     written(tmp_path, scenario)
 
 
-def test_restore_of_damaged_records_goes_on_above_the_mark(tmp_path):
+def test_restored_records_continue_above_the_high_water_mark(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
             await h.services.backup.create(tmp_path / "backup")
-        async with house(account.data) as h:  # a start, after which seq jumps
+        async with house(account.data) as h:  # seq jumps after a restart
             await send(await at(h, account.ada), "facts", (fact("later"), None))
             last = (await page(account.ada, "facts"))["checkpoint"]["lwt"]
         (user_folder(account.data, account.ada.id) / "records.duckdb").unlink()
@@ -256,7 +258,7 @@ def test_restore_of_damaged_records_goes_on_above_the_mark(tmp_path):
     written(tmp_path, scenario)
 
 
-def test_backup_on_another_machine_begins_one_epoch(tmp_path):
+def test_backup_on_another_server_begins_one_epoch(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
             await h.services.backup.create(tmp_path / "backup")
@@ -272,7 +274,7 @@ def test_backup_on_another_machine_begins_one_epoch(tmp_path):
     written(tmp_path, scenario)
 
 
-def test_new_account_with_the_id_of_a_removed_one_has_no_mark(tmp_path):
+def test_recreated_account_id_has_no_high_water_mark(tmp_path):
     async def scenario(account):
         ada = account.ada
         async with house(account.data) as h:

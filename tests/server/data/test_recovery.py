@@ -1,4 +1,6 @@
-"""Recovery of fenced accounts: what a kill leaves, damaged logs, and files that fail again after a recovery."""
+"""Recovery of fenced accounts: interrupted recoveries, damaged logs, and files that fail again after a
+recovery.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ async def recovered(h: House, ada: Person) -> None:
     await soon(is_open)
 
 
-def test_kill_before_log_is_removed_is_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_completes_after_kill_before_log_removal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -61,7 +65,7 @@ def test_kill_before_log_is_removed_is_recovered(tmp_path: Path, monkeypatch: py
     run(scenario)
 
 
-def test_damaged_log_of_fenced_account_is_cut(tmp_path: Path) -> None:
+def test_recovery_truncates_damaged_log_of_fenced_account(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -82,7 +86,7 @@ def test_damaged_log_of_fenced_account_is_cut(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_detach_keeps_log_of_file_that_replaced_another(tmp_path: Path) -> None:
+def test_detach_keeps_log_of_replacement_file(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -100,7 +104,7 @@ def test_detach_keeps_log_of_file_that_replaced_another(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_start_puts_moved_log_back(tmp_path: Path) -> None:
+def test_start_moves_log_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -114,7 +118,7 @@ def test_start_puts_moved_log_back(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_bad_unsealed_segment_is_not_copied_again_and_again(
+def test_recovery_of_invalid_segment_is_attempted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -141,7 +145,7 @@ def test_bad_unsealed_segment_is_not_copied_again_and_again(
     run(scenario)
 
 
-def test_account_that_fails_after_a_recovery_waits_for_the_next(tmp_path: Path) -> None:
+def test_account_failing_after_recovery_waits_for_the_next(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()

@@ -1,4 +1,4 @@
-"""A restore that fails half-way has changed nothing; one that is done showed nobody what was erased."""
+"""A failed restore changes nothing. A successful restore never exposes erased rows."""
 
 import asyncio
 import errno
@@ -20,7 +20,7 @@ from vademecum.services.sync.stream import CLOSED
 
 
 async def written(h, tmp_path):
-    """A backup that holds a session which was erased since, and another that came later."""
+    """Make a backup with two sessions. Afterwards, erase one and add a third."""
     ada = await h.person()
     await send(ada, "sessions", (session("kept"), None), (session("erased", title="secret"), None))
     await h.services.backup.create(tmp_path / "backup")
@@ -29,11 +29,11 @@ async def written(h, tmp_path):
 
 
 def holding(folder, text):
-    """The files below that hold this text."""
+    """Return the files below the folder that contain this text."""
     return [path for path, content in files_below(folder).items() if text.encode() in content]
 
 
-def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeypatch):
+def test_interrupted_restore_changes_nothing(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await written(h, tmp_path)
@@ -62,7 +62,7 @@ def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeyp
     run(scenario)
 
 
-def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch):
+def test_failed_restore_names_accounts_already_restored(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
             people = sorted([await h.person(), await h.person(), await h.person()], key=lambda p: p.id)
@@ -89,7 +89,7 @@ def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch
     run(scenario)
 
 
-def test_a_folder_that_cannot_take_the_records_is_named_by_backup_and_restore(tmp_path):
+def test_backup_and_restore_name_an_unusable_records_folder(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await written(h, tmp_path)
@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_take_the_records_is_named_by_backup_and_restore(tm
     run(scenario)
 
 
-def test_what_was_forgotten_since_is_nowhere_on_the_disk_when_a_restore_returns(tmp_path):
+def test_restore_leaves_no_forgotten_text_on_disk(tmp_path):
     async def scenario():
         async with house(tmp_path / "data", erase_delay_s=600) as h:
             ada = await h.person()
@@ -129,7 +129,7 @@ def test_what_was_forgotten_since_is_nowhere_on_the_disk_when_a_restore_returns(
     run(scenario)
 
 
-def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
+def test_erased_rows_stay_invisible_during_restore(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await written(h, tmp_path)
@@ -153,7 +153,7 @@ def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
     run(scenario)
 
 
-def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeypatch):
+def test_stream_opened_during_restore_closes_afterwards(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await written(h, tmp_path)
@@ -176,7 +176,7 @@ def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeyp
     run(scenario)
 
 
-def test_a_client_that_names_no_epoch_loses_nothing_that_came_after_the_backup(tmp_path):
+def test_push_without_epoch_keeps_newer_restored_data(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
@@ -189,7 +189,7 @@ def test_a_client_that_names_no_epoch_loses_nothing_that_came_after_the_backup(t
             await h.services.restore.restore_all(tmp_path / "backup")
             assert await send(ada, "sessions", (third, second)) == []
             assert (await ada.live("sessions"))["s"] == third
-            # What was written since is nobody's to pass over, and what is older than the backup knows less than it.
+            # An edit based on the restored row wins. An edit based on an older row only merges.
             later = {**third, "title": "later", "updatedAt": day(2)}
             assert await send(ada, "sessions", (later, third)) == []
             (merged,) = await send(ada, "sessions", ({**second, "title": "stale"}, second))
@@ -201,7 +201,7 @@ def test_a_client_that_names_no_epoch_loses_nothing_that_came_after_the_backup(t
     run(scenario)
 
 
-def test_seq_goes_on_above_all_that_was_given(tmp_path):
+def test_seq_continues_above_all_earlier_values(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await written(h, tmp_path)
@@ -216,7 +216,7 @@ def test_seq_goes_on_above_all_that_was_given(tmp_path):
     run(scenario)
 
 
-def test_rows_that_waited_when_everything_was_forgotten_do_not_come_back(tmp_path):
+def test_restore_does_not_revive_forgotten_waiting_rows(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
@@ -234,7 +234,7 @@ def test_rows_that_waited_when_everything_was_forgotten_do_not_come_back(tmp_pat
     run(scenario)
 
 
-def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatch):
+def test_backup_with_torn_copy_is_discarded(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
             await written(h, tmp_path)
@@ -251,8 +251,8 @@ def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("step", ["copy2", "rename", "sync_folder"])
-def test_of_a_backup_that_the_disk_does_not_take_nothing_is_left(tmp_path, monkeypatch, step):
-    """Nor of one that has its name already, when the disk does not take that."""
+def test_failed_backup_on_full_disk_leaves_no_files(tmp_path, monkeypatch, step):
+    """This includes a backup that fails after it was renamed to its final name."""
 
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -281,15 +281,15 @@ def test_of_a_backup_that_the_disk_does_not_take_nothing_is_left(tmp_path, monke
     run(scenario)
 
 
-def test_what_a_crash_left_of_a_backup_goes_with_the_next_and_what_is_being_made_stays(tmp_path, monkeypatch):
-    """It holds all that everybody had, and nobody looks for a name with a dot: what is forgotten would stay there."""
+def test_backup_removes_crashed_leftovers_but_not_running_ones(tmp_path, monkeypatch):
+    """A leftover is a complete copy in a hidden folder. Forgotten rows would survive there unnoticed."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
             await written(h, tmp_path)
             before = names(tmp_path)
             with monkeypatch.context() as patch:
-                patch.setattr("shutil.rmtree", lambda *_, **__: None)  # nobody tidies up after a kill
+                patch.setattr("shutil.rmtree", lambda *_, **__: None)  # a kill leaves no time for cleanup
                 patch.setattr("vademecum.services.data.backup._checksums", lambda _: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
                     await h.services.backup.create(tmp_path / "second")
@@ -309,8 +309,8 @@ def names(folder):
         return {entry.name for entry in found}
 
 
-def test_all_of_a_backup_is_on_the_disk_when_it_is_made(tmp_path, monkeypatch):
-    synced = {}  # by inode: is a file on the disk as long as it is now?
+def test_backup_is_synced_to_disk_when_it_returns(tmp_path, monkeypatch):
+    synced = {}  # inode → file size, or folder content, at its last fsync
     fsync, made = os.fsync, tmp_path / "second"
 
     def noted(descriptor):
@@ -334,7 +334,7 @@ def test_all_of_a_backup_is_on_the_disk_when_it_is_made(tmp_path, monkeypatch):
         assert synced.get(folder.stat().st_ino) == names(folder), folder
 
 
-def test_a_restore_from_before_all_was_forgotten_brings_no_key_back_by_which_ids_tell_words(tmp_path):
+def test_restore_does_not_bring_back_forgotten_id_key(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await written(h, tmp_path)

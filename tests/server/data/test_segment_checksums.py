@@ -1,4 +1,6 @@
-"""Checksums of segments: damage is noticed when a segment is read, and old segments get theirs once they are valid."""
+"""Segment checksums: reading a segment detects damage, and old segments get a checksum once they are
+valid.
+"""
 
 import duckdb
 import pytest
@@ -98,7 +100,7 @@ def test_valid_old_segments_get_checksums(tmp_path):
     run(scenario)
 
 
-def test_old_segment_that_is_rewritten_stays_without_checksum(tmp_path):
+def test_rewritten_old_segment_stays_without_checksum(tmp_path):
     async def scenario(h, ada):
         rows = [fact(f"f{number}", key=f"k{number}") for number in range(3)]
         await ada.add("facts", *rows)
@@ -145,7 +147,7 @@ def test_segment_is_verified_once_per_attach(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("rewritten", [False, True])
-def test_new_and_rewritten_segments_are_verified_on_first_read(tmp_path, rewritten):
+def test_new_and_rewritten_segments_are_verified_when_read(tmp_path, rewritten):
     async def scenario(h, ada):
         rows = [fact(f"f{number}", key=f"k{number}") for number in range(3)]
         if rewritten:
@@ -165,7 +167,7 @@ def test_new_and_rewritten_segments_are_verified_on_first_read(tmp_path, rewritt
 
 
 def test_rewrite_of_a_verified_segment_verifies_it_again(tmp_path):
-    """Else the new checksum would make damaged rows valid."""
+    """Otherwise the new checksum would make damaged rows valid."""
 
     async def scenario(h, ada):
         rows = [fact(f"f{number}", key=f"k{number}") for number in range(3)]

@@ -1,4 +1,6 @@
-"""How rows lie in the file: what died leaves its pack at once, what was written again is dropped in time."""
+"""The layout of rows in segments: deleted rows leave immediately, and outdated rows at the next
+compaction.
+"""
 
 import asyncio
 import json
@@ -16,12 +18,12 @@ from vademecum.model.sync import cascade
 
 @pytest.fixture(autouse=True)
 def from_the_file(monkeypatch):
-    """What was written last is read from memory; these look at what lies in the file."""
+    """Disable the body cache, so that reads come from the file."""
     monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", 0)
 
 
 async def raw(h, person, statement):
-    """What a statement says of the facts in the person's own file."""
+    """Run a statement on the fact segments of the person's file."""
     async with h.services.users.open(person.id) as store:
         return await h.services.instance.run(
             lambda c: c.execute(
@@ -46,7 +48,7 @@ def in_a_house(tmp_path, scenario, **settings):
     run(whole)
 
 
-def test_a_commit_is_one_pack(tmp_path):
+def test_commit_is_stored_as_one_segment(tmp_path):
     async def scenario(h, ada):
         await send(ada, "facts", *((row, None) for row in rows(50)))
         [(first, count, _)] = await packs(h, ada)
@@ -55,7 +57,7 @@ def test_a_commit_is_one_pack(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_a_large_commit_is_cut_into_packs(tmp_path):
+def test_large_commit_is_split_into_segments(tmp_path):
     async def scenario(h, ada):
         large = [{**row, "value": "x" * 100_000} for row in rows(10)]
         await send(ada, "facts", *((row, None) for row in large))
@@ -66,7 +68,7 @@ def test_a_large_commit_is_cut_into_packs(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_the_content_of_a_dead_row_leaves_its_pack_at_once(tmp_path):
+def test_deleted_row_content_leaves_its_segment_immediately(tmp_path):
     async def scenario(h, ada):
         made = rows(50)
         await send(ada, "facts", *((row, None) for row in made))
@@ -79,7 +81,7 @@ def test_the_content_of_a_dead_row_leaves_its_pack_at_once(tmp_path):
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_an_edited_row_stays_where_it_was_until_half_of_its_pack_is_stale(tmp_path):
+def test_segment_is_compacted_when_half_is_stale(tmp_path):
     async def scenario(h, ada):
         made = rows(10)
         await send(ada, "facts", *((row, None) for row in made))
@@ -92,7 +94,7 @@ def test_an_edited_row_stays_where_it_was_until_half_of_its_pack_is_stale(tmp_pa
     in_a_house(tmp_path, scenario)
 
 
-def test_a_row_edited_again_and_again_leaves_nothing_behind(tmp_path):
+def test_repeated_edits_leave_no_stale_rows(tmp_path):
     async def scenario(h, ada):
         row = fact("f", value="0")
         await send(ada, "facts", (row, None))
@@ -105,7 +107,7 @@ def test_a_row_edited_again_and_again_leaves_nothing_behind(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_an_erasure_drops_every_stale_row(tmp_path):
+def test_erasure_removes_every_stale_row(tmp_path):
     async def scenario(h, ada):
         made = rows(30)
         await send(ada, "facts", *((row, None) for row in made))
@@ -117,7 +119,7 @@ def test_an_erasure_drops_every_stale_row(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_seq_does_not_go_back_when_tombstones_go_while_a_rewrite_waits_for_the_file(tmp_path):
+def test_seq_stays_monotonic_when_rewrite_follows_purge(tmp_path):
     async def scenario(h, ada):
         await send(ada, "facts", *((row, None) for row in rows(3)))
         async with h.services.users.open(ada.id) as store:
@@ -133,7 +135,7 @@ def test_seq_does_not_go_back_when_tombstones_go_while_a_rewrite_waits_for_the_f
     in_a_house(tmp_path, scenario)
 
 
-def test_pages_are_the_same_after_the_file_is_opened_anew(tmp_path):
+def test_reopening_the_file_preserves_pages(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -155,7 +157,7 @@ def test_pages_are_the_same_after_the_file_is_opened_anew(tmp_path):
 
 @contextmanager
 def held_up(h):
-    """No statement is carried out before the block is left; then those of a person one after the other."""
+    """Block all statements until the block ends. Then each person's statements run in order."""
     gate = threading.Event()
     threads = asyncio.gather(*(h.services.instance.run(lambda _: gate.wait()) for _ in range(8)))
     try:
@@ -166,7 +168,7 @@ def held_up(h):
 
 
 async def with_stale_rows(person):
-    """Two packs of four rows each; in the first, one row is stale."""
+    """Create two segments of four rows each. One row of the first segment is stale."""
     made = [fact(f"f{number}", value=f"value {number}") for number in range(8)]
     for at in (0, 4):
         await send(person, "facts", *((row, None) for row in made[at : at + 4]))
@@ -175,7 +177,7 @@ async def with_stale_rows(person):
 
 
 async def in_line(h, *works):
-    """Tasks that each wait for the engine, or for its writer, in this order."""
+    """Start tasks that queue for the engine, or for its writer, in this order."""
     tasks = []
     for work in works:
         tasks.append(asyncio.ensure_future(work))
@@ -185,7 +187,7 @@ async def in_line(h, *works):
     return tasks
 
 
-def test_a_page_asked_for_before_its_rows_die_shows_them_dead(tmp_path):
+def test_queued_page_read_sees_later_deletes(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
@@ -200,7 +202,7 @@ def test_a_page_asked_for_before_its_rows_die_shows_them_dead(tmp_path):
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_bodies_asked_for_before_they_are_edited_come_as_they_are_now(tmp_path):
+def test_queued_body_read_sees_later_edits(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
@@ -215,7 +217,7 @@ def test_bodies_asked_for_before_they_are_edited_come_as_they_are_now(tmp_path):
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_a_pack_that_goes_while_its_tidying_waits_costs_nobody_anything(tmp_path):
+def test_deletes_before_queued_compaction_cause_no_errors(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
@@ -234,7 +236,7 @@ def edit(person, row):
     return send(person, "facts", ({**row, "value": "newer"}, row))
 
 
-def test_two_tidyings_at_once_both_come_to_an_end_also_while_a_row_is_edited(tmp_path):
+def test_concurrent_compactions_finish_during_an_edit(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
@@ -247,7 +249,7 @@ def test_two_tidyings_at_once_both_come_to_an_end_also_while_a_row_is_edited(tmp
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_a_tidying_leaves_to_the_next_what_was_tidy_when_it_began(tmp_path):
+def test_compaction_ignores_segments_that_become_stale_later(tmp_path):
     async def scenario(h, ada):
         made = await with_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
@@ -259,7 +261,7 @@ def test_a_tidying_leaves_to_the_next_what_was_tidy_when_it_began(tmp_path):
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_rows_that_are_not_where_memory_says_end_a_read_with_an_error_and_not_in_a_loop(tmp_path):
+def test_missing_segment_rows_end_read_with_error(tmp_path):
     async def scenario(h, ada):
         await with_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:

@@ -1,4 +1,4 @@
-"""A user's folder is put back from a copy by hand, while the ledger beside it says what was erased since."""
+"""A user's folder is restored by hand from a copy, while the ledger lists the rows erased since."""
 
 import shutil
 
@@ -19,7 +19,7 @@ async def at(h, person):
 
 
 def put_back(data, erase, check, *rows):
-    """Copy the folder after `rows`, let `erase` change them, put the copy back, and `check` what is served."""
+    """Copy the folder after `rows`, run `erase`, put the copy back, and `check` what the server returns."""
     copy, seen = data.parent / "copy", {}
 
     async def scenario():
@@ -63,7 +63,7 @@ def test_erased_rows_stay_erased(tmp_path):
         async with h.services.users.detached(ada.id):
             pass
         assert await epoch(ada) == new, "the new epoch begins once"
-        # A device that edited the kept row after the copy goes on from what it has.
+        # A device that edited the kept row after the copy can push its edit.
         edited = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
         assert await send(ada, "facts", (edited, None)) == []
         user_ledger(tmp_path / "data", ada.id).delete()
@@ -82,7 +82,7 @@ def test_forgotten_account_stays_forgotten(tmp_path):
     put_back(tmp_path / "data", forget, check, ("facts", fact("f")))
 
 
-def test_revived_row_is_left_to_devices(tmp_path):
+def test_revived_row_is_restored_by_devices(tmp_path):
     async def erase(ada):
         tomb = dead(fact("f"))
         await send(ada, "facts", (tomb, fact("f")))

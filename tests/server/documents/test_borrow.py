@@ -1,4 +1,4 @@
-"""Documents that sessions borrow: what each session finds, what a deletion leaves, and the limit of documents."""
+"""Borrowed documents: search results per session, the effects of deletions, and the document limit."""
 
 from property.rows import block, document, fact
 from server.in_process_server import refused, run_for_one
@@ -11,14 +11,14 @@ async def found(person, session):
 
 
 async def lent(person, **more):
-    """A document that the sessions s1 and s2 have borrowed, and its id."""
+    """Upload a document that sessions s1 and s2 borrow, and return its id."""
     document_id = (await person.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]
     answer = await person.call("PUT", f"/v1/documents/{document_id}/sessions/s2")
     assert answer.status_code == 200
     return document_id
 
 
-def test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once(tmp_path):
+def test_borrowed_document_serves_both_sessions_from_one_copy(tmp_path):
     async def scenario(h, ada):
         await ada.upload("roses.txt", "Roses bloom along the wall.", "s1")
         lease = await lent(ada)
@@ -32,7 +32,7 @@ def test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_on
     run_for_one(tmp_path, scenario)
 
 
-def test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked(tmp_path):
+def test_deleted_document_leaves_sessions_and_marks_facts(tmp_path):
     async def scenario(h, ada):
         lease = await lent(ada)
         known = fact("f1", sourceDocumentId=lease), fact("f2")
@@ -48,7 +48,7 @@ def test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked(tmp_path)
     run_for_one(tmp_path, scenario)
 
 
-def test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_pulled_again(tmp_path):
+def test_document_without_sessions_can_be_borrowed_again(tmp_path):
     async def scenario(h, ada):
         for name in ("s1", "s2"):
             assert (
@@ -68,7 +68,7 @@ def test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_
     run_for_one(tmp_path, scenario)
 
 
-def test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted(tmp_path):
+def test_upload_at_document_limit_reports_the_limit(tmp_path):
     async def scenario(h, ada):
         assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(50))) == []
         assert (await ada.upload("the 51st.txt", "There is room for this.")).status_code == 201
@@ -82,7 +82,7 @@ def test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted(
     run_for_one(tmp_path, scenario)
 
 
-def test_vectors_belong_to_a_document_and_name_no_session(tmp_path):
+def test_vectors_name_a_document_but_no_session(tmp_path):
     async def scenario(h, ada):
         lease = await lent(ada)
         rows = (await ada.live("vectorEmbeddings")).values()

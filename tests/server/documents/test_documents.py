@@ -1,4 +1,4 @@
-"""Documents through the API: upload, borrow, find, refuse. Invariants 1, 3 and 4."""
+"""The documents API: upload, borrow, search and rejections. Invariants 1, 3 and 4."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from server.in_process_server import MODELS, house, refused, run
 LEASE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before the end."
 
 
-def test_the_same_bytes_twice_are_one_document_borrowed_by_both_sessions(tmp_path):
+def test_identical_uploads_share_one_document_across_sessions(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -24,7 +24,7 @@ def test_the_same_bytes_twice_are_one_document_borrowed_by_both_sessions(tmp_pat
     run(scenario)
 
 
-def test_the_address_of_one_document_without_its_id_does_not_delete_all(tmp_path):
+def test_document_url_without_id_does_not_delete_all(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -36,7 +36,7 @@ def test_the_address_of_one_document_without_its_id_does_not_delete_all(tmp_path
     run(scenario)
 
 
-def test_a_session_finds_only_what_it_has_borrowed(tmp_path):
+def test_session_finds_only_borrowed_documents(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -45,7 +45,7 @@ def test_a_session_finds_only_what_it_has_borrowed(tmp_path):
             assert (await ada.search("tenant notice", "s2"))["results"] == []
             await ada.call("PUT", f"/v1/documents/{document['id']}/sessions/s2")
             assert (await ada.search("tenant notice", "s2"))["results"]
-            # returned by the session it came from: origin never opens the door
+            # After a return, the origin session has no access either.
             await ada.call("DELETE", f"/v1/documents/{document['id']}/sessions/s1")
             found = await ada.search("tenant notice", "s1")
             assert found["results"] == [] and found["scope"]["documentIds"] == []
@@ -53,7 +53,7 @@ def test_a_session_finds_only_what_it_has_borrowed(tmp_path):
     run(scenario)
 
 
-def test_what_was_pushed_is_found_at_once(tmp_path):
+def test_pushed_text_is_searchable_immediately(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -70,7 +70,7 @@ def test_what_was_pushed_is_found_at_once(tmp_path):
     run(scenario)
 
 
-def test_borrowing_is_no_use_and_unknown_ids_are_not_found(tmp_path):
+def test_borrowing_counts_no_access_and_rejects_unknown_ids(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -103,12 +103,12 @@ def test_lookup_finds_a_named_document_of_the_pool(tmp_path):
             assert await named("what does the LEASE agreement say?") == ["Léase Agreement.txt"]
             assert await named("lease agreement.txt") == ["Léase Agreement.txt"]
             assert await named("what about tulips?") == []
-            assert await named("lease agreement", asking="s1") == []  # it is active there already
+            assert await named("lease agreement", asking="s1") == []  # s1 has already borrowed the document
 
     run(scenario)
 
 
-def test_the_101st_document_is_refused_in_words(tmp_path):
+def test_upload_beyond_the_document_limit_is_rejected(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -135,7 +135,7 @@ def test_account_is_warned_from_90_documents(tmp_path):
     run(scenario)
 
 
-def test_a_refused_file_is_named_short_and_without_what_turns_the_sentence_round(tmp_path):
+def test_rejection_truncates_and_sanitizes_the_file_name(tmp_path):
     name = f"\u202einvoice{'x' * 3000}\u2067fdp.exe"
 
     async def scenario():
@@ -154,7 +154,7 @@ def test_a_refused_file_is_named_short_and_without_what_turns_the_sentence_round
     run(scenario)
 
 
-def test_a_file_too_large_for_the_tier_is_refused(tmp_path):
+def test_file_over_the_tier_limit_is_rejected(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person("FREE")
@@ -165,7 +165,7 @@ def test_a_file_too_large_for_the_tier_is_refused(tmp_path):
     run(scenario)
 
 
-def test_a_free_account_syncs_but_does_not_search(tmp_path):
+def test_free_account_syncs_but_cannot_search(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person("FREE")
@@ -177,7 +177,7 @@ def test_a_free_account_syncs_but_does_not_search(tmp_path):
     run(scenario)
 
 
-def test_a_deleted_document_is_gone_and_its_facts_are_marked(tmp_path):
+def test_deleted_document_disappears_and_marks_its_facts(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -194,7 +194,7 @@ def test_a_deleted_document_is_gone_and_its_facts_are_marked(tmp_path):
     run(scenario)
 
 
-def test_a_deleted_session_leaves_the_documents(tmp_path):
+def test_session_deletion_keeps_its_documents(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -208,7 +208,7 @@ def test_a_deleted_session_leaves_the_documents(tmp_path):
     run(scenario)
 
 
-def test_the_delete_of_an_unknown_session_heals_and_kills_no_document(tmp_path):
+def test_deleting_an_unknown_session_returns_its_documents(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -219,7 +219,7 @@ def test_the_delete_of_an_unknown_session_heals_and_kills_no_document(tmp_path):
     run(scenario)
 
 
-def test_vectors_come_in_the_background_and_flow_out(tmp_path):
+def test_vectors_are_computed_in_background_and_synced(tmp_path):
     async def scenario():
         async with house(tmp_path, model=MODELS) as h:
             ada = await h.person()
@@ -236,7 +236,7 @@ def test_vectors_come_in_the_background_and_flow_out(tmp_path):
     run(scenario)
 
 
-def test_without_a_model_words_are_searched_and_that_is_said(tmp_path):
+def test_search_without_model_uses_words_and_says_so(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -249,7 +249,7 @@ def test_without_a_model_words_are_searched_and_that_is_said(tmp_path):
     run(scenario)
 
 
-def test_the_index_is_rebuilt_when_its_folder_is_gone(tmp_path):
+def test_index_is_rebuilt_when_its_folder_is_missing(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -269,7 +269,7 @@ def test_the_index_is_rebuilt_when_its_folder_is_gone(tmp_path):
     run(scenario)
 
 
-def test_two_uploads_of_the_same_bytes_at_once_make_one_document(tmp_path):
+def test_concurrent_uploads_of_same_bytes_make_one_document(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

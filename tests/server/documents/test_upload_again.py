@@ -1,4 +1,4 @@
-"""The same file once more: when not all of its text is here, and after an answer that was lost."""
+"""Repeated uploads of a file: when the server lacks a part of its text, and after a lost response."""
 
 import hashlib
 
@@ -9,7 +9,7 @@ TEXT = "The landlord repairs the roof."
 
 
 def announced(person, **more):
-    """The row of a document whose text its device has not sent."""
+    """Return the row of a document whose text was not pushed."""
     file_hash = hashlib.sha256(TEXT.encode()).hexdigest()
     given = {"status": "pending", "chunkCount": 3, "contentHash": file_hash, "activeSessions": ["s2"], **more}
     return document(person.id, "d", **given)
@@ -19,7 +19,7 @@ def texts(blocks):
     return {row_id: [chunk["text"] for chunk in row["chunks"]] for row_id, row in blocks.items()}
 
 
-def test_a_failed_document_is_made_whole_by_its_file(tmp_path):
+def test_uploading_again_repairs_a_failed_document(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -38,7 +38,7 @@ def test_a_failed_document_is_made_whole_by_its_file(tmp_path):
     run(scenario)
 
 
-def test_a_document_whose_text_never_came_gets_it_from_its_file(tmp_path):
+def test_uploading_the_file_supplies_missing_text(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -61,7 +61,7 @@ def test_a_document_whose_text_never_came_gets_it_from_its_file(tmp_path):
     run(scenario)
 
 
-def test_the_hundredth_document_can_be_made_whole(tmp_path):
+def test_document_at_the_limit_can_be_completed(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -73,7 +73,7 @@ def test_the_hundredth_document_can_be_made_whole(tmp_path):
     run(scenario)
 
 
-def test_what_does_not_fit_leaves_the_document_as_it_was(tmp_path, monkeypatch):
+def test_failed_upload_leaves_the_document_unchanged(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -90,12 +90,12 @@ def test_what_does_not_fit_leaves_the_document_as_it_was(tmp_path, monkeypatch):
 
 
 async def send(person, document_id, text=TEXT, session_id="s1"):
-    """An upload whose client chose the document's id."""
+    """Upload a file under an id that the client chose."""
     form = {"sessionId": session_id, "id": document_id}
     return await person.call("POST", "/v1/documents", files={"file": ("roof.txt", text.encode())}, data=form)
 
 
-def test_a_file_sent_again_under_its_id_is_one_document(tmp_path):
+def test_upload_repeated_with_its_id_makes_one_document(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -108,7 +108,7 @@ def test_a_file_sent_again_under_its_id_is_one_document(tmp_path):
     run(scenario)
 
 
-def test_a_file_that_its_device_has_read_meanwhile_keeps_the_id(tmp_path):
+def test_upload_of_an_announced_document_keeps_its_id(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -120,7 +120,7 @@ def test_a_file_that_its_device_has_read_meanwhile_keeps_the_id(tmp_path):
     run(scenario)
 
 
-def test_a_file_that_is_here_under_another_id_is_lent(tmp_path):
+def test_upload_of_existing_file_borrows_it(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -132,7 +132,7 @@ def test_a_file_that_is_here_under_another_id_is_lent(tmp_path):
     run(scenario)
 
 
-def test_an_id_is_not_given_twice(tmp_path):
+def test_document_id_cannot_be_reused(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -146,7 +146,7 @@ def test_an_id_is_not_given_twice(tmp_path):
     run(scenario)
 
 
-def test_an_id_that_is_none_is_refused(tmp_path):
+def test_invalid_document_id_is_rejected(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

@@ -1,4 +1,4 @@
-"""How many uploads may be under way, and that one user's do not keep another's out."""
+"""Limits on concurrent uploads. Uploads of one user do not block those of others."""
 
 import asyncio
 
@@ -26,11 +26,11 @@ async def give_up(*tasks):
 
 
 def slow(person, number):
-    """An upload of a file that takes a minute to read."""
+    """Start the upload of a file that takes a minute to read."""
     return asyncio.create_task(person.upload(f"{number}.docx", hostile_files.slow() + bytes(number)))
 
 
-def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tmp_path):
+def test_upload_over_user_limit_is_rejected_without_storing(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -48,7 +48,7 @@ def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tm
     run(scenario)
 
 
-def test_the_uploads_of_all_users_together_are_bounded(tmp_path):
+def test_concurrent_uploads_of_all_users_are_limited(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             h.services.uploads.limit.total = 2
@@ -63,7 +63,7 @@ def test_the_uploads_of_all_users_together_are_bounded(tmp_path):
     run(scenario)
 
 
-def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
+def test_rejected_upload_is_not_read_into_memory(tmp_path):
     async def never():
         raise AssertionError("it was read")
 
@@ -77,13 +77,13 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
     run(scenario)
 
 
-def test_slow_files_of_other_users_do_not_block_uploads(tmp_path):
+def test_slow_files_of_others_do_not_block_uploads(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             bob = await h.person()
             tasks = [slow(await h.person(), 0) for _ in range(CORES)]
             await reading(CORES)
-            async with asyncio.timeout(20):  # each of the slow ones takes a minute
+            async with asyncio.timeout(20):  # each slow upload takes a minute
                 assert (await bob.upload("notes.txt", "A short one.")).status_code == 201
             assert not any(task.done() for task in tasks)
             await give_up(*tasks)
@@ -91,13 +91,13 @@ def test_slow_files_of_other_users_do_not_block_uploads(tmp_path):
     run(scenario)
 
 
-def test_the_slow_files_of_one_user_leave_a_core_to_the_others(tmp_path):
+def test_slow_files_of_one_user_leave_cores_free(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             tasks = [slow(ada, n) for n in range(h.services.uploads.limit.per_user)]
             await reading(1)
-            async with asyncio.timeout(20):  # each of the slow ones takes a minute
+            async with asyncio.timeout(20):  # each slow upload takes a minute
                 assert (await bob.upload("notes.txt", "A short one.")).status_code == 201
             assert not any(task.done() for task in tasks)
             await give_up(*tasks)

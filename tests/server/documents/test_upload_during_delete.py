@@ -1,4 +1,4 @@
-"""What becomes of a file that is being read when its session is deleted, or everything forgotten."""
+"""Uploads whose session is deleted, or whose account is forgotten, while the file is read."""
 
 from property.rows import session
 from server.in_process_server import house, run
@@ -17,7 +17,7 @@ def while_it_is_read(monkeypatch, happens):
     monkeypatch.setattr(upload, "parse", parsed)
 
 
-def test_the_document_stays_when_its_session_is_deleted(tmp_path, monkeypatch):
+def test_document_survives_session_deletion_during_upload(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -31,7 +31,7 @@ def test_the_document_stays_when_its_session_is_deleted(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_nothing_is_stored_when_everything_is_forgotten(tmp_path, monkeypatch):
+def test_forget_everything_during_upload_stores_nothing(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

@@ -1,4 +1,4 @@
-"""Forms that no browser sends: each is a refusal in words, at once, and nothing is stored."""
+"""Forms that no browser sends are rejected immediately with an explanation, and nothing is stored."""
 
 import asyncio
 import time
@@ -47,7 +47,7 @@ async def sent(person, body, kind="multipart/form-data; boundary=B"):
 @pytest.mark.parametrize(
     "kind", ["multipart/form-data; boundary=B", "multipart/form-data", "text/plain; boundary=B"]
 )
-def test_a_form_that_is_none_is_refused_in_words(tmp_path, body, kind):
+def test_malformed_form_is_rejected(tmp_path, body, kind):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -58,7 +58,7 @@ def test_a_form_that_is_none_is_refused_in_words(tmp_path, body, kind):
 
 
 @pytest.mark.parametrize("charset", [b"bogus", b"hex", b"idna", b"undefined", b"utf-16", b'"a\0b"'])
-def test_the_encoding_that_a_part_names_is_not_asked(tmp_path, charset):
+def test_declared_part_encoding_is_ignored(tmp_path, charset):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -68,7 +68,7 @@ def test_the_encoding_that_a_part_names_is_not_asked(tmp_path, charset):
     run(scenario)
 
 
-def test_a_field_that_takes_hours_to_decode_holds_up_nobody(tmp_path):
+def test_slow_to_decode_field_is_rejected_quickly(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -77,12 +77,12 @@ def test_a_field_that_takes_hours_to_decode_holds_up_nobody(tmp_path):
             refused(await sent(ada, body), 400, "BAD_REQUEST")
             assert (
                 time.thread_time() - began < 0.5
-            )  # of the processor: it took 1.2 s, and 100 times that for ten times the bytes
+            )  # CPU seconds: decoding took 1.2 s, and 100 times as long for ten times the bytes
 
     run(scenario)
 
 
-def test_a_file_that_comes_slowly_is_read(tmp_path):
+def test_slowly_sent_file_is_accepted(tmp_path):
     async def pieces(body):
         for at in range(0, len(body), 7):
             yield body[at : at + 7]

@@ -1,8 +1,9 @@
-"""Nobody sees or touches what is another's: every route × a foreign id answers like an unknown id.
+"""Every route answers a foreign id like an unknown id, so accounts neither see nor change each other's
+data.
 
-The table names every route that the app has; a route that is missing from it makes the first test red. Bob makes each
-call with Ada's ids, Carol makes the same calls with ids that nobody has: both must hear the same, word for word, and
-what Ada has must stay as it was.
+The table lists every route of the app; a missing route fails the first test. Bob makes each call with
+Ada's ids, Carol makes the same calls with unknown ids. Both must get equal responses, and Ada's data must
+stay unchanged.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from vademecum.services.runtime.ids import new_id
 
 
 def routes_of(app):
-    """METHOD /path of all that the app serves, but for its pages: files, the same for everybody."""
+    """Return `METHOD /path` of all routes except static files and the API page."""
     files = {route.path_format for route in Litestar(app_routes()).routes}
     return {
         f"{method} {route.path_format}"
@@ -38,7 +39,7 @@ def routes_of(app):
 
 
 def filled(template, ids):
-    """The template with `{kind}` replaced by the id of that kind."""
+    """Return the template with `{kind}` replaced by the id of that kind."""
     text = json.dumps(template)
     for kind, value in ids.items():
         text = text.replace("{" + kind + "}", value)
@@ -46,7 +47,7 @@ def filled(template, ids):
 
 
 async def ask(h, person, route, request, ids):
-    """One call of the table. A stream is ended as soon as it is open."""
+    """Make one call of the table. Streams are closed as soon as they open."""
     method, path = route.split(" ")
     request = filled(request, ids)
     if "files" in request:
@@ -63,7 +64,7 @@ async def ask(h, person, route, request, ids):
 
 
 def body_of(answer):
-    """The whole body as text; of a ZIP, all its files."""
+    """Return the whole body as text. For a ZIP file, return the text of all its files."""
     if answer.headers.get("content-type") != "application/zip":
         return answer.text
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -71,13 +72,15 @@ def body_of(answer):
 
 
 def told(answer, ids):
-    """What an answer says, but for ids, times and secrets, which differ from one to the next."""
+    """Return the body with ids, times and secrets replaced by placeholders, so that bodies can be
+    compared.
+    """
     text = body_of(answer)
     for kind, value in ids.items():
         text = text.replace(value, f"<{kind}>")
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "<id>", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "<time>", text)
-    text = re.sub(r'"base":"[^"]*"', "<base>", text)  # work in the background takes a seq when it comes to it
+    text = re.sub(r'"base":"[^"]*"', "<base>", text)  # background work takes a seq at an unpredictable time
     text = re.sub(r"<my epoch>\.[\w-]{20}", "<checkpoint>", text)
     text = re.sub(r"\(\w{8}\)\.txt", "<name>", text)
     text = re.sub(r'"[or][0-9a-f]{32}"', '"<derived>"', text)
@@ -85,7 +88,7 @@ def told(answer, ids):
 
 
 async def fill(h, ada):
-    """Give Ada a row of each collection, a file and a token, all with the canary. Returns the ids."""
+    """Give Ada a row of each collection, a file and a token, all with the canary. Return the ids."""
     ids = {kind: new_id() for kind in KINDS}
     uploaded = await ada.upload(f"{CANARY}.txt", f"The {CANARY} sings at dawn.", ids["session"])
     await h.services.tokens.issue(h.services.accounts.accounts[ada.id], "api", CANARY, None)
@@ -117,7 +120,7 @@ async def fill(h, ada):
 
 
 async def everything(h, ada):
-    """All that Ada has, as she sees it."""
+    """Return all data of Ada, as her own requests see it."""
     held = await h.everything(ada)
     held["observations"] = (await ada.call("GET", "/v1/observations?project=*")).json()
     held["me"] = (await ada.call("GET", "/v1/me")).json()
@@ -127,7 +130,7 @@ async def everything(h, ada):
 
 
 async def own_ids(h, person):
-    """What an answer may say of the one who asks, and is another word for another person."""
+    """Return the requester's own values that a response may contain and that differ between users."""
     page = (await person.call("GET", "/v1/sync/facts/0/pull")).json()
     return {
         "me": person.id,
@@ -136,7 +139,7 @@ async def own_ids(h, person):
     }
 
 
-def test_every_route_of_the_app_is_in_the_table(tmp_path):
+def test_every_route_is_in_the_table(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             served, known = routes_of(h.app), set(TABLE)
@@ -149,8 +152,8 @@ def test_every_route_of_the_app_is_in_the_table(tmp_path):
     run(scenario)
 
 
-def test_every_route_answers_a_foreign_id_like_an_unknown_one_and_shows_nothing(tmp_path):
-    """The assistant repeats all that it was told."""
+def test_foreign_ids_are_answered_like_unknown_ids(tmp_path):
+    """The scripted assistant answers with its whole prompt."""
 
     async def scenario():
         async with (
@@ -189,8 +192,10 @@ def test_every_route_answers_a_foreign_id_like_an_unknown_one_and_shows_nothing(
     run(scenario)
 
 
-def test_a_stream_tells_only_what_is_ones_own(tmp_path):
-    """Bob listens on all streams while Ada writes to every collection and uploads, borrows and deletes."""
+def test_stream_contains_only_the_accounts_own_changes(tmp_path):
+    """Bob listens on all streams while Ada writes to every collection and uploads, borrows and deletes a
+    document.
+    """
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -213,8 +218,8 @@ def test_a_stream_tells_only_what_is_ones_own(tmp_path):
     run(scenario)
 
 
-def test_documents_of_the_same_bytes_are_one_a_person_and_not_one_for_all(tmp_path):
-    """Whether somebody else has a file already must not be told by an upload."""
+def test_identical_files_are_deduplicated_per_account_only(tmp_path):
+    """An upload must not reveal whether another user already has the file."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -230,8 +235,11 @@ def test_documents_of_the_same_bytes_are_one_a_person_and_not_one_for_all(tmp_pa
     run(scenario)
 
 
-def test_two_people_use_the_same_ids_without_meeting(tmp_path):
-    """Ids are made by devices: the same one with two people is two rows, in the records and in the index."""
+def test_accounts_may_use_the_same_ids(tmp_path):
+    """Devices choose ids.
+
+    The same id in two accounts means two separate rows, in the records and in the index.
+    """
 
     async def scenario():
         async with house(tmp_path) as h:

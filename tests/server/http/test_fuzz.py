@@ -1,6 +1,6 @@
-"""Every route but the streams, called with what its OpenAPI schema allows and does not: never a 500, always a problem,
-and nothing but what the document says: its statuses, its media types, its schemas.
+"""Every route except the streams gets requests that its OpenAPI schema allows or forbids.
 
+Each response must be documented in status, media type and schema. Errors must be problems, never a 500.
 The schema is the served one, so a new route is fuzzed as soon as it exists.
 """
 
@@ -24,7 +24,7 @@ CONFORMS = [status_code_conformance, content_type_conformance, response_schema_c
 
 
 class Served(Threaded):
-    """A house with one person, whose requests it sends."""
+    """A server in a thread, with one account whose requests it sends."""
 
     def __init__(self, data) -> None:
         super().__init__(data)
@@ -35,7 +35,7 @@ class Served(Threaded):
         return self.ask(self.person.client.send(request))
 
 
-def test_no_route_fails_whatever_it_is_sent(tmp_path):
+def test_no_route_fails_on_fuzzed_requests(tmp_path):
     served = Served(tmp_path)
     defects: list[str] = []
     called = 0
@@ -76,7 +76,7 @@ def _fuzz(served, operation, defects) -> None:
             ValueError,
             AttributeError,
             TypeError,
-        ):  # the client itself cannot write it down
+        ):  # the client itself cannot encode the request
             return
         answer = served.call(ready)
         if answer.status_code >= 500 and answer.status_code != 503:

@@ -1,4 +1,4 @@
-"""HEAD wherever GET works: the headers of GET, and no body."""
+"""HEAD works wherever GET does, with the same headers and no body."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from property.rows import session
 from server.http.route_requests import TABLE
 from server.in_process_server import house, run
 
-# Routes whose answer a GET of nothing cannot show.
+# Streams, whose GET response does not end.
 STREAMS = ("/v1/sync/facts/0/pullStream", "/v1/sync/stream")
 PLAIN = (
     "/health",
@@ -24,7 +24,7 @@ PLAIN = (
 
 
 @pytest.mark.parametrize("path", PLAIN)
-def test_head_answers_as_get_without_a_body(tmp_path, path):
+def test_head_returns_get_headers_without_a_body(tmp_path, path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -39,7 +39,7 @@ def test_head_answers_as_get_without_a_body(tmp_path, path):
 
 
 @pytest.mark.parametrize("path", STREAMS)
-def test_head_of_a_stream_ends_at_once(tmp_path, path):
+def test_head_of_a_stream_ends_immediately(tmp_path, path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -52,7 +52,7 @@ def test_head_of_a_stream_ends_at_once(tmp_path, path):
     run(scenario)
 
 
-def test_no_get_route_refuses_head_as_a_method(tmp_path):
+def test_every_get_route_accepts_head(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

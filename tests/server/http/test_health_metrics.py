@@ -1,4 +1,6 @@
-"""For whoever runs the server: alive, ready, metrics, the page of the API, and how it says no to what it does not know."""
+"""Operator endpoints: health, readiness, metrics, the API page, and problem responses for unknown
+requests.
+"""
 
 import asyncio
 import re
@@ -41,7 +43,7 @@ def is_problem(answer):
     return True
 
 
-def test_health_needs_nothing_and_says_alive(tmp_path):
+def test_health_needs_no_credentials(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             answer = await anyone.get("/health")
@@ -50,7 +52,7 @@ def test_health_needs_nothing_and_says_alive(tmp_path):
     run(scenario)
 
 
-def test_ready_names_store_index_and_model_and_without_a_model_says_so(tmp_path):
+def test_readiness_names_store_index_and_model(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
             await h.services.inference.get()
@@ -64,7 +66,7 @@ def test_ready_names_store_index_and_model_and_without_a_model_says_so(tmp_path)
     run(scenario)
 
 
-def test_ready_is_503_while_the_data_folder_cannot_be_written_and_200_again_after(tmp_path):
+def test_readiness_is_503_while_data_folder_is_unwritable(tmp_path):
     async def scenario():
         data, away = tmp_path / "data", tmp_path / "away"
         async with house(data) as h, browser(h) as anyone:
@@ -82,7 +84,7 @@ def test_ready_is_503_while_the_data_folder_cannot_be_written_and_200_again_afte
     run(scenario)
 
 
-def test_ready_is_503_when_the_store_cannot_be_read(tmp_path):
+def test_readiness_is_503_when_store_is_unreadable(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
             await h.services.inference.get()
@@ -95,7 +97,7 @@ def test_ready_is_503_when_the_store_cannot_be_read(tmp_path):
     run(scenario)
 
 
-def test_with_a_damaged_model_the_server_is_not_ready_but_stops_in_order(tmp_path):
+def test_damaged_model_makes_server_unready_but_stops_cleanly(tmp_path):
     async def scenario():
         models = tmp_path / "models" / "all-minilm-l6-v2"
         models.mkdir(parents=True)
@@ -114,7 +116,7 @@ def test_with_a_damaged_model_the_server_is_not_ready_but_stops_in_order(tmp_pat
     run(scenario)
 
 
-def test_metrics_are_numbers_of_the_whole_server(tmp_path):
+def test_metrics_cover_the_server_without_user_data(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as machine:
             ada = await h.person()
@@ -134,7 +136,7 @@ def test_metrics_are_numbers_of_the_whole_server(tmp_path):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.1", "203.0.113.9"])
-def test_metrics_need_an_administrator_or_their_token_from_everywhere(tmp_path, address):
+def test_metrics_require_administrator_or_metrics_token(tmp_path, address):
     async def scenario():
         async with (
             house(tmp_path, metrics_token=Secret("scraping-secret")) as h,
@@ -160,7 +162,7 @@ def test_metrics_need_an_administrator_or_their_token_from_everywhere(tmp_path, 
     run(scenario)
 
 
-def test_the_local_door_opens_from_the_machine_itself_with_its_secret_only(tmp_path):
+def test_local_routes_require_loopback_and_the_secret(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             right = {"Authorization": f"Local {h.services.local_secret}"}
@@ -180,7 +182,7 @@ def test_the_local_door_opens_from_the_machine_itself_with_its_secret_only(tmp_p
     run(scenario)
 
 
-def test_what_is_not_here_is_a_problem_document_whatever_the_path_and_the_method(tmp_path):
+def test_unknown_path_is_a_problem_for_every_method(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as stranger:
             ada = await h.person()
@@ -207,7 +209,7 @@ def test_what_is_not_here_is_a_problem_document_whatever_the_path_and_the_method
     run(scenario)
 
 
-def test_a_method_that_a_path_does_not_have_is_405_as_a_problem(tmp_path):
+def test_unsupported_method_is_405_problem(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -223,7 +225,7 @@ def test_a_method_that_a_path_does_not_have_is_405_as_a_problem(tmp_path):
     run(scenario)
 
 
-def test_the_schema_tells_every_public_route_and_hides_those_of_the_machine(tmp_path):
+def test_schema_lists_public_routes_and_hides_local_ones(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             answer = await anyone.get("/schema/openapi.json")
@@ -246,7 +248,7 @@ def test_the_schema_tells_every_public_route_and_hides_those_of_the_machine(tmp_
     run(scenario)
 
 
-def test_the_page_to_try_the_api_names_no_other_origin(tmp_path):
+def test_api_page_loads_nothing_from_other_origins(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             page = await anyone.get("/schema")
@@ -271,7 +273,7 @@ def test_the_page_to_try_the_api_names_no_other_origin(tmp_path):
     run(scenario)
 
 
-def test_a_body_over_its_bound_is_413_as_a_problem(tmp_path):
+def test_oversized_body_is_413_problem(tmp_path):
     async def scenario():
         async with house(tmp_path, body_max=1000) as h:
             ada = await h.person()
@@ -282,12 +284,12 @@ def test_a_body_over_its_bound_is_413_as_a_problem(tmp_path):
     run(scenario)
 
 
-def test_ready_checks_of_a_blocked_store_take_one_thread(tmp_path):
+def test_readiness_checks_of_blocked_store_share_one_thread(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             with h.services.accounts._lock:
                 checks = [asyncio.create_task(h.services.accounts.ping()) for _ in range(20)]
-                await asyncio.sleep(0)  # each check has submitted its call by now
+                await asyncio.sleep(0)  # by then each check has submitted its call
                 await asyncio.sleep(0)
                 async with asyncio.timeout(20):
                     assert await h.services.instance.run(
@@ -299,7 +301,7 @@ def test_ready_checks_of_a_blocked_store_take_one_thread(tmp_path):
     run(scenario)
 
 
-def test_ready_answers_within_its_bound_though_store_and_disk_hang(tmp_path, monkeypatch):
+def test_readiness_answers_in_time_despite_hanging_storage(tmp_path, monkeypatch):
     assert 2 * health_metrics.READY_TIMEOUT_S < 15, "one check after the other"
     monkeypatch.setattr(health_metrics, "READY_TIMEOUT_S", 0.05)
     may_end = threading.Event()

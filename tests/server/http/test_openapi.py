@@ -1,4 +1,4 @@
-"""The document of the API is true and of use: it teaches, leads nowhere wrong, and what it bounds is bounded."""
+"""The OpenAPI document is accurate and helpful, its references resolve, and its limits are enforced."""
 
 import re
 
@@ -28,7 +28,7 @@ def document(tmp_path_factory):
 
 
 def every(node):
-    """All objects of a document."""
+    """Yield all objects of a JSON document."""
     if isinstance(node, dict):
         yield node
     children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
@@ -36,7 +36,7 @@ def every(node):
         yield from every(child)
 
 
-def test_every_operation_has_a_name_a_tag_and_words_that_teach(document):
+def test_every_operation_has_id_tag_and_description(document):
     tags = {tag["name"] for tag in document["tags"]}
     for operation in Told(document).operations.values():
         assert re.fullmatch("[a-z]+([A-Z][a-z]+)*", operation["operationId"])
@@ -56,7 +56,7 @@ def test_every_field_and_parameter_is_camel_case(document):
     assert [n for n in names if not re.fullmatch("[a-z][a-zA-Z0-9]*", n)] == ["_deleted"]
 
 
-def test_every_reference_of_the_document_leads_somewhere(document):
+def test_schema_references_resolve_and_no_schema_is_unused(document):
     references = {node["$ref"] for node in every(document) if "$ref" in node}
     known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     assert references == known, "nor is there one to which nothing leads"
@@ -64,7 +64,7 @@ def test_every_reference_of_the_document_leads_somewhere(document):
     assert rows <= references
 
 
-def test_a_refusal_is_a_problem_with_a_code_of_the_table(document):
+def test_error_responses_are_problems_with_documented_codes(document):
     for operation in Told(document).operations.values():
         for status, answer in operation["responses"].items():
             if status >= "400" and (operation["operationId"], status) != ("getReadiness", "503"):
@@ -79,14 +79,17 @@ def test_a_refusal_is_a_problem_with_a_code_of_the_table(document):
 
 
 def kinds(kind):
-    """Every refusal of the program that can leave by HTTP: `UNREADABLE` always comes with the code of its reason."""
+    """Yield every error class that HTTP responses can report.
+
+    `UNREADABLE` always carries the code of its reason.
+    """
     for child in kind.__subclasses__():
         if child is not UnreadableFile and not issubclass(child, ModelError):
             yield child
             yield from kinds(child)
 
 
-def test_an_operation_without_security_is_one_that_asks_for_no_credential(tmp_path):
+def test_operations_without_security_need_no_credentials(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             anyone = await h.person()
@@ -102,7 +105,7 @@ def test_an_operation_without_security_is_one_that_asks_for_no_credential(tmp_pa
     run(scenario)
 
 
-def test_what_every_push_and_upload_needs_is_described(document):
+def test_push_and_upload_bodies_are_described(document):
     told = Told(document)
     push = told.operations["push"]["requestBody"]
     assert push["required"]
@@ -115,7 +118,7 @@ def test_what_every_push_and_upload_needs_is_described(document):
     assert list(told.operations["export"]["responses"]["200"]["content"]) == ["application/zip"]
 
 
-def test_every_bound_of_what_is_asked_is_stated_and_held_to(tmp_path):
+def test_request_limits_are_documented_and_enforced(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -147,7 +150,7 @@ def test_every_bound_of_what_is_asked_is_stated_and_held_to(tmp_path):
 
 
 async def _hold(told, ada, name, wrong):
-    """`wrong`: what is asked, and what is said to it."""
+    """Check that the request in `wrong` is rejected with the message in `wrong`."""
     asked, said = wrong
     place = {"name": "facts", "version": 0, "type": "place"}
     place |= {
@@ -158,7 +161,7 @@ async def _hold(told, ada, name, wrong):
 
 
 def _wrong(told, operation):
-    """Of each number in the address one too small and one too large; of the body's bounded fields the same."""
+    """Yield values below and above each documented limit of the query and body, with the expected message."""
     query = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "query"}
     needed = {name: "x" for name, one in query.items() if one["required"]}
     for name, one in query.items():
@@ -185,7 +188,7 @@ def _outside(schema):
         yield high + 1, f"must be at most {high:,}"
 
 
-def test_agents_must_name_the_project_and_the_document_says_so(tmp_path):
+def test_agent_operations_document_the_required_project(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -209,7 +212,7 @@ def test_agents_must_name_the_project_and_the_document_says_so(tmp_path):
     run(scenario)
 
 
-def test_a_relationship_is_taken_apart_by_a_body_or_by_the_address(document):
+def test_relationship_deletion_accepts_body_or_query(document):
     operation = Told(document).operations["disconnectEntities"]
     assert operation["requestBody"]["required"] is False
     Told(document).fits(
@@ -219,24 +222,24 @@ def test_a_relationship_is_taken_apart_by_a_body_or_by_the_address(document):
     assert {"fromId", "toId", "label"} <= {one["name"] for one in operation["parameters"]}
 
 
-def test_no_answer_is_an_object_of_which_nothing_is_said(document):
+def test_no_response_is_an_undescribed_object(document):
     assert {"type": "object", "additionalProperties": {}} not in list(every(document))
 
 
-def test_every_schema_of_the_document_can_be_validated_with(document):
+def test_every_schema_can_be_compiled(document):
     components = document["components"]
     for name in components["schemas"]:
         jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": components})
 
 
-def test_a_page_and_an_event_may_say_when_everything_was_forgotten(document):
+def test_page_and_event_may_contain_forgotten_at(document):
     for name in ("Page", "StreamEvent"):
         schema = document["components"]["schemas"][name]
         assert schema["properties"]["forgottenAt"]["type"] == "string"
         assert "forgottenAt" not in schema["required"]
 
 
-def test_an_event_of_an_agent_is_no_event_of_a_stream(document):
+def test_hook_event_and_stream_event_schemas_differ(document):
     schemas = document["components"]["schemas"]
     (items,) = (at["$ref"] for at in every(schemas["Events"]["properties"]["events"]) if "$ref" in at)
     event = schemas[items.rpartition("/")[2]]

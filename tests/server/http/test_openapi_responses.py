@@ -1,4 +1,4 @@
-"""Every operation of the API is called, and what it answers is what the document says."""
+"""Every API operation is called, and its response matches the OpenAPI document."""
 
 import msgspec
 
@@ -15,7 +15,7 @@ from vademecum.engines.onnx.manifest import TOKENIZER
 PASSWORD = "a password of hers"
 
 
-def test_every_operation_answers_what_the_document_says(tmp_path):
+def test_every_operation_matches_its_documented_response(tmp_path):
     async def scenario(h, url):
         ada = await h.person()
         told = await told_by(h, ada)
@@ -215,7 +215,7 @@ async def _sync(told, ada):
     told.fits({"$ref": "#/components/schemas/PushRow"}, batch[0])
     (answer,) = (await told.call(ada, "push", path=facts, json=batch)).json()
     assert answer["syncError"]["code"] == "INVALID"
-    for collection in ("documents", "vectorEmbeddings", "sessions", "facts"):  # deleted ones among them
+    for collection in ("documents", "vectorEmbeddings", "sessions", "facts"):  # deleted rows among them
         path = {"name": collection, "version": 0}
         assert (await told.call(ada, "pull", path=path)).json()["documents"], collection
     await told.call(ada, "pull", 409, path=facts, params={"id": "another"})

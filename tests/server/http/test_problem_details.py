@@ -1,4 +1,4 @@
-"""What a refusal says: what is wrong with this very request, and what would do."""
+"""Problem responses say what is wrong with the request and what would be accepted."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from property.sync_wire import alone
 from server.in_process_server import browser, house, refused, run, with_token
 
 
-def test_a_token_that_is_no_good_is_called_that(tmp_path):
+def test_invalid_token_is_named_in_the_problem(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             said = refused(await with_token(h, "no-such-token").get("/v1/me"), 401, "SIGNED_OUT")["detail"]
@@ -22,7 +22,7 @@ def test_a_token_that_is_no_good_is_called_that(tmp_path):
     ("method", "path", "sentence"),
     [("POST", "/v1/forget", "forget everything"), ("DELETE", "/v1/me", "leave for good")],
 )
-def test_a_body_that_lacks_the_confirmation_is_told_what_to_send(tmp_path, method, path, sentence):
+def test_missing_confirmation_names_the_expected_body(tmp_path, method, path, sentence):
     async def scenario(ada):
         said = refused(await ada.call(method, path, json={}), 400, "BAD_REQUEST")["detail"]
         assert f'send {{"confirm": "{sentence}"}}. Nothing was changed.' in said
@@ -32,7 +32,7 @@ def test_a_body_that_lacks_the_confirmation_is_told_what_to_send(tmp_path, metho
     alone(tmp_path, scenario)
 
 
-def test_a_body_that_lacks_a_field_is_told_which(tmp_path):
+def test_missing_body_field_is_named(tmp_path):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/search", json={"query": "apples"})
         assert refused(answer, 400, "BAD_REQUEST")["detail"] == "The body lacks `sessionId`."
@@ -40,7 +40,7 @@ def test_a_body_that_lacks_a_field_is_told_which(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_a_field_of_a_body_that_does_not_fit_is_called_by_its_name(tmp_path):
+def test_invalid_body_field_is_named(tmp_path):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/memories", json={"text": "Tea.", "sessionId": "a b"})
         assert refused(answer, 400, "BAD_REQUEST")["detail"].startswith(
@@ -50,7 +50,7 @@ def test_a_field_of_a_body_that_does_not_fit_is_called_by_its_name(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_a_row_with_a_wrong_date_is_told_how_one_looks(tmp_path):
+def test_invalid_date_names_the_expected_format(tmp_path):
     async def scenario(ada):
         (row,) = await ada.push("sessions", session("s", createdAt="2026-11-21"))
         assert row["syncError"]["message"] == "`createdAt` must look like 2026-11-21T15:09:02.059Z."
@@ -60,7 +60,7 @@ def test_a_row_with_a_wrong_date_is_told_how_one_looks(tmp_path):
 
 @pytest.mark.parametrize("session", ["", "not an id", "s1\n", "a/b", "x" * 101])
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
-def test_a_session_id_that_is_none_is_called_that(tmp_path, path, session):
+def test_invalid_session_id_is_named(tmp_path, path, session):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -71,7 +71,7 @@ def test_a_session_id_that_is_none_is_called_that(tmp_path, path, session):
 
 
 @pytest.mark.parametrize("name", ["__proto__", "."])
-def test_an_id_that_is_a_forbidden_name_is_told_the_rule(tmp_path, name):
+def test_reserved_id_names_the_rule(tmp_path, name):
     async def scenario(ada):
         (row,) = await ada.push("sessions", session(name))
         assert "not be `.`, `..` or a name" in row["syncError"]["message"]
@@ -85,7 +85,7 @@ def test_an_id_that_is_a_forbidden_name_is_told_the_rule(tmp_path, name):
     [[("file", (None, "text"))], [("file", ("a.txt", b"a")), ("file", ("b.txt", b"b"))]],
     ids=["no filename", "two files"],
 )
-def test_an_upload_without_one_file_is_told_what_is_wanted(tmp_path, parts):
+def test_upload_without_exactly_one_file_is_explained(tmp_path, parts):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/documents", files=parts)
         detail = refused(answer, 400, "BAD_REQUEST")["detail"]
@@ -96,7 +96,7 @@ def test_an_upload_without_one_file_is_told_what_is_wanted(tmp_path, parts):
     alone(tmp_path, scenario)
 
 
-def test_memories_can_be_asked_for_without_a_query(tmp_path):
+def test_memories_can_be_searched_without_a_query(tmp_path):
     async def scenario(ada):
         assert await ada.push("sessions", session("s")) == []
         said = {"text": "Tea is at four.", "sessionId": "s"}

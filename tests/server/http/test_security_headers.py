@@ -1,4 +1,4 @@
-"""Every answer, also a refusal, tells the browser to speak to nobody else and to run nothing but what comes from here."""
+"""Every response, including errors, restricts the browser to this origin's scripts and connections."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def directives(answer):
     return {name: value for name, _, value in parts}
 
 
-def test_every_answer_says_what_a_page_may_do(tmp_path):
+def test_every_response_has_security_headers(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
             for place in PLACES:
@@ -44,10 +44,10 @@ def test_every_answer_says_what_a_page_may_do(tmp_path):
     run(scenario)
 
 
-def test_styles_inside_a_page_are_for_the_pages_that_have_some(tmp_path):
+def test_inline_styles_are_allowed_only_by_their_hash(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
-            for place in PLACES[1:]:  # the app's own page may have styles, whose elements its library makes
+            for place in PLACES[1:]:  # the app's page is exempt: its UI library creates style elements
                 answer = await anyone.get(place)
                 inline = "<style" in answer.text
                 allowed = directives(answer).get("style-src", "")
@@ -56,7 +56,7 @@ def test_styles_inside_a_page_are_for_the_pages_that_have_some(tmp_path):
     run(scenario)
 
 
-def test_what_is_somebodys_is_kept_by_no_cache(tmp_path):
+def test_private_responses_are_not_cached(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -81,12 +81,12 @@ def test_what_is_somebodys_is_kept_by_no_cache(tmp_path):
     run(scenario)
 
 
-def test_files_that_are_the_same_for_all_may_be_kept(tmp_path):
+def test_public_files_may_be_cached(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
             for place in ("/", "/schema/files/start.js"):
                 answer = await anyone.get(place)
-                kept = "no-cache" if answer.status_code == 200 else "no-store"  # it is not built
+                kept = "no-cache" if answer.status_code == 200 else "no-store"  # app not built
                 assert answer.headers["cache-control"] == kept, place
 
     run(scenario)

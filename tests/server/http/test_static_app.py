@@ -1,4 +1,6 @@
-"""The built pages: packed when the browser takes that, kept for ever when their name is of their content."""
+"""The built pages: compressed if the browser accepts it, and immutable if their name contains a content
+hash.
+"""
 
 import gzip
 import re
@@ -27,7 +29,7 @@ def built(kind):
 
 
 @pytest.mark.parametrize("kind", ["ort-*.wasm", "ort-*.mjs", "worker-*.js"])
-def test_an_asset_is_kept_for_ever_and_packed_for_those_who_take_that(tmp_path, kind):
+def test_asset_is_immutable_and_compressed_on_request(tmp_path, kind):
     async def scenario(anyone):
         path = built(kind)
         url = f"/assets/{path.name}"
@@ -44,7 +46,7 @@ def test_an_asset_is_kept_for_ever_and_packed_for_those_who_take_that(tmp_path, 
     with_pages(tmp_path, scenario)
 
 
-def test_a_page_is_asked_for_each_time_and_sent_when_it_is_another(tmp_path):
+def test_page_is_revalidated_and_sent_only_when_changed(tmp_path):
     async def scenario(anyone):
         page = await anyone.get("/embedder.html")
         assert (page.status_code, page.headers["cache-control"]) == (200, "no-cache")
@@ -66,7 +68,7 @@ def test_a_page_is_asked_for_each_time_and_sent_when_it_is_another(tmp_path):
         ("", False),
     ],
 )
-def test_a_page_that_the_browser_has_is_not_sent_again(tmp_path, header, known):
+def test_cached_page_is_not_sent_again(tmp_path, header, known):
     async def scenario(anyone):
         tag = (await anyone.get("/embedder.html")).headers["etag"]
         answer = await anyone.get("/embedder.html", headers={"If-None-Match": header.format(tag=tag)})
@@ -90,7 +92,7 @@ def test_a_page_that_the_browser_has_is_not_sent_again(tmp_path, header, known):
         ("notgzip", False),
     ],
 )
-def test_an_asset_is_packed_for_those_only_who_take_that(tmp_path, header, packed):
+def test_asset_is_compressed_only_if_accepted(tmp_path, header, packed):
     async def scenario(anyone):
         url = f"/assets/{built('worker-*.js').name}"
         answer = await anyone.head(url, headers={"Accept-Encoding": header})
@@ -99,7 +101,7 @@ def test_an_asset_is_packed_for_those_only_who_take_that(tmp_path, header, packe
     with_pages(tmp_path, scenario)
 
 
-def test_what_is_no_asset_is_a_problem(tmp_path):
+def test_invalid_asset_path_is_404_problem(tmp_path):
     async def scenario(anyone):
         packed = built("worker-*.js").name + ".gz"
         for name in (
@@ -116,7 +118,7 @@ def test_what_is_no_asset_is_a_problem(tmp_path):
     with_pages(tmp_path, scenario)
 
 
-def test_every_asset_is_there_packed_too():
+def test_every_asset_has_a_gzip_copy():
     names = {path.name for path in (BUILT / "assets").iterdir()}
     plain = {name for name in names if not name.endswith(".gz")}
     assert names == plain | {f"{name}.gz" for name in plain} and len(plain) >= 4
@@ -128,7 +130,7 @@ def test_every_asset_is_there_packed_too():
 
 
 def drawn():
-    """An address of each place that the app draws; `:name?` may be there or not."""
+    """Yield a path of each route that the app renders, with and without optional `:name?` parts."""
     shell = (ROOT / "web" / "src" / "ui" / "Shell.tsx").read_text()
     for path in re.findall(r'<Route path="([^"]+)"', shell):
         parts = path.replace(":", "any-").split("/")
@@ -139,7 +141,7 @@ def drawn():
 
 
 @pytest.mark.parametrize("place", ["/", "/index.html", "/sign-in", *drawn()])
-def test_every_place_of_the_app_opens_the_app_for_everyone(tmp_path, place):
+def test_every_app_path_serves_the_app(tmp_path, place):
     async def scenario(anyone):
         page = await anyone.get(place)
         assert page.status_code == 200 and page.content == (BUILT / "index.html").read_bytes()
@@ -159,7 +161,7 @@ def test_every_place_of_the_app_opens_the_app_for_everyone(tmp_path, place):
         ("icon-192.png", "image/png"),
     ],
 )
-def test_what_makes_it_an_app_is_served_and_asked_for_each_time(tmp_path, name, kind):
+def test_installable_app_files_are_served_and_revalidated(tmp_path, name, kind):
     async def scenario(anyone):
         found = await anyone.get(f"/{name}")
         assert found.status_code == 200 and found.headers["content-type"].startswith(kind)
@@ -168,7 +170,7 @@ def test_what_makes_it_an_app_is_served_and_asked_for_each_time(tmp_path, name, 
     with_pages(tmp_path, scenario)
 
 
-def test_without_a_build_the_front_page_says_what_to_do(tmp_path):
+def test_missing_build_explains_what_to_do(tmp_path):
     async def scenario():
         alone = httpx.ASGITransport(Litestar(app_routes(tmp_path)))
         async with httpx.AsyncClient(transport=alone, base_url="http://test") as anyone:

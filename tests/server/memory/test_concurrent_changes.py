@@ -1,4 +1,4 @@
-"""What happens between looking up what is known of a memory and storing it: a session moves, a row is edited."""
+"""Changes between the lookup of known memories and the store: a session moves, or a row is edited."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ TEXTS = [f"Ada has planted a {tree} behind the mill." for tree in ("fir", "lime"
 
 
 def meanwhile(monkeypatch, change):
-    """Once, between the look-up and the write, this happens."""
+    """Run a change once, between the lookup and the write."""
     look_up, left = Memories.look_up, [change]
 
     async def look_up_slowly(self, *asked):
@@ -45,7 +45,7 @@ async def move(person, before="p1", after="p2"):
     assert await person.push("sessions", moved, assumed=session("s1", projectId=before)) == []
 
 
-def test_what_a_turn_says_goes_to_the_project_that_its_session_is_in_when_it_is_stored(tmp_path, monkeypatch):
+def test_extracted_rows_go_to_the_sessions_current_project(tmp_path, monkeypatch):
     async def scenario(h, model, ada):
         await ada.push("projects", project("p2"))
         meanwhile(monkeypatch, lambda: move(ada))
@@ -61,7 +61,7 @@ def test_what_a_turn_says_goes_to_the_project_that_its_session_is_in_when_it_is_
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_what_a_turn_said_before_it_was_edited_is_not_stored(tmp_path, monkeypatch):
+def test_extraction_discards_text_edited_meanwhile(tmp_path, monkeypatch):
     async def scenario(h, model, ada):
         first = episode("e1", "s1")
 
@@ -76,7 +76,7 @@ def test_what_a_turn_said_before_it_was_edited_is_not_stored(tmp_path, monkeypat
     scenario_of(tmp_path, scenario, Rule(when="anew", say=reply(memories=["It is new."])), Rule(say=[REPLY]))
 
 
-def test_a_turn_that_is_edited_while_jobs_are_listed_is_listed(tmp_path, monkeypatch):
+def test_turn_edited_during_job_listing_is_listed(tmp_path, monkeypatch):
     survey, edits = DuckDBUserStore.list_jobs, []
 
     async def surveyed(store, most):
@@ -96,7 +96,7 @@ def test_a_turn_that_is_edited_while_jobs_are_listed_is_listed(tmp_path, monkeyp
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), Rule(say=[REPLY]))
 
 
-def test_an_account_that_gets_full_keeps_no_memory_of_a_turn_that_could_not_be_stored(tmp_path):
+def test_account_filling_up_keeps_no_partial_extraction(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await until(ada, lambda found: found["jobs"] and found["jobs"][0]["error"])
@@ -107,7 +107,7 @@ def test_an_account_that_gets_full_keeps_no_memory_of_a_turn_that_could_not_be_s
     scenario_of(tmp_path, scenario, Rule(say=reply(memories=["Ada runs."], facts=facts)), tiers=full)
 
 
-def test_no_relationship_leads_into_another_project_whatever_ids_a_device_gave(tmp_path):
+def test_extraction_creates_no_relationship_into_another_project(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("projects", project("p1"), project("p2"))
         odd = {
@@ -170,7 +170,7 @@ def test_full_session_compares_no_memories(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, first, Rule(say=reply(memories=["It rained in Thun."])))
 
 
-async def test_a_memory_goes_to_the_project_that_its_session_is_in_when_it_is_stored(tmp_path, monkeypatch):
+async def test_memory_goes_to_the_sessions_current_project(tmp_path, monkeypatch):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("projects", project("p1"), project("p2"))
@@ -181,7 +181,7 @@ async def test_a_memory_goes_to_the_project_that_its_session_is_in_when_it_is_st
         assert kept["memory"]["projectId"] == "p2" and len(await ada.live("memories")) == 1
 
 
-async def test_a_memory_takes_no_place_of_one_that_was_edited_since_it_was_compared(tmp_path, monkeypatch):
+async def test_memory_does_not_supersede_one_edited_meanwhile(tmp_path, monkeypatch):
     async with house(tmp_path, model=MODELS) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))

@@ -1,4 +1,4 @@
-"""Turns that are over become memory by a language model: once, behind the answers, whatever the model says."""
+"""Finished turns become memory by a language model: once, in the background, whatever the model replies."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from vademecum.model.sync.quotas import Limits
 from wait_until import soon
 
 
-def test_a_turn_that_is_over_becomes_entities_relationships_memories_and_proposed_facts(tmp_path):
+def test_finished_turn_yields_entities_relationships_memories_and_facts(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         found = await finished(ada)
@@ -57,7 +57,7 @@ def test_a_turn_that_is_over_becomes_entities_relationships_memories_and_propose
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_an_extraction_may_have_a_model_of_its_own(tmp_path):
+def test_extraction_can_use_its_own_model(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         assert (await finished(ada))["extraction"]["model"] == "qwen2.5:3b"
@@ -66,7 +66,7 @@ def test_an_extraction_may_have_a_model_of_its_own(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_model="qwen2.5:3b")
 
 
-def test_a_session_in_no_project_has_memories_and_no_entities(tmp_path):
+def test_session_without_project_gets_memories_but_no_entities(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada, project_id=None)
         await finished(ada)
@@ -82,7 +82,7 @@ def test_a_session_in_no_project_has_memories_and_no_entities(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_entities_belong_to_the_project_of_the_moment_and_stay_there(tmp_path):
+def test_entities_keep_the_project_of_their_extraction(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await finished(ada)
@@ -97,7 +97,7 @@ def test_entities_belong_to_the_project_of_the_moment_and_stay_there(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_two_extractions_of_the_same_make_one_row_and_known_names_are_offered(tmp_path):
+def test_repeated_extraction_reuses_rows_and_offers_known_names(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await finished(ada)
@@ -106,14 +106,14 @@ def test_two_extractions_of_the_same_make_one_row_and_known_names_are_offered(tm
         assert (await finished(ada))["counts"]["done"] == 2
         after = await made(ada)
         for memory_id, memory in after["memories"].items():
-            memory["updatedAt"] = before["memories"][memory_id]["updatedAt"]  # said again, it is fresh again
+            memory["updatedAt"] = before["memories"][memory_id]["updatedAt"]  # a repeat updates the timestamp
         assert after == before
         assert "- Ada Brook" in model.asked[1].system and "- Ada Brook" not in model.asked[0].system
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_a_text_is_extracted_once_and_an_edited_one_again(tmp_path):
+def test_text_is_extracted_once_and_again_after_edit(tmp_path):
     async def scenario(h, model, ada):
         first = episode("e1", "s1")
         await talk(ada, first)
@@ -130,7 +130,7 @@ def test_a_text_is_extracted_once_and_an_edited_one_again(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_a_confirmed_fact_stays_alone_and_every_other_value_is_proposed_once(tmp_path):
+def test_confirmed_fact_stays_and_other_values_are_proposed(tmp_path):
     async def scenario(h, model, ada):
         confirmed = fact("mine", key="user.city", value="Basel", confirmed=True)
         await ada.push("facts", confirmed)
@@ -157,7 +157,7 @@ def test_a_confirmed_fact_stays_alone_and_every_other_value_is_proposed_once(tmp
     )
 
 
-def test_a_proposed_fact_is_told_in_no_conversation_until_it_is_confirmed(tmp_path):
+def test_proposed_fact_enters_no_prompt_until_confirmed(tmp_path):
     async def told(ada, session_id):
         asked = {"query": "In which city am I?", "sessionId": session_id}
         return "user.city: Bern" in (await ada.call("POST", "/v1/context", json=asked)).json()["prompt"]
@@ -174,7 +174,7 @@ def test_a_proposed_fact_is_told_in_no_conversation_until_it_is_confirmed(tmp_pa
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_what_a_person_deleted_is_not_extracted_again(tmp_path):
+def test_user_deleted_rows_are_not_extracted_again(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await finished(ada)
@@ -187,7 +187,7 @@ def test_what_a_person_deleted_is_not_extracted_again(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_what_was_recalled_and_secrets_are_not_told_and_secrets_not_kept(tmp_path):
+def test_extraction_hides_recalled_text_and_secrets(tmp_path):
     secret = "sk-proj-a1B2c3D4e5F6g7H8i9J0k"
     said = {
         "memories": [f"The key is {secret}.", "Ada runs the mill."],
@@ -224,9 +224,7 @@ def test_what_was_recalled_and_secrets_are_not_told_and_secrets_not_kept(tmp_pat
         (Rule(ends="never", pause_s=0.05), "longer than 1 s", True),
     ],
 )
-def test_a_model_that_fails_is_asked_again_later_and_its_failure_said_in_words(
-    tmp_path, rule, words, counted
-):
+def test_model_failure_is_reported_and_retried_later(tmp_path, rule, words, counted):
     async def scenario(h, model, ada):
         await talk(ada)
         (job,) = (await put_off(ada))["jobs"]
@@ -254,7 +252,7 @@ def test_reply_that_is_not_json_is_retried_once(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=["I would rather not."]))
 
 
-def test_a_reply_that_was_cut_off_gives_what_was_whole(tmp_path):
+def test_truncated_reply_yields_its_complete_parts(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await finished(ada)
@@ -265,7 +263,7 @@ def test_a_reply_that_was_cut_off_gives_what_was_whole(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[cut[: cut.index("memories")]], finish="length"))
 
 
-def test_a_job_that_failed_often_enough_waits_for_a_person(tmp_path, monkeypatch):
+def test_repeatedly_failed_job_waits_for_manual_retry(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
 
     async def scenario(h, model, ada):
@@ -283,7 +281,7 @@ def test_a_job_that_failed_often_enough_waits_for_a_person(tmp_path, monkeypatch
     scenario_of(tmp_path, scenario, Rule(status=500))
 
 
-def test_five_memories_per_exchange_and_fifty_per_session(tmp_path):
+def test_extraction_limits_memories_per_turn_and_session(tmp_path):
     async def scenario(h, model, ada):
         model.rules = [
             Rule(when=f"turn {n}.", say=reply(memories=[f"Statement {n}-{m} stands." for m in range(7)]))
@@ -307,7 +305,7 @@ def test_five_memories_per_exchange_and_fifty_per_session(tmp_path):
     scenario_of(tmp_path, scenario)
 
 
-def test_a_full_account_stores_nothing_by_halves_and_says_why(tmp_path):
+def test_full_account_stores_no_partial_extraction(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         found = await until(ada, lambda found: found["jobs"] and found["jobs"][0]["error"])
@@ -322,7 +320,7 @@ def test_a_full_account_stores_nothing_by_halves_and_says_why(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=reply(facts=facts)), tiers=full)
 
 
-def test_pushing_and_answering_never_wait_for_an_extraction(tmp_path):
+def test_requests_do_not_wait_for_extraction(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await until(ada, lambda found: found["counts"]["running"])
@@ -330,14 +328,14 @@ def test_pushing_and_answering_never_wait_for_an_extraction(tmp_path):
         await ada.push("facts", fact("f1"))
         answer = await ada.call("POST", "/v1/answer", json={"query": "Quick?", "sessionId": "s1"})
         assert "At once." in answer.text and time.monotonic() - began < 10
-        await h.services.users.rewrite(ada.id)  # nor does what needs the file to itself
+        await h.services.users.rewrite(ada.id)  # exclusive access does not wait either
         assert time.monotonic() - began < 10 and (await listed(ada))["counts"]["running"] == 1
 
     slow = Rule(when="The user said", first_s=60)
     scenario_of(tmp_path, scenario, slow, Rule(say=["At once."]))
 
 
-def test_a_turn_that_is_deleted_or_edited_while_it_is_extracted_leaves_nothing(tmp_path):
+def test_turn_changed_during_extraction_leaves_no_rows(tmp_path):
     async def scenario(h, model, ada):
         gone, edited = episode("e1", "s1"), episode("e2", "s1")
         await talk(ada, gone)
@@ -356,7 +354,7 @@ def test_a_turn_that_is_deleted_or_edited_while_it_is_extracted_leaves_nothing(t
     scenario_of(tmp_path, scenario, slow, Rule(say=reply(memories=["It is quick."])))
 
 
-def test_no_more_than_the_day_allows_and_the_rest_waits(tmp_path):
+def test_daily_limit_defers_further_extractions(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(4)))
         found = await until(ada, lambda found: found["counts"]["done"] == 2)
@@ -371,7 +369,7 @@ def test_no_more_than_the_day_allows_and_the_rest_waits(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_daily=2)
 
 
-async def test_without_a_model_nothing_is_extracted_no_jobs_pile_up_and_the_list_says_so(tmp_path):
+async def test_missing_model_creates_no_jobs_and_is_reported(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await talk(ada)
@@ -380,7 +378,7 @@ async def test_without_a_model_nothing_is_extracted_no_jobs_pile_up_and_the_list
         assert "VADEMECUM_ASSISTANT_URL" in found["extraction"]["note"]
 
 
-def test_jobs_that_a_stop_left_are_taken_up_at_the_next_start(tmp_path):
+def test_restart_resumes_unfinished_jobs(tmp_path):
     people = []
 
     async def stopped(h, model, ada):
@@ -398,7 +396,7 @@ def test_jobs_that_a_stop_left_are_taken_up_at_the_next_start(tmp_path):
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_forgetting_everything_forgets_the_jobs_and_what_a_model_was_about_to_say(tmp_path):
+def test_forget_everything_deletes_jobs_and_pending_replies(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await soon(lambda: model.asked)
@@ -411,7 +409,7 @@ def test_forgetting_everything_forgets_the_jobs_and_what_a_model_was_about_to_sa
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], held=True))
 
 
-def test_a_restore_brings_back_no_jobs_of_what_was_deleted_since_and_goes_on_with_the_others(tmp_path):
+def test_restore_resumes_jobs_except_for_deleted_turns(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada, episode("kept", "s1"), episode("gone", "s1"))
         await until(

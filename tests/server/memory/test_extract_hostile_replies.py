@@ -1,4 +1,4 @@
-"""A language model that means harm, or none and does it: nothing is lost, nothing is stored twice, nobody waits."""
+"""Hostile or faulty model replies: nothing is lost, nothing is stored twice, and no request waits."""
 
 import json
 
@@ -46,7 +46,7 @@ HUGE = "1" + "0" * 400
         "empty facts",
     ],
 )
-def test_of_a_reply_that_overdoes_it_what_is_true_is_kept_and_the_rest_is_not(tmp_path, text):
+def test_hostile_reply_keeps_only_its_valid_items(tmp_path, text):
     async def scenario(h, model, ada):
         await talk(ada)
         assert (await finished(ada))["counts"]["done"] == 1
@@ -61,7 +61,7 @@ def test_of_a_reply_that_overdoes_it_what_is_true_is_kept_and_the_rest_is_not(tm
 
 
 @pytest.mark.parametrize("number", [HUGE, "-" + HUGE, "1e308", "0.5"])
-def test_a_confidence_of_any_size_is_a_confidence_and_costs_nothing_else(tmp_path, number):
+def test_out_of_range_confidence_is_clamped(tmp_path, number):
     async def scenario(h, model, ada):
         await talk(ada)
         assert (await finished(ada))["counts"]["done"] == 1
@@ -73,7 +73,7 @@ def test_a_confidence_of_any_size_is_a_confidence_and_costs_nothing_else(tmp_pat
     scenario_of(tmp_path, scenario, Rule(say=[json.dumps(TRUE)[:-1] + f', "facts": [{fact_said}]}}']))
 
 
-def test_ten_thousand_entities_are_as_many_as_a_reply_may_have(tmp_path):
+def test_entities_per_reply_are_limited(tmp_path):
     many = [{"name": f"Person {n} of Ten Thousand", "type": "person"} for n in range(10_000)]
 
     async def scenario(h, model, ada):
@@ -84,7 +84,7 @@ def test_ten_thousand_entities_are_as_many_as_a_reply_may_have(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=reply(entities=many)))
 
 
-def test_a_reply_that_no_one_can_read_leaves_the_turn_and_is_asked_again(tmp_path):
+def test_unreadable_reply_keeps_the_turn_and_is_retried(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         found = await put_off(ada)
@@ -97,7 +97,7 @@ def test_a_reply_that_no_one_can_read_leaves_the_turn_and_is_asked_again(tmp_pat
     scenario_of(tmp_path, scenario, Rule(say=reply(entities=[{"name": 2 * MEGABYTE, "type": "person"}])))
 
 
-async def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tmp_path):
+async def test_rows_violating_the_schema_are_rejected(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         keep = _ExtractionWriter(Limits(), "s1", "", Pool(), [], {}, [])
@@ -114,7 +114,7 @@ async def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tm
         assert await ada.live("facts") == {}
 
 
-def test_a_reply_chooses_neither_ids_nor_places_nor_what_is_confirmed(tmp_path):
+def test_reply_cannot_choose_ids_projects_or_confirmation(tmp_path):
     mine = fact("mine", key="user.name", value="Ada", confirmed=True)
     kept = memory("m-pinned", text="Ada likes tea.", projectId="p2", pinned=True)
     other = entity("n-other", "p2", name="Secret Mill", type="place", notes="of another project")
@@ -149,8 +149,8 @@ def test_a_reply_chooses_neither_ids_nor_places_nor_what_is_confirmed(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[json.dumps(lies)]))
 
 
-def test_a_model_that_repeats_itself_in_every_turn_adds_nothing(tmp_path):
-    """Recalled into the prompt and said back, one memory of an original became 668."""
+def test_repeated_statements_across_turns_add_nothing(tmp_path):
+    """Without this rule, a model that repeated a recalled memory turned 1 original into 668 rows."""
 
     async def scenario(h, model, ada):
         for turn in range(4):
@@ -168,7 +168,7 @@ def test_a_model_that_repeats_itself_in_every_turn_adds_nothing(tmp_path):
     scenario_of(tmp_path, scenario, Rule(when="Turn 0", say=said[:1]), Rule(say=said[1:]))
 
 
-def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobody_again(tmp_path):
+def test_restart_after_storing_repeats_no_extraction(tmp_path):
     people = []
 
     async def stored(h, model, ada):
@@ -201,8 +201,8 @@ def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobo
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing(tmp_path):
-    """The known ones are read before the transaction in which the session's project is looked up."""
+def test_lookup_for_a_former_project_stores_nothing(tmp_path):
+    """Known entities are read before the transaction that looks up the session's project."""
 
     async def scenario(h, model, ada):
         await talk(ada)

@@ -1,4 +1,4 @@
-"""Turns out of an export come with what was made of them: the model is not asked again, until their words are others."""
+"""Imported turns include their extracted memory, so the model sees them only after an edit of their text."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ OLD = episode("e1", "s1", userMessage="old words")
 
 
 async def bring(person, *rows, collection="episodes"):
-    """Push rows as an app does that has them out of an export."""
+    """Push rows as an import of the app does."""
     batch = [{"newDocumentState": row, "imported": True} for row in rows]
     answer = await person.call("POST", f"/v1/sync/{collection}/0/push", json=batch)
     assert answer.status_code == 200, answer.text
@@ -19,7 +19,7 @@ async def bring(person, *rows, collection="episodes"):
 
 
 async def looked_at(h, person):
-    """Wait until all turns have been looked at, and what they caused is done."""
+    """Wait until the worker has seen all turns and finished their jobs."""
     async with h.services.users.open(person.id) as store, asyncio.timeout(60):
         while list_new_turns(store):
             await asyncio.sleep(0.05)
@@ -27,7 +27,7 @@ async def looked_at(h, person):
 
 
 async def asked_only(h, model, person, *words):
-    """The model was asked about these turns alone."""
+    """Check that the model was asked about exactly these turns."""
     await looked_at(h, person)
     assert len(model.asked) == len(words)
     for asked, word in zip(model.asked, words, strict=True):
@@ -35,11 +35,11 @@ async def asked_only(h, model, person, *words):
 
 
 async def known(person, turn):
-    """Whether there is a job of the turn, told or not."""
+    """Return whether the turn has a job, listed or not."""
     return (await person.call("POST", f"/v1/jobs/extract.episodes.{turn['id']}/retry")).status_code == 200
 
 
-def test_the_model_is_asked_about_what_is_said_here_and_not_about_what_was_imported(tmp_path):
+def test_only_new_turns_are_extracted_after_an_import(tmp_path):
     async def scenario(h, model, ada):
         await ada.add("sessions", session("s1"))
         assert await bring(ada, *({**OLD, "id": f"e{n}"} for n in range(30))) == []
@@ -55,7 +55,7 @@ def test_the_model_is_asked_about_what_is_said_here_and_not_about_what_was_impor
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_an_imported_turn_that_is_edited_is_looked_at_like_any_other(tmp_path):
+def test_edited_imported_turn_is_extracted(tmp_path):
     async def scenario(h, model, ada):
         await ada.add("sessions", session("s1"))
         await bring(ada, OLD)
@@ -69,7 +69,7 @@ def test_an_imported_turn_that_is_edited_is_looked_at_like_any_other(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_an_import_that_is_sent_again_or_came_before_its_session_stays_one(tmp_path):
+def test_repeated_or_early_import_is_still_not_extracted(tmp_path):
     async def scenario(h, model, ada):
         assert await bring(ada, OLD) == []
         assert await bring(ada, OLD) == []
@@ -82,8 +82,8 @@ def test_an_import_that_is_sent_again_or_came_before_its_session_stays_one(tmp_p
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_what_is_here_already_is_looked_at_for_what_it_says_here(tmp_path):
-    """Who imports what the account has does not keep the account from remembering it."""
+def test_importing_an_existing_turn_does_not_suppress_extraction(tmp_path):
+    """Importing a turn that the account already has must not stop its extraction."""
 
     async def scenario(h, model, ada):
         await ada.add("episodes", OLD)
@@ -94,7 +94,7 @@ def test_what_is_here_already_is_looked_at_for_what_it_says_here(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_nothing_is_known_of_an_imported_turn_that_was_refused_is_not_over_or_is_deleted(tmp_path):
+def test_invalid_unfinished_or_deleted_imports_are_not_remembered(tmp_path):
     async def scenario(h, model, ada):
         await ada.add("sessions", session("s1"))
         bad, begun = {**OLD, "status": "unheard of"}, {**OLD, "id": "e2", "status": "queued"}

@@ -1,4 +1,4 @@
-"""The memory API: its rows are those that devices sync, and keep the same rules, whoever writes them."""
+"""The memory API writes the same rows as devices sync, under the same rules."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from vademecum.model.schema.derived_ids import entity_id
 from vademecum.settings import Settings
 
 
-def test_what_is_written_by_http_is_what_devices_pull_and_hear(tmp_path):
+def test_http_writes_reach_pulls_and_streams(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream") as ear:
             p = await made(ada, "projects", name="Mill")
@@ -44,7 +44,7 @@ def test_what_is_written_by_http_is_what_devices_pull_and_hear(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-async def test_what_a_device_pushed_is_listed_as_it_was_sent(tmp_path):
+async def test_pushed_rows_are_listed_unchanged(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnish(ada)
@@ -65,13 +65,13 @@ async def test_what_a_device_pushed_is_listed_as_it_was_sent(tmp_path):
             assert (await got(ada, path, project="p1"))[name] == expected, path
         assert await got(ada, "projects/p1/overview") == overview
         assert await got(ada, "sessions/by-external/chat") == session("s1", externalId="chat")
-        # the edge that a device made under an id of its own is the one that is known, and can be taken back
+        # A relationship that a device created under its own id is reused and can be deleted.
         assert (await made(ada, "relationships?project=p1", **EDGE))["id"] == "r1"
         assert (await ada.call("DELETE", "/v1/relationships", json=EDGE, **SCOPE)).status_code == 200
         assert await ada.live("relationships") == {}
 
 
-async def test_a_row_that_waits_for_its_parent_is_not_there_yet(tmp_path):
+async def test_row_waiting_for_its_parent_is_invisible(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("episodes", episode("early", "later")) == []
@@ -81,7 +81,7 @@ async def test_a_row_that_waits_for_its_parent_is_not_there_yet(tmp_path):
         assert ids((await got(ada, "sessions/later/episodes"))["episodes"]) == ["early"]
 
 
-async def test_an_entity_of_a_project_that_has_not_come_is_refused_though_a_device_has_pushed_it(tmp_path):
+async def test_entity_of_an_unknown_project_is_rejected(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         row_id = entity_id("later", "place", "Mill")
@@ -92,7 +92,7 @@ async def test_an_entity_of_a_project_that_has_not_come_is_refused_though_a_devi
         assert (await made(ada, "entities", **body))["id"] == row_id
 
 
-async def test_a_clock_that_was_set_back_after_everything_was_forgotten_stops_nobody_from_writing(tmp_path):
+async def test_writes_succeed_after_clock_rollback_following_forget(tmp_path):
     times = ["2026-01-02T00:00:00.000Z"]
     app = create_app(Settings(data=tmp_path, models=tmp_path / "none"), clock=lambda: times[0])
     async with app.lifespan():
@@ -103,8 +103,8 @@ async def test_a_clock_that_was_set_back_after_everything_was_forgotten_stops_no
         assert (await made(ada, "projects", name="Mill"))["createdAt"] == "2026-01-02T00:00:00.000Z"
 
 
-async def test_a_session_can_be_renamed_before_its_project_has_come(tmp_path):
-    """A device pushes its collections side by side, so what a row names already need not be here."""
+async def test_session_can_be_renamed_before_its_project_arrives(tmp_path):
+    """A device pushes its collections in parallel, so a row may reference a project that is still missing."""
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1", externalId="chat", projectId="later")) == []
@@ -112,7 +112,7 @@ async def test_a_session_can_be_renamed_before_its_project_has_come(tmp_path):
         assert (answer.json()["title"], answer.json()["projectId"]) == ("Lease", "later")
 
 
-async def test_an_external_id_leads_to_one_session_whoever_made_it_and_whatever_is_in_it(tmp_path):
+async def test_external_id_identifies_exactly_one_session(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         weird = "https://chat.example//room/ä b?c=d#e%2F/"
@@ -127,8 +127,8 @@ async def test_an_external_id_leads_to_one_session_whoever_made_it_and_whatever_
         refused(next(a for a in answers if a.status_code == 409), 409, "DUPLICATE")
 
 
-async def test_the_first_message_of_a_session_made_inside_a_project_has_the_project(tmp_path):
-    """The session is in its project in the write that makes it: there is no moment in which the pool sees it."""
+async def test_first_turn_of_project_session_has_its_project(tmp_path):
+    """One write creates the session inside its project, so the session is never visible in the pool."""
     async with house(tmp_path) as h:
         ada = await h.person()
         p = await made(ada, "projects", name="Mill")
@@ -141,7 +141,7 @@ async def test_the_first_message_of_a_session_made_inside_a_project_has_the_proj
         assert ids((await got(ada, "episodes", project="Mill"))["episodes"]) == [turn["id"]]
 
 
-async def test_an_entity_is_one_a_project_however_it_is_spelt_and_empty_notes_keep_the_old(tmp_path):
+async def test_entity_spellings_share_one_row_and_keep_notes(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnish(ada)
@@ -164,7 +164,7 @@ async def test_an_entity_is_one_a_project_however_it_is_spelt_and_empty_notes_ke
         assert (await ada.live("entities"))[first["id"]] == again
 
 
-async def test_a_repeated_relationship_is_one_row_and_no_write(tmp_path):
+async def test_repeated_relationship_is_stored_once(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnish(ada)
@@ -177,7 +177,7 @@ async def test_a_repeated_relationship_is_one_row_and_no_write(tmp_path):
             assert store.seq == pulled["checkpoint"]["lwt"]
 
 
-async def test_a_deleted_session_takes_its_turns_and_summaries_and_leaves_the_relationships(tmp_path):
+async def test_session_deletion_removes_turns_and_summaries_only(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnish(ada)
@@ -189,7 +189,7 @@ async def test_a_deleted_session_takes_its_turns_and_summaries_and_leaves_the_re
 
 
 @pytest.mark.parametrize(("choice", "left"), [("keep", {"s1", "s2"}), ("delete", {"s1"})])
-async def test_a_deleted_project_takes_its_memory_and_its_sessions_if_asked(tmp_path, choice, left):
+async def test_project_deletion_removes_memory_and_optionally_sessions(tmp_path, choice, left):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnish(ada)
@@ -201,7 +201,7 @@ async def test_a_deleted_project_takes_its_memory_and_its_sessions_if_asked(tmp_
         assert (await got(ada, "entities/by-type/person", project="*"))["entities"] == [entity("n3", "p2")]
 
 
-async def test_a_summary_is_where_its_session_is_now_or_without_one_in_its_project(tmp_path):
+async def test_summary_belongs_to_its_sessions_current_project(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnish(ada)
@@ -224,7 +224,7 @@ async def test_a_summary_is_where_its_session_is_now_or_without_one_in_its_proje
         assert ids((await got(ada, "sessions/s1/summaries"))["summaries"]) == ["u2", "u1"]
 
 
-async def test_a_full_account_and_a_row_too_large_are_refused_in_words(tmp_path):
+async def test_full_account_and_oversized_row_are_rejected(tmp_path):
     async with house(tmp_path, **small(storage_bytes=6000, row_bytes=3000)) as h:
         ada = await h.person()
         s = await made(ada, "sessions", externalId="a", title="t")
@@ -240,7 +240,7 @@ async def test_a_full_account_and_a_row_too_large_are_refused_in_words(tmp_path)
         assert len(await ada.live("episodes")) == 2
 
 
-async def test_an_edit_moves_updated_at_and_an_edit_that_changes_nothing_writes_nothing(tmp_path):
+async def test_only_effective_edits_write_and_change_updated_at(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnish(ada)
@@ -257,7 +257,7 @@ async def test_an_edit_moves_updated_at_and_an_edit_that_changes_nothing_writes_
             assert (same.json(), store.seq) == (row, seq)
 
 
-def test_turn_is_read_by_its_id_within_its_own_session_or_a_named_scope(tmp_path):
+def test_turn_is_readable_within_session_or_named_scope(tmp_path):
     async def scenario(h, ada):
         await ada.add("projects", project("p1"), project("p2"))
         await ada.add("sessions", session("s1", projectId="p1"), session("s2"))

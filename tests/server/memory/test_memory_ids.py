@@ -1,4 +1,4 @@
-"""Ids of what was said: they tell nothing of it once it is deleted, and what a person deleted is known by them."""
+"""Ids derived from text reveal nothing after deletion, and identify statements that a user deleted."""
 
 from property.rows import episode, project, session
 from server.memory.extracting_server import FOUND, REPLY, finished, made, scenario_of, talk
@@ -7,7 +7,7 @@ from server.scripted_llm import Rule
 KINDS = ("memories", "facts")
 
 
-def test_no_two_accounts_give_the_same_words_the_same_id(tmp_path):
+def test_equal_text_gets_different_ids_per_account(tmp_path):
     async def scenario(h, model, ada):
         bob = await h.person()
         for person in (ada, bob):
@@ -21,7 +21,7 @@ def test_no_two_accounts_give_the_same_words_the_same_id(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_after_everything_was_forgotten_ids_follow_from_another_key_which_lasts(tmp_path):
+def test_forget_everything_rotates_the_id_key_permanently(tmp_path):
     keys = []
 
     async def forgotten(h, model, ada):
@@ -40,7 +40,7 @@ def test_after_everything_was_forgotten_ids_follow_from_another_key_which_lasts(
     assert first and second and first != second == third
 
 
-def test_what_a_person_had_remembered_and_deleted_is_not_extracted(tmp_path):
+def test_memory_deleted_by_user_is_not_extracted(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("projects", project("p1"))
         await ada.push("sessions", session("s1", projectId="p1"))

@@ -1,4 +1,7 @@
-"""The recall index is derived: late, killed, damaged or of another model, it is made good from the records."""
+"""The recall index is derived.
+
+If it is stale, interrupted, damaged or of another model, the records rebuild it.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +24,7 @@ from wait_until import soon
 
 
 def again(h: House, person: Person) -> Person:
-    """The same person at another server on the same folder."""
+    """Return the same person on another server with the same folder."""
     return Person(person.id, with_token(h, person.client.headers["Authorization"].removeprefix("Bearer ")))
 
 
@@ -42,7 +45,7 @@ async def talked(h: House, count: int, start: int = 0) -> Person:
 
 
 def held_up(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
-    """The model takes so many texts of passages, and the next when the event is set."""
+    """Let the model embed `after` texts, and block further ones until the returned event is set."""
     passages, taken, go_on = Embedder.embed_passages, [0], asyncio.Event()
 
     async def gated(embedder: Embedder, texts: list[str]) -> Any:
@@ -55,7 +58,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
     return go_on
 
 
-async def test_words_are_found_while_vectors_are_still_being_made(
+async def test_keyword_search_works_during_embedding(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = held_up(monkeypatch, 2)
@@ -68,7 +71,7 @@ async def test_words_are_found_while_vectors_are_still_being_made(
         assert await lacking(h, ada) == [] and (await look(ada, sessionId="s1"))["complete"]
 
 
-async def test_a_stop_half_way_costs_a_turn_of_the_vectors_and_no_more(
+async def test_restart_loses_at_most_one_embedding_batch(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_index, "ROWS_PER_TURN", 2)
@@ -93,7 +96,7 @@ async def test_a_stop_half_way_costs_a_turn_of_the_vectors_and_no_more(
         assert await lacking(h, ada) == [] and len(made) == 5
 
 
-async def test_another_model_makes_the_index_anew_and_words_serve_meanwhile(
+async def test_model_change_rebuilds_index_while_keywords_keep_working(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, installed) as h:
@@ -115,7 +118,7 @@ async def test_another_model_makes_the_index_anew_and_words_serve_meanwhile(
         assert model == embedder.model
 
 
-async def test_everybody_s_index_is_made_anew_though_nobody_asks(tmp_path: Path, installed: Path) -> None:
+async def test_model_change_rebuilds_indexes_without_queries(tmp_path: Path, installed: Path) -> None:
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 3)
         await h.settle(ada)
@@ -130,7 +133,7 @@ async def test_everybody_s_index_is_made_anew_though_nobody_asks(tmp_path: Path,
         assert checkpoint[0] == embedder.model and checkpoint[1] > 0
 
 
-async def test_a_damaged_index_is_emptied_and_made_again_within_the_question(tmp_path: Path) -> None:
+async def test_damaged_index_is_rebuilt_during_the_query(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await furnished(h)
         await h.settle(ada)
@@ -141,7 +144,7 @@ async def test_a_damaged_index_is_emptied_and_made_again_within_the_question(tmp
 
 
 @pytest.mark.parametrize("change", [{"_deleted": True}, {"text": "else"}])
-async def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
+async def test_vector_of_a_changed_row_is_discarded(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     go_on = held_up(monkeypatch, 0)
@@ -152,7 +155,7 @@ async def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown
         job = h.services.background_jobs.jobs["recall_vectors"]
         job.run_now(ada.id)
         await soon(lambda: bool(h.services.inference._running))
-        stop_index(h.services.recall.indexer)  # nor is the work in the model cancelled, as a delete does
+        stop_index(h.services.recall.indexer)  # and keep a delete from cancelling the embedding
         monkeypatch.setattr(h.services.inference, "cancel", lambda *_: None)
         assert await ada.push("memories", {**row, **change}, assumed=row) == []
         amended: list[list[Block]] = []
@@ -167,10 +170,8 @@ async def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown
         assert amended[0] == []
 
 
-async def test_the_turns_of_a_session_that_lost_one_get_vectors_without_it(
-    tmp_path: Path, installed: Path
-) -> None:
-    """Their vectors may have been made with its last words."""
+async def test_deleting_a_turn_reembeds_its_successor_without_it(tmp_path: Path, installed: Path) -> None:
+    """The successor's vector may contain the last words of the deleted turn."""
     async with opened(tmp_path, installed) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1"), session("s2")) == []
@@ -188,9 +189,7 @@ async def test_the_turns_of_a_session_that_lost_one_get_vectors_without_it(
         assert after["s1-1"] == after["s2-1"] and after["s1-2"] == before["s1-2"]
 
 
-async def test_a_turn_that_followed_one_that_was_edited_gets_a_vector_without_its_old_words(
-    tmp_path: Path, installed: Path
-) -> None:
+async def test_editing_a_turn_reembeds_its_successor(tmp_path: Path, installed: Path) -> None:
     async with opened(tmp_path, installed) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1"), session("s2")) == []
@@ -208,7 +207,7 @@ async def test_a_turn_that_followed_one_that_was_edited_gets_a_vector_without_it
         assert after["second"] == after["alone"], "the edited turn is the session's latest now"
 
 
-async def test_a_deleted_turn_costs_the_vectors_of_the_one_that_followed_it_and_no_others(
+async def test_deleting_a_turn_reembeds_only_its_successor(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, installed) as h:
@@ -229,7 +228,7 @@ async def test_a_deleted_turn_costs_the_vectors_of_the_one_that_followed_it_and_
         assert await lacking(h, ada) == []
 
 
-async def test_a_turn_that_is_being_answered_asks_for_no_work(tmp_path: Path) -> None:
+async def test_unfinished_turn_schedules_no_work(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await talked(h, 1)
         await h.settle(ada)
@@ -241,7 +240,7 @@ async def test_a_turn_that_is_being_answered_asks_for_no_work(tmp_path: Path) ->
         assert job.is_pending(ada.id)
 
 
-async def test_what_is_compared_with_memories_waits_for_their_vectors_and_not_for_those_of_turns(
+async def test_memory_comparison_waits_only_for_memory_vectors(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, installed, search_wait_s=600) as h:
@@ -264,7 +263,7 @@ async def test_what_is_compared_with_memories_waits_for_their_vectors_and_not_fo
         assert set(await waits) == {"tea", "sea"}
 
 
-async def test_a_question_for_a_model_that_is_overloaded_is_told_when_to_come_again(
+async def test_query_of_an_overloaded_model_gets_retry_after(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, installed) as h:

@@ -1,4 +1,4 @@
-"""Pages: newest first, each row once, whatever is written while somebody turns them."""
+"""Pages list the newest rows first and each row once, despite concurrent writes."""
 
 import asyncio
 from unittest.mock import ANY
@@ -14,14 +14,14 @@ TURNS = "sessions/s1/episodes"
 
 
 def turn(number, **more):
-    """Three turns a day, so that many have the same time."""
+    """Return a turn. Three turns share each day, so many have equal times."""
     return episode(f"e{number:02d}", "s1", createdAt=day(1 + number // 3), **more)
 
 
 async def talked(h, count=20):
     ada = await h.person()
     assert await ada.push("sessions", session("s1")) == []
-    # pushed in another order than they were made in
+    # The push order differs from the creation order.
     assert await ada.push("episodes", *sorted(map(turn, range(count)), key=lambda row: row["id"][::-1])) == []
     return ada
 
@@ -33,7 +33,7 @@ async def page(ada, limit, cursor="", path=TURNS):
 
 
 async def turned(ada, limit, path=TURNS):
-    """All pages from the first to the last."""
+    """Return all pages from the first to the last."""
     found, cursor, used = [], "", set()
     while cursor is not None:
         assert cursor not in used, "the pages go round in a circle"
@@ -44,7 +44,7 @@ async def turned(ada, limit, path=TURNS):
 
 
 @pytest.mark.parametrize("limit", [1, 7, 10, 20, 1000])
-async def test_every_row_is_on_one_page_and_the_newest_is_first(tmp_path, limit):
+async def test_every_row_is_on_one_page_newest_first(tmp_path, limit):
     async with house(tmp_path) as h:
         ada = await talked(h)
         found = await turned(ada, limit)
@@ -52,7 +52,7 @@ async def test_every_row_is_on_one_page_and_the_newest_is_first(tmp_path, limit)
         assert {len(ids) for ids in found[:-1]} <= {limit} and 0 < len(found[-1]) <= limit
 
 
-async def test_a_page_goes_on_where_the_last_ended_although_rows_come_and_go(tmp_path):
+async def test_cursor_continues_despite_inserted_and_deleted_rows(tmp_path):
     async with house(tmp_path) as h:
         ada = await talked(h)
         first, cursor = await page(ada, 5)
@@ -63,17 +63,17 @@ async def test_a_page_goes_on_where_the_last_ended_although_rows_come_and_go(tmp
         assert await ada.push("episodes", edited, assumed=turn(14)) == []
         assert (
             await ada.push("episodes", dead(turn(15)), dead(turn(13))) == []
-        )  # the cursor's own row among them
+        )  # including the cursor's own row
         second, cursor = await page(ada, 5, cursor)
         assert second == ["e14", "e12", "e11", "e10", "e09"]
         assert (await page(ada, 5))[0][:2] == ["newer", "e30"]
 
 
-async def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, monkeypatch):
+async def test_page_reads_only_its_own_and_changed_rows(tmp_path, monkeypatch):
     async with house(tmp_path) as h:
         ada = await talked(h)
         await h.settle(ada)
-        stop_index(h.services.recall.indexer)  # it reads rows too
+        stop_index(h.services.recall.indexer)  # the indexer also reads rows
         await page(ada, 3)
         read, bodies = [], DuckDBUserStore.read_bodies
 
@@ -91,7 +91,7 @@ async def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, m
         assert sorted(read) == [f"episodes/e{n}" for n in ("02", "02", "18", "19")]
 
 
-async def test_rows_too_large_for_one_answer_make_shorter_pages_and_none_is_lost(tmp_path):
+async def test_oversized_rows_make_shorter_pages_without_loss(tmp_path):
     async with house(tmp_path) as h:
         ada = await talked(h, 6)
         assert await ada.push("episodes", *(turn(n, aiResponse="x" * 900_000) for n in range(6, 18))) == []
@@ -100,7 +100,7 @@ async def test_rows_too_large_for_one_answer_make_shorter_pages_and_none_is_lost
         assert [i for ids in found for i in ids] == [f"e{n:02d}" for n in reversed(range(18))]
 
 
-async def test_an_answer_with_all_rows_has_no_next_and_an_empty_list_is_a_page(tmp_path):
+async def test_last_page_without_cursor_may_be_empty(tmp_path):
     async with house(tmp_path) as h:
         ada = await talked(h, 2)
         assert await page(ada, 2) == (["e01", "e00"], None)
@@ -109,7 +109,7 @@ async def test_an_answer_with_all_rows_has_no_next_and_an_empty_list_is_a_page(t
         assert await page(ada, 1, cursor) == ([], None)
 
 
-async def test_a_limit_beyond_its_bounds_and_a_cursor_that_is_none_are_refused(tmp_path):
+async def test_invalid_limit_and_cursor_are_rejected(tmp_path):
     lists = (TURNS, "episodes", "projects", "sessions", "entities/by-type/person")
     async with house(tmp_path) as h:
         ada = await talked(h, 1)
@@ -125,7 +125,7 @@ async def test_a_limit_beyond_its_bounds_and_a_cursor_that_is_none_are_refused(t
                 assert answer.status_code == 200, answer.text
 
 
-async def test_pages_can_be_turned_while_devices_push(tmp_path):
+async def test_pagination_is_consistent_during_pushes(tmp_path):
     async with house(tmp_path) as h:
         ada = await talked(h)
 

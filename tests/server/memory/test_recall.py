@@ -1,4 +1,7 @@
-"""Recall: what was said is found again, within one scope, by words and by meaning; late it may be, wrong never."""
+"""Recall finds earlier turns within one scope, by words and by meaning.
+
+Results may lag but are never wrong.
+"""
 
 import shutil
 from pathlib import Path
@@ -13,7 +16,7 @@ from vademecum.model.memory.indexable_text import KINDS
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
 
 WORD = "harpsichord"
-# The session that asks → what its searches see, by where it was said; None: refused, NOT_FOUND.
+# Asking session → ids that its searches return. None: rejected with NOT_FOUND.
 SCOPES: dict[str, dict[str, set[str]]] = {
     "episodes": {"loose": {"loose", "other"}, "in1": {"in1", "in1b"}, "in2": {"in2"}},
     "entities": {"loose": set(), "in1": {"n1"}, "in2": {"n2"}},
@@ -25,7 +28,9 @@ ASKED: dict[str, dict[str, set[str]]] = {
 
 
 async def furnished(h: House) -> Person:
-    """Sessions in two projects and in none, a turn in each under the session's name, an entity in each project."""
+    """Create sessions in two projects and in none, each with a turn named after it, and an entity in each
+    project.
+    """
     ada = await h.person()
     assert await ada.push("projects", project("p1", name="One"), project("p2", name="Two")) == []
     homes = {"loose": None, "other": None, "in1": "p1", "in1b": "p1", "in2": "p2"}
@@ -49,7 +54,7 @@ async def seen(person: Person, kind: str = "episodes", q: str = WORD, **params: 
 
 
 @pytest.mark.parametrize("model", [False, True])
-async def test_each_session_sees_its_own_scope_and_no_other(tmp_path: Path, model: bool) -> None:
+async def test_each_session_sees_only_its_own_scope(tmp_path: Path, model: bool) -> None:
     async with house(tmp_path, model=model) as h:
         ada = await furnished(h)
         await h.settle(ada)
@@ -62,7 +67,7 @@ async def test_each_session_sees_its_own_scope_and_no_other(tmp_path: Path, mode
                 assert await seen(ada, kind, sessionId="loose", project=said) == ids, (kind, said)
 
 
-async def test_an_answer_names_its_scope_and_where_each_turn_is_now(tmp_path: Path) -> None:
+async def test_search_result_names_scope_and_current_projects(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await furnished(h)
         assert (await look(ada, sessionId="loose"))["scope"] == {"kind": "pool"}
@@ -74,8 +79,8 @@ async def test_an_answer_names_its_scope_and_where_each_turn_is_now(tmp_path: Pa
         assert result["text"] == f"Who plays the {WORD}?\n\nin2"
 
 
-async def test_a_session_that_moves_takes_its_turns_along_at_the_next_question(tmp_path: Path) -> None:
-    """Into a project, from one to another, and out; no row of it is indexed again."""
+async def test_moved_session_takes_its_turns_to_new_scope(tmp_path: Path) -> None:
+    """The session moves into a project, to another project, and out. No row is indexed again."""
     async with house(tmp_path) as h:
         ada = await furnished(h)
         assert await seen(ada, sessionId="loose") == {"loose", "other"}
@@ -98,7 +103,7 @@ async def test_a_session_that_moves_takes_its_turns_along_at_the_next_question(t
     ("asker", "mover", "before", "after"),
     [("loose", "other", {}, {"projectId": "p1"}), ("in1", "in1b", {"projectId": "p1"}, {"projectId": "p2"})],
 )
-async def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_is_when_the_answer_goes_out(
+async def test_search_applies_session_scope_at_response_time(
     tmp_path: Path, asker: str, mover: str, before: dict[str, str], after: dict[str, str]
 ) -> None:
     async with house(tmp_path) as h:
@@ -116,7 +121,7 @@ async def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_i
         assert await seen(ada, sessionId=asker) == {asker}
 
 
-async def test_turns_of_a_deleted_project_return_to_the_pool_and_its_entities_are_gone(
+async def test_project_deletion_releases_turns_and_deletes_entities(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -132,7 +137,7 @@ async def test_turns_of_a_deleted_project_return_to_the_pool_and_its_entities_ar
         )
 
 
-async def test_what_was_deleted_is_not_found_though_the_index_still_has_it(tmp_path: Path) -> None:
+async def test_stale_index_does_not_return_deleted_rows(tmp_path: Path) -> None:
     async with house(tmp_path, search_wait_s=0.05) as h:
         ada = await furnished(h)
         await h.settle(ada)
@@ -144,7 +149,7 @@ async def test_what_was_deleted_is_not_found_though_the_index_still_has_it(tmp_p
         assert await seen(ada, sessionId="other") == set()
 
 
-async def test_what_is_out_of_scope_takes_no_place_of_what_is_within(tmp_path: Path) -> None:
+async def test_rows_outside_scope_do_not_displace_results(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await furnished(h)
         better = [episode(f"x{n}", "in1", userMessage=WORD, aiResponse="") for n in range(150)]
@@ -159,7 +164,7 @@ async def recalled(h: House, person: Person, scope: MemoryScope, q: str, *kinds:
     return {one.id: one.text for one in found}
 
 
-async def test_text_that_was_edited_is_not_shown_by_a_late_index(tmp_path: Path) -> None:
+async def test_stale_index_does_not_show_edited_text(tmp_path: Path) -> None:
     async with house(tmp_path, search_wait_s=0.05) as h:
         ada = await h.person()
         rows = memory("m1", text="Ada likes tea"), memory("m2", text="Ada drinks tea at four")
@@ -174,7 +179,7 @@ async def test_text_that_was_edited_is_not_shown_by_a_late_index(tmp_path: Path)
         assert await recalled(h, ada, Pool(), "tea") == {"m2": "Ada drinks tea at four"}
 
 
-async def test_text_that_is_not_in_the_records_is_not_shown_whatever_the_index_holds(tmp_path: Path) -> None:
+async def test_forged_index_text_is_not_shown(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("memories", memory("m1", text="Ada likes tea")) == []
@@ -186,7 +191,7 @@ async def test_text_that_is_not_in_the_records_is_not_shown_whatever_the_index_h
         assert await recalled(h, ada, Pool(), "tea") == {}
 
 
-async def test_only_finished_turns_and_memories_that_hold_are_recalled(tmp_path: Path) -> None:
+async def test_only_finished_turns_and_current_memories_are_recalled(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1")) == []
@@ -201,7 +206,7 @@ async def test_only_finished_turns_and_memories_that_hold_are_recalled(tmp_path:
         assert set(await recalled(h, ada, Pool(), WORD)) == {"stopped", "new"}
 
 
-async def test_each_kind_is_where_its_session_or_project_is(tmp_path: Path) -> None:
+async def test_recall_scopes_each_kind_by_session_or_project(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await furnished(h)
         memories = memory("pool", text=WORD, sessionIds=["in1"]), memory("own", text=WORD, projectId="p1")
@@ -226,12 +231,12 @@ async def test_each_kind_is_where_its_session_or_project_is(tmp_path: Path) -> N
             assert set(await recalled(h, ada, scope, WORD, kind)) == ids, (scope, kind)
 
 
-async def test_of_two_that_fit_the_newer_comes_first_and_age_never_outweighs_fit(tmp_path: Path) -> None:
+async def test_recency_ranks_equal_matches_but_never_outweighs_relevance(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", *map(session, ("s1", "s2", "s3"))) == []
         said = f"Who plays the {WORD}?"
-        turns = (  # a session each: neighbours would lend to each other
+        turns = (  # one session per turn, so that neighbors do not raise each other's score
             episode("old", "s1", userMessage=said, updatedAt="2020-01-01T00:00:00.000Z"),
             episode("new", "s2", userMessage=said, updatedAt="2098-01-01T00:00:00.000Z"),
             episode("between", "s3", userMessage=said, updatedAt="2022-01-01T00:00:00.000Z"),
@@ -244,16 +249,16 @@ async def test_of_two_that_fit_the_newer_comes_first_and_age_never_outweighs_fit
 
 
 @pytest.mark.parametrize("model", [False, True])
-async def test_a_turn_is_found_by_the_day_when_it_was_said(tmp_path: Path, model: bool) -> None:
+async def test_turn_is_found_by_its_date(tmp_path: Path, model: bool) -> None:
     clock = "2025-05-08T12:00:00.000Z"
     async with house(tmp_path, model=MODELS if model else False, clock=lambda: clock) as h:
         ada = await h.person()
         days = ("2025-05-06", "2025-05-07", "2025-06-07", "2024-05-07")
         assert await ada.push("sessions", *map(session, days)) == []
-        for day in days:  # alike in all but the day
+        for day in days:  # equal except for the day
             row = episode(f"e{day}", day, userMessage="Who came?", createdAt=f"{day}T12:00:00.000Z")
             assert await ada.push("episodes", row) == []
-        await h.settle(ada)  # its vectors are written over its words
+        await h.settle(ada)  # the vectors replace the index entries without vectors
         asked = {
             "who came on May 7, 2025?": "e2025-05-07",
             "who came on the 6th of May?": "e2025-05-06",
@@ -268,7 +273,7 @@ async def test_a_turn_is_found_by_the_day_when_it_was_said(tmp_path: Path, model
             assert not any("day2" in result["text"] for result in results), "no mark is shown"
 
 
-async def test_a_turn_is_found_by_what_is_meant_and_by_the_turn_before_it(tmp_path: Path) -> None:
+async def test_turn_is_found_by_meaning_and_preceding_turn(tmp_path: Path) -> None:
     async with house(tmp_path, model=MODELS) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1")) == []
@@ -290,7 +295,7 @@ async def test_a_turn_is_found_by_what_is_meant_and_by_the_turn_before_it(tmp_pa
         assert near == []
 
 
-async def test_the_nearest_memory_is_told_with_its_cosine_as_soon_as_it_was_written(tmp_path: Path) -> None:
+async def test_nearest_memory_is_found_immediately_with_its_cosine(tmp_path: Path) -> None:
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         assert await ada.push("projects", project("p1")) == []
@@ -305,7 +310,7 @@ async def test_the_nearest_memory_is_told_with_its_cosine_as_soon_as_it_was_writ
         assert second[0] == "sea" and second[1] < best[1]
 
 
-async def test_nearer_memories_of_another_scope_take_no_place_of_those_within(
+async def test_nearer_memories_outside_scope_do_not_displace_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vademecum.services.memory.recall.FUSION_DEPTH", 3)
@@ -318,7 +323,7 @@ async def test_nearer_memories_of_another_scope_take_no_place_of_those_within(
         assert [row_id for row_id, _ in near] == ["sea"]
 
 
-async def test_a_recall_folder_that_was_deleted_is_made_again(tmp_path: Path) -> None:
+async def test_deleted_recall_folder_is_rebuilt(tmp_path: Path) -> None:
     async with house(tmp_path, model=True) as h:
         ada = await furnished(h)
         await h.settle(ada)
@@ -332,7 +337,7 @@ async def test_a_recall_folder_that_was_deleted_is_made_again(tmp_path: Path) ->
         assert folder.exists() and (await look(ada, sessionId="loose"))["complete"]
 
 
-async def test_a_question_that_cannot_be_searched_is_refused_in_words(tmp_path: Path) -> None:
+async def test_invalid_recall_query_is_rejected(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await furnished(h)
         for params in [{"q": " "}, {"q": "x" * 10_001}, {"limit": 0}, {"limit": 101}]:

@@ -1,4 +1,4 @@
-"""What was said and is gone is gone from the recall index too. Every scan has a positive control."""
+"""Deleted memory is erased from the recall index too. Every scan has a positive control."""
 
 import asyncio
 from pathlib import Path
@@ -45,7 +45,7 @@ async def told(h: House) -> Person:
 
 
 async def needles(h: House, person: Person, *keys: str) -> list[bytes]:
-    """What the recall index has of these rows: text, and vectors as they lie on the disk."""
+    """Return what the recall index stores of these rows: text, and vectors as their bytes on disk."""
     model = await h.services.inference.get()
     assert model is not None
     found = [text.encode() for text in (ASKED, TOLD, NOTE)]
@@ -65,12 +65,10 @@ def recall_folder(data: Path, person: Person) -> Path:
 
 
 @pytest.mark.parametrize("search_first", [False, True])
-async def test_after_rows_of_memory_are_deleted_no_byte_of_them_is_left(
-    tmp_path: Path, search_first: bool
-) -> None:
+async def test_memory_deletion_leaves_no_bytes_on_disk(tmp_path: Path, search_first: bool) -> None:
     async with house(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
-        if search_first:  # it fills the cache
+        if search_first:  # a search fills the cache
             await ada.call("GET", "/v1/episodes/search", params={"q": "oak", "project": "*"})
         keys = [f"{kind}/{row['id']}" for kind, row in ROWS.items()]
         wanted = await needles(h, ada, *keys)
@@ -86,7 +84,7 @@ async def test_after_rows_of_memory_are_deleted_no_byte_of_them_is_left(
         assert left == len(KEPT)
 
 
-async def test_a_deleted_session_takes_its_turns_and_summaries_out_of_the_index(tmp_path: Path) -> None:
+async def test_session_deletion_removes_turns_and_summaries_from_index(tmp_path: Path) -> None:
     async with house(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, "episodes/e1")
@@ -103,9 +101,7 @@ async def test_a_deleted_session_takes_its_turns_and_summaries_out_of_the_index(
 
 
 @pytest.mark.parametrize("sessions", ["keep", "delete"])
-async def test_a_deleted_project_takes_its_memory_out_of_the_index_and_its_turns_only_if_asked(
-    tmp_path: Path, sessions: str
-) -> None:
+async def test_project_deletion_erases_memory_and_optionally_its_turns(tmp_path: Path, sessions: str) -> None:
     async with house(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await h.person()
         assert await ada.push("projects", project("p1")) == []
@@ -129,7 +125,7 @@ async def test_a_deleted_project_takes_its_memory_out_of_the_index_and_its_turns
         assert scan(tmp_path, [OTHER.encode()]) == 1, "what is in no project stays"
 
 
-async def test_an_edited_memory_s_old_text_goes_by_the_tidy_rule(tmp_path: Path) -> None:
+async def test_compaction_erases_old_text_of_edited_memory(tmp_path: Path) -> None:
     async with house(tmp_path, model=True, erase_delay_s=600, compaction_delay_s=600) as h:
         ada = await told(h)
         for kind in ("episodes", "entities", "summaries"):
@@ -145,7 +141,7 @@ async def test_an_edited_memory_s_old_text_goes_by_the_tidy_rule(tmp_path: Path)
         assert scan(recall_folder(tmp_path, ada), [NEW.encode()]) == 1
 
 
-async def test_forget_everything_takes_the_recall_folder(tmp_path: Path) -> None:
+async def test_forget_everything_erases_recall_data(tmp_path: Path) -> None:
     async with house(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, "memories/m1")
@@ -156,7 +152,7 @@ async def test_forget_everything_takes_the_recall_folder(tmp_path: Path) -> None
         assert scan(tmp_path, wanted) == 0
 
 
-async def test_an_account_that_leaves_takes_its_recall_index_along(
+async def test_account_deletion_removes_the_recall_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for constant in ("INDEX_DELAY_S", "INDEX_MIN_INTERVAL_S"):
@@ -166,11 +162,11 @@ async def test_an_account_that_leaves_takes_its_recall_index_along(
         wanted = await needles(h, ada, "memories/m1")
         assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
         assert scan(tmp_path, wanted) == 0 and not recall_folder(tmp_path, ada).exists()
-        await asyncio.sleep(0.5)  # longer than the jobs that its last commits had asked for wait
+        await asyncio.sleep(0.5)  # longer than the delay of the jobs that the last commits scheduled
         assert not recall_folder(tmp_path, ada).exists()
 
 
-async def test_a_restore_begins_the_recall_index_anew_and_brings_back_nothing_that_was_erased(
+async def test_restore_rebuilds_recall_index_without_erased_rows(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path / "data", model=True, erase_delay_s=600) as h:

@@ -1,8 +1,8 @@
-"""No word of another project, or another user, is ever recalled: people who talk, move and delete at random.
+"""Recall never returns text of another project or user, while users chat, move and delete at random.
 
-Every text carries the canary of its user and of the place it belongs to. Turns go where their session goes, so their
-canary is their session's; the test keeps its own books of where everything is. `SEED` repeats a run, `SOAK=1` makes
-it a thousand people.
+Every text contains the canary of its user and of its home. Turns follow their session, so their canary is
+that of their session. The test tracks where everything belongs. `SEED` repeats a run, and `SOAK=1` runs a
+thousand users.
 """
 
 import os
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Books:
-    """Where everything of one user is, by the test's own account. A home is a project's id, or None: the pool."""
+    """The expected location of all rows of one user. A home is a project's id, or None for the pool."""
 
     person: Person
     name: str
@@ -106,7 +106,10 @@ async def delete_project(books: Books, rng: Random) -> None:
 
 
 async def ask(h: House, books: Books, rng: Random) -> int:
-    """Ask from one session, of all kinds. Returns how many were recalled; all of its own place, and none else."""
+    """Search all kinds from one session and check that all results are of its scope.
+
+    Return the number of results.
+    """
     asker = rng.choice(sorted(books.sessions))
     home = books.home(asker)
     expected = {
@@ -132,9 +135,7 @@ def check(books: Books, results: list[Row], ids: set[str], place: tuple[str, str
     assert all(books.text(result["id"]).split()[2] in result["text"] for result in results)
 
 
-async def test_no_canary_is_heard_in_another_project_or_by_another_user(
-    tmp_path: Path, installed: Path
-) -> None:
+async def test_canary_is_never_recalled_across_projects_or_users(tmp_path: Path, installed: Path) -> None:
     seed = int(os.environ.get("SEED", time.time_ns()))
     print(f"SEED={seed}")
     rng = Random(seed)

@@ -1,4 +1,4 @@
-"""A turn is found by what was said around it, too; what is not there, or not in scope, lends nothing."""
+"""Neighboring turns raise a turn's score, unless they are deleted or out of scope."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from vademecum.model.memory.scope import Pool
 
 
 async def three_that_fit(h: House) -> tuple[Person, dict[str, Any]]:
-    """Two turns beside each other that fit, and the same words in a session where nothing else does."""
+    """Create two adjacent matching turns, and the same words alone in another session."""
     ada = await h.person()
     assert await ada.push("sessions", session("s1"), session("s2")) == []
     said = {"userMessage": f"The {WORD}.", "aiResponse": ""}
@@ -30,7 +30,7 @@ async def fits(person: Person) -> dict[str, float]:
     return {one["id"]: one["relevance"] for one in (await look(person, sessionId="s1"))["results"]}
 
 
-async def test_a_turn_fits_better_when_the_one_beside_it_in_its_session_fits_too(tmp_path: Path) -> None:
+async def test_adjacent_matching_turns_raise_each_others_relevance(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada, _ = await three_that_fit(h)
         found = await fits(ada)
@@ -38,7 +38,7 @@ async def test_a_turn_fits_better_when_the_one_beside_it_in_its_session_fits_too
 
 
 @pytest.mark.parametrize("gone", ["deleted", "edited"])
-async def test_a_turn_that_is_not_what_a_late_index_holds_lends_nothing(tmp_path: Path, gone: str) -> None:
+async def test_deleted_or_edited_neighbor_adds_no_relevance(tmp_path: Path, gone: str) -> None:
     async with house(tmp_path, search_wait_s=0.05) as h:
         ada, second = await three_that_fit(h)
         await h.settle(ada)
@@ -49,7 +49,7 @@ async def test_a_turn_that_is_not_what_a_late_index_holds_lends_nothing(tmp_path
         assert found.keys() == {"alone", "first"} and found["first"] == found["alone"]
 
 
-async def test_memories_are_ranked_beside_turns_as_if_these_had_no_neighbours(tmp_path: Path) -> None:
+async def test_neighbor_boost_does_not_rank_turns_above_memories(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada, _ = await three_that_fit(h)
         assert await ada.push("memories", memory("m1", text=f"The {WORD}.")) == []

@@ -1,4 +1,4 @@
-"""What is remembered: once in a scope, without secrets, fading, with its history; and nothing of another scope."""
+"""Memories: one per scope, without secrets, with recency and history, and invisible to other scopes."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ async def furnished(h):
 
 
 def living(scenario):
-    """A test of one person's memories on a server without a model."""
+    """Decorate a test of one person's memories on a server without a model."""
 
     def test(tmp_path):
         async def whole():
@@ -57,7 +57,7 @@ def ago(days):
 
 
 @living
-async def test_an_exact_repeat_keeps_the_row_refreshes_it_and_adds_the_session(ada):
+async def test_exact_repeat_refreshes_the_memory_and_adds_session(ada):
     assert await ada.push("memories", memory("m1", text="ADA  likes green tea", sessionIds=["loose"])) == []
     kept = await remember(ada, TEA, "loose2", 200, pinned=True)
     row = kept["memory"]
@@ -68,7 +68,7 @@ async def test_an_exact_repeat_keeps_the_row_refreshes_it_and_adds_the_session(a
 
 
 @living
-async def test_a_new_memory_is_a_row_that_devices_sync(ada):
+async def test_new_memory_is_a_synced_row(ada):
     kept = await remember(ada, TEA, "inside")
     assert (kept["deduplicated"], kept["redacted"], kept["scope"]) == (False, False, P1)
     row = kept["memory"]
@@ -77,14 +77,14 @@ async def test_a_new_memory_is_a_row_that_devices_sync(ada):
 
 
 @living
-async def test_a_repeat_in_another_scope_is_another_memory(ada):
+async def test_repeat_in_another_scope_is_a_new_memory(ada):
     ids = {(await remember(ada, TEA, where))["memory"]["id"] for where in ("loose", "inside", "other")}
     by_name = await remember(ada, TEA, None, 200, project="p2")
     assert len(ids) == 3 and by_name["memory"]["id"] in ids and len(await ada.live("memories")) == 3
 
 
 @living
-async def test_a_repeat_of_a_superseded_text_is_a_new_memory(ada):
+async def test_repeat_of_superseded_text_is_a_new_memory(ada):
     old, new = (
         memory("old", text=TEA, supersededBy="new"),
         memory("new", text="Ada prefers mate.", supersedes="old"),
@@ -95,7 +95,7 @@ async def test_a_repeat_of_a_superseded_text_is_a_new_memory(ada):
 
 
 @living
-async def test_the_same_said_many_times_at_once_is_one_memory(ada):
+async def test_concurrent_repeats_make_one_memory(ada):
     kept = await asyncio.gather(
         *(ada.call("POST", "/v1/memories", json={"text": TEA, "project": "p1"}) for _ in range(8))
     )
@@ -103,7 +103,7 @@ async def test_the_same_said_many_times_at_once_is_one_memory(ada):
 
 
 @living
-async def test_a_secret_is_not_stored_and_the_answer_says_so(ada):
+async def test_secret_is_redacted_and_reported(ada):
     kept = await remember(ada, "The password of the router is hunter2, says Ada.")
     assert (
         kept["redacted"] and kept["memory"]["text"] == "The password of the router is [redacted], says Ada."
@@ -112,7 +112,7 @@ async def test_a_secret_is_not_stored_and_the_answer_says_so(ada):
 
 
 @living
-async def test_a_text_that_is_nothing_or_nothing_but_a_secret_is_refused(ada):
+async def test_empty_or_secret_only_text_is_rejected(ada):
     for text in (" ", "password: hunter2", "AKIA" + "Q7" * 8):
         refused(
             await ada.call("POST", "/v1/memories", json={"text": text, "sessionId": "loose"}),
@@ -123,7 +123,7 @@ async def test_a_text_that_is_nothing_or_nothing_but_a_secret_is_refused(ada):
 
 
 @living
-async def test_where_a_memory_belongs_must_be_clear(ada):
+async def test_memory_without_a_clear_scope_is_rejected(ada):
     for scope, status in (
         ({}, 400),
         ({"project": None}, 400),
@@ -137,7 +137,7 @@ async def test_where_a_memory_belongs_must_be_clear(ada):
 
 
 @living
-async def test_a_search_sees_its_scope_and_says_which(ada):
+async def test_memory_search_covers_and_names_its_scope(ada):
     ids = {where: (await remember(ada, TEA, where))["memory"]["id"] for where in ("loose", "inside", "other")}
     for query in ("tea", ""):
         assert await found(ada, query, sessionId="loose2") == (POOL, [ids["loose"]])
@@ -150,7 +150,7 @@ async def test_a_search_sees_its_scope_and_says_which(ada):
 
 
 @living
-async def test_what_fits_equally_well_is_ordered_by_when_it_was_said_last_and_pinned_ones_do_not_fade(ada):
+async def test_equal_matches_rank_by_recency_except_pinned(ada):
     rows = (
         memory("old", text=TEA, updatedAt=ago(900)),
         memory("new", text=TEA, updatedAt=ago(1), createdAt=ago(990)),
@@ -163,13 +163,13 @@ async def test_what_fits_equally_well_is_ordered_by_when_it_was_said_last_and_pi
 
 
 @living
-async def test_what_is_of_the_future_does_no_harm(ada):
+async def test_memory_with_future_timestamp_is_found(ada):
     assert await ada.push("memories", memory("ahead", text=TEA, updatedAt=NEW)) == []
     assert len((await found(ada, "tea", sessionId="loose"))[1]) == 1
 
 
 async def chain(ada, **more):
-    """c took the place of b, which took the place of a."""
+    """Create three memories: c superseded b, and b superseded a."""
     rows = (
         memory("a", text="Ada likes tea", supersededBy="b", **more),
         memory("b", text="Ada likes green tea", supersedes="a", supersededBy="c", **more),
@@ -185,7 +185,7 @@ async def call(person, method, path, status=200, **params):
 
 
 @living
-async def test_superseded_memories_are_history_and_not_shown(ada):
+async def test_superseded_memories_appear_only_in_history(ada):
     await chain(ada, sessionIds=["loose"])
     assert await found(ada, "tea", sessionId="loose") == (POOL, ["c"])
     listed = (await ada.call("GET", "/v1/sessions/loose/memories")).json()
@@ -196,7 +196,7 @@ async def test_superseded_memories_are_history_and_not_shown(ada):
 
 
 @living
-async def test_a_history_that_leads_in_a_circle_or_out_of_scope_ends(ada):
+async def test_history_ends_at_cycles_and_scope_boundaries(ada):
     rows = memory("x", supersedes="y"), memory("y", supersedes="x"), memory("z", supersedes="far")
     assert await ada.push("memories", *rows, memory("far", projectId="p1")) == []
     assert [row["id"] for row in (await call(ada, "GET", "x/history"))["memories"]] == ["x", "y"]
@@ -208,7 +208,7 @@ async def test_a_history_that_leads_in_a_circle_or_out_of_scope_ends(ada):
 
 
 @living
-async def test_an_undo_makes_the_superseded_text_current_again_and_loses_none(ada):
+async def test_undo_restores_superseded_text_and_keeps_both(ada):
     await chain(ada)
     undone = await call(ada, "POST", "c/undo")
     assert undone["restored"]["id"] == "b" and "supersededBy" not in undone["restored"]
@@ -219,7 +219,7 @@ async def test_an_undo_makes_the_superseded_text_current_again_and_loses_none(ad
 
 
 @living
-async def test_a_deleted_memory_takes_its_older_texts_along(ada):
+async def test_deleting_a_memory_deletes_its_older_versions(ada):
     await chain(ada)
     assert (await call(ada, "DELETE", "b"))["deleted"] == 2
     assert set(await ada.live("memories")) == {"c"}
@@ -227,7 +227,7 @@ async def test_a_deleted_memory_takes_its_older_texts_along(ada):
 
 
 @living
-async def test_the_same_said_at_once_in_three_scopes_is_one_memory_in_each(ada):
+async def test_concurrent_repeats_make_one_memory_per_scope(ada):
     places = ["loose", "inside", "other"] * 3
     answers = await asyncio.gather(
         *(ada.call("POST", "/v1/memories", json={"text": TEA, "sessionId": place}) for place in places)
@@ -238,7 +238,7 @@ async def test_the_same_said_at_once_in_three_scopes_is_one_memory_in_each(ada):
 
 
 @living
-async def test_an_id_opens_nothing_outside_of_its_scope(ada):
+async def test_memory_id_is_not_found_outside_its_scope(ada):
     await chain(ada, projectId="p1")
     for method, path in (("GET", "c"), ("GET", "c/history"), ("POST", "c/undo"), ("DELETE", "c")):
         await call(ada, method, path, 404, sessionId="loose")
@@ -249,7 +249,7 @@ async def test_an_id_opens_nothing_outside_of_its_scope(ada):
 
 
 @living
-async def test_a_sessions_memories_are_those_of_the_scope_it_has_now(ada):
+async def test_session_memories_follow_its_current_scope(ada):
     row = (await remember(ada, TEA, "inside"))["memory"]
     assert (await ada.call("GET", "/v1/sessions/inside/memories")).json() == {
         "scope": P1,
@@ -266,7 +266,7 @@ async def test_a_sessions_memories_are_those_of_the_scope_it_has_now(ada):
 
 
 @living
-async def test_all_memories_are_counted_and_forgotten_only_when_that_is_confirmed(ada):
+async def test_memory_statistics_count_all_and_reset_needs_confirmation(ada):
     await chain(ada, sessionIds=["loose", "inside"])
     assert (
         await ada.push(
@@ -290,7 +290,7 @@ async def test_all_memories_are_counted_and_forgotten_only_when_that_is_confirme
 
 
 @pytest.mark.parametrize("limit", [0, 101])
-async def test_a_limit_out_of_range_is_refused(tmp_path, limit):
+async def test_invalid_search_limit_is_rejected(tmp_path, limit):
     async with house(tmp_path) as h:
         ada = await furnished(h)
         question = {"query": "tea", "sessionId": "loose", "limit": limit}
@@ -298,7 +298,7 @@ async def test_a_limit_out_of_range_is_refused(tmp_path, limit):
 
 
 def knowing(scenario):
-    """A test of one person's memories on a server with a model."""
+    """Decorate a test of one person's memories on a server with a model."""
 
     def test(tmp_path):
         async def whole():
@@ -316,7 +316,7 @@ SAM_AGAIN = "Sam has expressed his gratitude to Evan for his support and encoura
 
 
 @knowing
-async def test_the_same_in_other_words_takes_the_old_ones_place_and_can_be_undone(h, ada):
+async def test_paraphrase_supersedes_memory_and_can_be_undone(h, ada):
     old = (await remember(ada, SAM, pinned=True))["memory"]
     await h.settle(ada)
     kept = await remember(ada, SAM_AGAIN, "loose2")
@@ -337,7 +337,7 @@ async def test_the_same_in_other_words_takes_the_old_ones_place_and_can_be_undon
 
 
 @knowing
-async def test_what_is_near_but_not_the_same_or_not_in_this_scope_is_kept_beside(h, ada):
+async def test_merely_similar_or_out_of_scope_memories_coexist(h, ada):
     for text, where in (
         (SAM, "inside"),
         (SAM, "loose"),
@@ -353,7 +353,7 @@ async def test_what_is_near_but_not_the_same_or_not_in_this_scope_is_kept_beside
 
 
 @knowing
-async def test_a_repeat_supersedes_what_is_current_and_not_what_is_history(h, ada):
+async def test_repeat_supersedes_only_the_current_version(h, ada):
     first = (await remember(ada, SAM))["memory"]
     await h.settle(ada)
     second = (await remember(ada, SAM_AGAIN))["memory"]

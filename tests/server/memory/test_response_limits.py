@@ -1,4 +1,4 @@
-"""Answers of memory are bounded: in pages, or as much as fits, best or newest first."""
+"""Responses of memory routes are bounded: by pages, or by size with the best or newest rows first."""
 
 from property.rows import memory, session
 from server.in_process_server import house
@@ -29,7 +29,7 @@ async def furnished(h, row):
     return ada
 
 
-async def test_the_memories_of_a_session_come_in_pages_and_none_is_lost(tmp_path):
+async def test_session_memories_are_paginated_without_loss(tmp_path):
     async with house(tmp_path) as h:
         ada = await furnished(h, large)
         found = await got(ada, "sessions/s1/memories")
@@ -40,7 +40,7 @@ async def test_the_memories_of_a_session_come_in_pages_and_none_is_lost(tmp_path
         assert len(first["memories"]) == 1 and first["scope"] == {"kind": "pool"}
 
 
-async def test_a_search_and_a_history_hold_what_fits_into_an_answer(tmp_path):
+async def test_search_and_history_are_limited_by_response_size(tmp_path):
     async with house(tmp_path) as h:
         ada = await furnished(h, large)
         asked = {"query": "", "sessionId": "s1", "limit": 100}
@@ -52,8 +52,10 @@ async def test_a_search_and_a_history_hold_what_fits_into_an_answer(tmp_path):
         assert shown == [f"m{n:02d}" for n in reversed(range(MANY - FIT, MANY))]
 
 
-async def test_of_a_memory_of_a_megabyte_the_beginning_is_looked_at_for_words(tmp_path):
-    """One letter may stand for eighteen: who pushes a million of them would hold up everybody at each search."""
+async def test_search_covers_only_the_start_of_large_memories(tmp_path):
+    """Normalization may expand one character to eighteen, so a million of them would make each search
+    slow.
+    """
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1")) == []

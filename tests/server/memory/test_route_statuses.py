@@ -1,4 +1,4 @@
-"""Each route of the memory API with each of its statuses; with another's id always 404."""
+"""Each memory route with each of its statuses, and with foreign ids, which always get 404."""
 
 import json
 
@@ -10,7 +10,7 @@ ELSEWHERE = {"params": {"project": "p2"}}
 ALL = {"params": {"project": "*"}}
 OF_S1 = {"params": {"sessionId": "s1"}}
 OF_P1 = SCOPE["params"]
-# Route, request, status; in this order, on what `furnish` pushes. A request that is refused changes nothing.
+# Route, request and status, in this order, on the rows of `furnish`. Rejected requests change nothing.
 ANSWERS = [
     ("POST /v1/projects", {"json": {"name": "New", "description": "d"}}, 201),
     ("POST /v1/projects", {"json": {"name": "New"}}, 201),
@@ -41,7 +41,7 @@ ANSWERS = [
     ("GET /v1/sessions", {}, 200),
     (f"GET {EXTERNAL}/chat", {}, 200),
     (f"GET {EXTERNAL}/nope", {}, 404),
-    (f"GET {EXTERNAL}/s2", {}, 404),  # an id of ours is none of theirs
+    (f"GET {EXTERNAL}/s2", {}, 404),  # a session id is not an external id
     (f"PATCH {EXTERNAL}/chat", {"json": {"title": "Lease", "projectId": "p1"}}, 200),
     (f"PATCH {EXTERNAL}/chat", {"json": {"projectId": None}}, 200),
     (f"PATCH {EXTERNAL}/chat", {"json": {"projectId": "nope"}}, 404),
@@ -80,7 +80,7 @@ ANSWERS = [
     ("POST /v1/relationships", {"json": EDGE, **ELSEWHERE}, 404),
     ("POST /v1/relationships", {"json": EDGE}, 400),
     ("POST /v1/relationships", {"json": {**EDGE, "toId": "nope"}, **SCOPE}, 404),
-    ("POST /v1/relationships", {"json": {**EDGE, "toId": "n3"}, **SCOPE}, 404),  # of another project
+    ("POST /v1/relationships", {"json": {**EDGE, "toId": "n3"}, **SCOPE}, 404),  # n3 is in another project
     ("POST /v1/relationships", {"json": {**EDGE, "toId": "n3"}, **ALL}, 400),
     ("POST /v1/relationships", {"json": {**EDGE, "label": " "}, **SCOPE}, 400),
     ("GET /v1/entities/n1/relationships", SCOPE, 200),
@@ -124,7 +124,7 @@ ANSWERS = [
     ("DELETE /v1/episodes/e1", OF_S1, 404),
     (f"DELETE {EXTERNAL}/chat", {}, 200),
     (f"DELETE {EXTERNAL}/chat", {}, 404),
-    ("POST /v1/sessions", {"json": {"externalId": "chat"}}, 201),  # free again
+    ("POST /v1/sessions", {"json": {"externalId": "chat"}}, 201),  # the external id is free again
     ("DELETE /v1/projects/p1", {"params": {"sessions": "delete"}}, 200),
     ("DELETE /v1/projects/p1", {}, 404),
     ("POST /v1/entities", {"json": MILL}, 404),
@@ -134,7 +134,7 @@ ANSWERS = [
 ]
 
 
-async def test_each_route_answers_with_its_status_and_refusals_change_nothing(tmp_path):
+async def test_each_route_returns_expected_status_without_unintended_changes(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnish(ada)
@@ -155,7 +155,7 @@ async def test_each_route_answers_with_its_status_and_refusals_change_nothing(tm
         assert since and await h.everything(ada) == before, since
 
 
-async def test_anothers_id_is_answered_404_by_every_route(tmp_path):
+async def test_foreign_ids_get_404_on_every_route(tmp_path):
     async with house(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
         await furnish(ada)

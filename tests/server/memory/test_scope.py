@@ -1,4 +1,4 @@
-"""Scope: which memory a question sees is decided in one place."""
+"""One function decides which memory a question sees."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ async def scope_of(h: House, person: Person, session_id: str | None, asked: Proj
         return await resolve_scope(store, session_id, asked)
 
 
-async def test_absent_is_the_sessions_own_null_is_all_and_a_name_or_id_is_that_project(
+async def test_project_selector_resolves_to_the_expected_scope(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -51,7 +51,7 @@ async def test_absent_is_the_sessions_own_null_is_all_and_a_name_or_id_is_that_p
             assert await scope_of(h, ada, session_id, asked) == scope
 
 
-async def test_what_is_not_there_or_not_clear_is_refused_and_never_widened(tmp_path: Path) -> None:
+async def test_unknown_or_ambiguous_scope_is_rejected_never_widened(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada, eve = await furnished(h), await h.person()
         refusals: list[tuple[Person, str | None, ProjectSelector, type[VademecumError]]] = [
@@ -71,7 +71,7 @@ async def test_what_is_not_there_or_not_clear_is_refused_and_never_widened(tmp_p
                 await scope_of(h, person, session_id, asked)
 
 
-async def test_a_session_that_moves_has_another_scope_at_once(tmp_path: Path) -> None:
+async def test_moved_session_changes_scope_immediately(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await furnished(h)
         inside = session("inside", projectId="p1")
@@ -83,5 +83,5 @@ async def test_a_session_that_moves_has_another_scope_at_once(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("said", "asked"), [(None, UNSET), ("*", None), ("p1", "p1"), ("", "")])
-def test_an_address_says_all_with_a_star(said: str | None, asked: ProjectSelector) -> None:
+def test_star_in_query_selects_all_projects(said: str | None, asked: ProjectSelector) -> None:
     assert parse_project_parameter(said) is asked or parse_project_parameter(said) == asked

@@ -1,6 +1,6 @@
-"""Every way to read memory × every scope: each shows what lies within the scope that was asked for, and nothing else.
+"""Every read path in every scope shows exactly the rows of the requested scope.
 
-A new way to read is a line in READ_PATHS. What there is, is in `scoped_rows`.
+Add a new read path to READ_PATHS. The rows are in `scoped_rows`.
 """
 
 import json
@@ -32,7 +32,9 @@ from server.memory.scoped_rows import (
 
 @dataclass(frozen=True)
 class Shown:
-    """What a way to read has answered: its statuses, the ids it showed and the scope that it said it used, if it did."""
+    """The result of a read path: its statuses, the ids that it showed, and the scopes that it reported, if
+    any.
+    """
 
     statuses: set[int]
     ids: set[str]
@@ -41,8 +43,12 @@ class Shown:
 
 @dataclass(frozen=True)
 class ReadPath:
-    """`any_project` is false where the session alone says what is seen, and no project can be named; `any_session` where
-    no session asks, for it is a program of the person."""
+    """A way to read memory.
+
+    `any_project` is false if the session alone decides the scope, so that no project can be named.
+
+    `any_session` is false if no session can ask, because a program of the person reads.
+    """
 
     kind: str
     route: str
@@ -55,7 +61,7 @@ class ReadPath:
 
 
 def listing(kind: str, route: str, ids: Iterable[str] = ("",), name: str = "", q: str = "") -> ReadPath:
-    """An address, or one for each of `ids`, that lists rows under `name`, else the name of their kind."""
+    """Return a read path that lists rows under `name` or their kind, by one URL or one per id."""
 
     async def ask(person: Person, scope: Params) -> Shown:
         asked = {**scope, "q": q} if q else scope
@@ -68,7 +74,7 @@ def listing(kind: str, route: str, ids: Iterable[str] = ("",), name: str = "", q
 
 
 def one_by_one(kind: str, route: str, ids: Iterable[str]) -> ReadPath:
-    """An address for each row, which answers 404 where it is not to be seen."""
+    """Return a read path with one URL per row, which answers 404 for rows out of scope."""
 
     async def ask(person: Person, scope: Params) -> Shown:
         answers = {i: await person.call("GET", route.format(id=i), params=scope) for i in ids}
@@ -89,7 +95,7 @@ async def search_memories(person: Person, scope: Params) -> Shown:
 
 
 async def make_context(person: Person, scope: Params) -> Shown:
-    """What is recalled into a prompt; the session's own turn is told there as its conversation."""
+    """Read what a prompt recalls. The session's own turn appears there as conversation."""
     answer = await person.call("POST", "/v1/context", json={"query": "Who likes tea?", **scope})
     made = answer.json()
     ids = {one["id"] for one in made["scope"]["recalled"]}
@@ -98,7 +104,7 @@ async def make_context(person: Person, scope: Params) -> Shown:
 
 
 def scope_told(answer: dict[str, Any]) -> list[Scope]:
-    """The scope of an agent's answer, said as elsewhere."""
+    """Return the scope of an agent response in the format of other responses."""
     if "scope" not in answer:
         return []
     project = answer["scope"]["project"]
@@ -106,7 +112,7 @@ def scope_told(answer: dict[str, Any]) -> list[Scope]:
 
 
 async def observation_ids(person: Person) -> dict[str, str]:
-    """What each says, by its id."""
+    """Return the content of each observation by id."""
     rows = (await person.call("GET", "/v1/observations?project=*")).json()["observations"]
     assert len(rows) == len(OBSERVATIONS)
     return {row["id"]: row["content"] for row in rows}
@@ -193,8 +199,11 @@ READ_PATHS = {
 }
 
 
-async def test_every_route_that_reads_within_a_scope_is_in_the_table(tmp_path: Path) -> None:
-    """Those whose body says it are named here. `/v1/sessions/…`, `/v1/projects/…` have theirs in the address."""
+async def test_every_scoped_read_route_is_in_the_table(tmp_path: Path) -> None:
+    """Routes that take the scope in the body are listed here.
+
+    `/v1/sessions/…` and `/v1/projects/…` take it from the path.
+    """
     async with house(tmp_path) as h:
         paths = h.app.openapi_schema.to_schema()["paths"]
     routes = {
@@ -205,13 +214,13 @@ async def test_every_route_that_reads_within_a_scope_is_in_the_table(tmp_path: P
     }
     table = {path.route.replace("by-type/person", "by-type/{id}") for path in READ_PATHS.values()}
     searches = {"/v1/memories/search", "/v1/observations/search", "/v1/observations/read"}
-    by_own_scope = {"/v1/episodes/{id}"}  # without a scope it has its own; the canary test reads it
+    by_own_scope = {"/v1/episodes/{id}"}  # default: its session's scope; see test_memory_api.py
     assert table == routes - by_own_scope | searches | {"/v1/context"}
 
 
-async def test_each_way_to_read_shows_what_is_within_the_scope_and_nothing_else(tmp_path: Path) -> None:
-    """Also while a session moves in the middle of its conversation."""
-    async with house(tmp_path, search_wait_s=60) as h:  # however busy the machine is
+async def test_each_read_path_shows_exactly_its_scope(tmp_path: Path) -> None:
+    """This also holds while a session moves between two requests."""
+    async with house(tmp_path, search_wait_s=60) as h:  # long enough for a busy test machine
         ada = await furnished(h)
         for moved_to in MOVES:
             change = {"projectId": moved_to}
@@ -226,7 +235,7 @@ async def test_each_way_to_read_shows_what_is_within_the_scope_and_nothing_else(
                 assert all(used == scope for used in shown.scopes), (name, asked)
 
 
-async def test_a_scope_that_is_missing_unknown_or_unclear_is_refused_and_never_widened(
+async def test_read_with_invalid_scope_is_rejected_never_widened(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -237,7 +246,7 @@ async def test_a_scope_that_is_missing_unknown_or_unclear_is_refused_and_never_w
                 assert (shown.statuses, shown.ids) == ({status}, set()), (name, asked)
 
 
-async def test_an_entity_that_is_kept_and_an_overview_say_their_project(tmp_path: Path) -> None:
+async def test_entity_and_overview_responses_name_their_project(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await furnished(h)
         new = {"projectId": "p1", "type": "person", "name": "Finn"}

@@ -1,6 +1,6 @@
-"""Every way to change memory × every scope: each changes what lies within the scope that was asked for, and nothing else.
+"""Every write path in every scope changes only rows of the requested scope.
 
-A new way to change is a line in WRITE_PATHS. What there is, is in `scoped_rows`.
+Add a new write path to WRITE_PATHS. The rows are in `scoped_rows`.
 """
 
 import re
@@ -33,7 +33,7 @@ async def with_summaries(h: House) -> Person:
 
 @dataclass(frozen=True)
 class WritePath:
-    """A way to change or delete each of `ids`. `body` of an id: what is sent."""
+    """A way to change or delete each of `ids`. `body` returns the request body for an id."""
 
     kind: str
     route: str
@@ -54,7 +54,7 @@ def edge_of(row_id: str) -> dict[str, str]:
 
 LABEL = relationship("", "", "")["label"]
 TURNS = [f"of-{i}" for i in SESSIONS]
-WRITE_PATHS = {  # done one after the other; the entities take their edges along, so they go last
+WRITE_PATHS = {  # applied in order: entity deletes cascade to relationships, so they are last
     "deleting a memory": WritePath("memories", "DELETE /v1/memories/{id}", MEMORIES),
     "deleting a turn": WritePath("episodes", "DELETE /v1/episodes/{id}", TURNS),
     "connecting": WritePath(
@@ -67,13 +67,13 @@ WRITE_PATHS = {  # done one after the other; the entities take their edges along
     "deleting a summary": WritePath("summaries", "DELETE /v1/summaries/{id}", SUMMARIES),
     "deleting an entity": WritePath("entities", "DELETE /v1/entities/{id}", ENTITIES),
 }
-# Observations are no rows that devices have: tests/server/agents/test_observations.py asks these.
+# Observations are not synced. tests/server/agents/test_observations.py covers these routes.
 OF_AGENTS = {"PATCH /v1/observations/{id}", "DELETE /v1/observations/{id}"}
-UNDO = "POST /v1/memories/{id}/undo"  # answers 409 within the scope: these memories took no other's place
+UNDO = "POST /v1/memories/{id}/undo"  # 409 within the scope, since these memories superseded nothing
 
 
-async def test_every_route_that_writes_within_a_scope_is_in_the_table(tmp_path: Path) -> None:
-    """So is every other that changes or deletes a row of memory by its id."""
+async def test_every_scoped_write_route_is_in_the_table(tmp_path: Path) -> None:
+    """The table also has every route that changes or deletes a memory row by its id."""
     async with house(tmp_path) as h:
         paths = h.app.openapi_schema.to_schema()["paths"]
     routes = {
@@ -91,8 +91,11 @@ async def test_every_route_that_writes_within_a_scope_is_in_the_table(tmp_path: 
     assert {path.route for path in WRITE_PATHS.values()} | {UNDO} | OF_AGENTS == scoped | by_id
 
 
-async def test_each_way_to_write_changes_what_is_within_the_scope_and_nothing_else(tmp_path: Path) -> None:
-    """What is not within it is answered as what is not there. The session has moved out of its project before."""
+async def test_each_write_path_changes_only_its_scope(tmp_path: Path) -> None:
+    """Rows outside the scope are answered like unknown rows.
+
+    One session has moved out of its project beforehand.
+    """
     async with house(tmp_path) as h:
         for asked, _, seen in ASKED:
             ada = await with_summaries(h)
@@ -105,7 +108,7 @@ async def test_each_way_to_write_changes_what_is_within_the_scope_and_nothing_el
                 after = await ada.live(path.kind)
                 unknown = {i for i, status in answers.items() if status == 404}
                 assert unknown == set(path.ids) - within, (name, asked)
-                if name == "connecting":  # not two of different projects, even if both are seen
+                if name == "connecting":  # never across projects, even if both are visible
                     new = {f"{row['fromId']}-{row['toId']}" for i, row in after.items() if i not in before}
                     assert new == within - {"ada-cleo"}, (name, asked)
                 else:
@@ -115,7 +118,7 @@ async def test_each_way_to_write_changes_what_is_within_the_scope_and_nothing_el
                     )
 
 
-async def test_a_write_whose_scope_is_missing_unknown_or_unclear_is_refused(tmp_path: Path) -> None:
+async def test_write_with_invalid_scope_is_rejected(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await with_summaries(h)
         for name, path in WRITE_PATHS.items():

@@ -1,4 +1,4 @@
-"""Who asks memory holds no file meanwhile: a rewrite of it would wait for them, and they for the rewrite, for good."""
+"""Memory searches must not hold a file open, or they would deadlock with a rewrite of that file."""
 
 import asyncio
 
@@ -16,7 +16,10 @@ SAID = "Ada likes green tea."
 
 
 def rewritten_meanwhile(monkeypatch, h, name):
-    """Whenever memory's index is asked, a rewrite of the file has begun and waits for nobody patiently."""
+    """Start a rewrite of the file before each query of the memory index.
+
+    The rewrite does not wait for idle users.
+    """
     monkeypatch.setattr(user_stores, "IDLE_WAIT_S", 0)
     real, rewrites = getattr(HybridSearch, name), []
 
@@ -37,7 +40,7 @@ async def known(h):
     return ada
 
 
-async def test_a_rewrite_may_begin_while_memories_are_searched(tmp_path, monkeypatch):
+async def test_rewrite_can_start_during_memory_search(tmp_path, monkeypatch):
     async with house(tmp_path, model=True) as h:
         ada = await known(h)
         rewrites = rewritten_meanwhile(monkeypatch, h, "search_hybrid")
@@ -48,7 +51,7 @@ async def test_a_rewrite_may_begin_while_memories_are_searched(tmp_path, monkeyp
         assert [hit["memory"]["id"] for hit in found.json()["results"]] == ["m1"]
 
 
-async def test_a_rewrite_may_begin_while_it_is_looked_up_what_a_statement_repeats(tmp_path, monkeypatch):
+async def test_rewrite_can_start_during_repeat_lookup(tmp_path, monkeypatch):
     async with house(tmp_path, model=True) as h:
         ada = await known(h)
         monkeypatch.setattr(Embedder, "same_memory", -1.0)
@@ -59,7 +62,7 @@ async def test_a_rewrite_may_begin_while_it_is_looked_up_what_a_statement_repeat
             assert rewrites and await asyncio.gather(*rewrites) == [None]
 
 
-async def test_a_rewrite_may_begin_while_what_was_extracted_is_looked_up(tmp_path, monkeypatch):
+async def test_rewrite_can_start_during_extraction_lookup(tmp_path, monkeypatch):
     async with extracting(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
         ada = await h.person()
         monkeypatch.setattr(Embedder, "same_memory", -1.0)
@@ -75,7 +78,7 @@ async def test_a_rewrite_may_begin_while_what_was_extracted_is_looked_up(tmp_pat
         }
 
 
-async def test_who_opens_a_user_whose_file_they_hold_is_told_so_at_once(tmp_path):
+async def test_nested_open_of_the_same_account_fails_immediately(tmp_path):
     async with house(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
         async with h.services.users.open(ada.id) as store:
@@ -85,7 +88,7 @@ async def test_who_opens_a_user_whose_file_they_hold_is_told_so_at_once(tmp_path
             with pytest.raises(RuntimeError, match="whose file it has open"):
                 async with h.services.users.detached(ada.id):
                     raise AssertionError
-            async with h.services.users.open(bob.id):  # another's, and by another task, it may be
+            async with h.services.users.open(bob.id):  # another account, or another task, may
                 await asyncio.create_task(ada.push("sessions", session("s1")))
             assert store.pins == 1
         assert set(await ada.live("sessions")) == {"s1"}

@@ -1,4 +1,4 @@
-"""Summaries of sessions and projects: one each, of the newest that was said, now or as a job."""
+"""Summaries of sessions and projects: one each, of the newest text, immediately or as a job."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ OFF = {"extraction_daily": 0}
 SESSION, PROJECT = "/v1/sessions/s1/summarize", "/v1/projects/p1/summarize"
 
 
-def test_a_session_has_one_summary_and_a_new_one_takes_its_place(tmp_path):
+def test_new_session_summary_replaces_the_old_one(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada, episode("e1", "s1", userMessage="What is the rent?", aiResponse="R9,000."))
         first = (await ada.call("POST", SESSION)).json()
@@ -35,7 +35,7 @@ def test_a_session_has_one_summary_and_a_new_one_takes_its_place(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=["It is ", "about **rent**."]), **OFF)
 
 
-def test_a_project_is_summarised_from_its_sessions_summaries_or_else_from_their_turns(tmp_path):
+def test_project_summary_uses_session_summaries_or_else_turns(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada, episode("e1", "s1", userMessage="first words"))
         await ada.push("projects", project("p2"))
@@ -56,7 +56,7 @@ def test_a_project_is_summarised_from_its_sessions_summaries_or_else_from_their_
     scenario_of(tmp_path, scenario, Rule(say=["An overview."]), **OFF)
 
 
-def test_the_newest_thirty_thousand_characters_are_told_without_the_markup_of_chats(tmp_path):
+def test_summary_input_is_truncated_to_newest_unformatted_text(tmp_path):
     async def scenario(h, model, ada):
         turns = [
             episode(f"e{n}", "s1", createdAt=day(n), userMessage=f"turn {n}.", aiResponse="word " * 1500)
@@ -73,7 +73,7 @@ def test_the_newest_thirty_thousand_characters_are_told_without_the_markup_of_ch
     scenario_of(tmp_path, scenario, Rule(say=["Short."]), **OFF)
 
 
-def test_without_anything_said_there_is_nothing_to_summarise(tmp_path):
+def test_summary_of_empty_session_or_project_is_rejected(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("projects", project("p1"))
         await ada.push("sessions", session("s1", projectId="p1"))
@@ -87,7 +87,7 @@ def test_without_anything_said_there_is_nothing_to_summarise(tmp_path):
     scenario_of(tmp_path, scenario, **OFF)
 
 
-def test_a_summary_can_be_made_later_and_is_tried_again_when_the_model_fails(tmp_path):
+def test_deferred_summary_is_retried_after_model_failure(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         job = (await ada.call("POST", SESSION, params={"later": True})).json()
@@ -104,7 +104,7 @@ def test_a_summary_can_be_made_later_and_is_tried_again_when_the_model_fails(tmp
     scenario_of(tmp_path, scenario, Rule(status=500), **OFF)
 
 
-def test_a_summary_that_is_waited_for_counts_as_a_question_of_the_day_if_it_was_asked(tmp_path):
+def test_immediate_summary_counts_only_if_model_was_called(tmp_path):
     async def scenario(h, model, ada):
         async def today():
             return (await listed(ada))["extraction"]["today"]
@@ -122,7 +122,7 @@ def test_a_summary_that_is_waited_for_counts_as_a_question_of_the_day_if_it_was_
     scenario_of(tmp_path, scenario, Rule(say=["It is about rent."]), **OFF)
 
 
-def test_summaries_and_answers_have_places_together_of_a_person_and_in_all(tmp_path):
+def test_summaries_and_answers_share_concurrency_limits(tmp_path):
     async def scenario(h, model, ada):
         bob = await h.person()
         await talk(ada)
@@ -151,7 +151,7 @@ def test_summaries_and_answers_have_places_together_of_a_person_and_in_all(tmp_p
     scenario_of(tmp_path, scenario, Rule(ends="silent"), **OFF)
 
 
-def test_a_session_deleted_while_it_is_summarised_gets_no_summary(tmp_path):
+def test_session_deleted_during_summarization_gets_no_summary(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await ada.call("POST", SESSION, params={"later": True})
@@ -165,7 +165,7 @@ def test_a_session_deleted_while_it_is_summarised_gets_no_summary(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=["Too late."], held=True), **OFF)
 
 
-def test_secrets_go_neither_to_the_model_nor_into_a_summary(tmp_path):
+def test_secrets_are_redacted_from_summary_input_and_output(tmp_path):
     secret = "sk-proj-a1B2c3D4e5F6g7H8i9J0k"
 
     async def scenario(h, model, ada):
@@ -177,7 +177,7 @@ def test_secrets_go_neither_to_the_model_nor_into_a_summary(tmp_path):
 
 
 @pytest.mark.parametrize("path", [SESSION, PROJECT])
-async def test_without_a_model_a_summary_is_refused_in_words(tmp_path, path):
+async def test_summary_without_a_model_is_rejected(tmp_path, path):
     async with house(tmp_path) as h:
         ada = await h.person()
         for later in (False, True):
@@ -187,7 +187,7 @@ async def test_without_a_model_a_summary_is_refused_in_words(tmp_path, path):
             refused(await ada.call("POST", path, params={"later": later}), 503, "NO_ASSISTANT")
 
 
-def test_work_behind_does_not_give_way_while_the_model_thinks(tmp_path):
+def test_pending_model_request_does_not_delay_background_work(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada, episode("e1", "s1"))
         asking = asyncio.create_task(ada.call("POST", SESSION))

@@ -1,4 +1,7 @@
-"""Where a summary is: that of a session where the session is now, wherever one asks; that of a project in the project."""
+"""A session's summary follows the session to its current project.
+
+A project's summary stays in the project.
+"""
 
 from property.rows import day, episode, project, session, summary
 from server.in_process_server import house, refused
@@ -16,7 +19,7 @@ async def furnished(ada):
     assert await ada.push("sessions", session("s1", projectId="p2"), session("s2", projectId="p1")) == []
 
 
-async def test_a_summary_that_names_a_project_which_its_session_has_left_is_where_the_session_is(tmp_path):
+async def test_summary_follows_its_session_to_another_project(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnished(ada)
@@ -30,7 +33,7 @@ async def test_a_summary_that_names_a_project_which_its_session_has_left_is_wher
         assert ids((await got(ada, "projects/p2/summaries"))["summaries"]) == ["u1"]
 
 
-async def test_a_prompt_takes_for_an_overview_only_what_names_no_session(tmp_path):
+async def test_prompt_overview_excludes_session_summaries(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnished(ada)
@@ -39,7 +42,7 @@ async def test_a_prompt_takes_for_an_overview_only_what_names_no_session(tmp_pat
             assert await prompt_memory.read_summaries(store, "s2", InProject("p1")) == []
 
 
-async def test_a_summary_of_a_session_that_is_not_in_the_project_named_is_refused(tmp_path):
+async def test_summary_naming_the_wrong_project_is_rejected(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnished(ada)
@@ -52,7 +55,7 @@ async def test_a_summary_of_a_session_that_is_not_in_the_project_named_is_refuse
         refused(unknown, 404, "NOT_FOUND")
 
 
-def test_a_new_summary_leaves_one_that_names_a_project_too(tmp_path):
+def test_new_session_summary_keeps_one_that_names_project(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada, episode("e1", "s1"))
         both = summary("a1", sessionId="s1", projectId="p1", content="of both")
@@ -63,14 +66,14 @@ def test_a_new_summary_leaves_one_that_names_a_project_too(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=["It is about rent."]), **OFF)
 
 
-def test_a_new_overview_takes_the_place_of_the_one_that_is_shown(tmp_path):
+def test_new_overview_replaces_the_displayed_one(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada, episode("e1", "s1"))
         rows = [
             summary("a1", projectId="p1", createdAt=day(1)),
             summary("b1", projectId="p1", createdAt=day(9)),
             summary("c1", projectId="p1", createdAt=day(3)),
-            summary("w1", projectId="p1", sessionId="later", createdAt=day(20)),  # waits for its session
+            summary("w1", projectId="p1", sessionId="later", createdAt=day(20)),  # waiting: session missing
         ]
         assert await ada.push("summaries", *rows) == []
         made = (await ada.call("POST", "/v1/projects/p1/summarize")).json()

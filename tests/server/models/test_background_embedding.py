@@ -1,4 +1,4 @@
-"""What goes on behind the answers."""
+"""Background embedding of blocks, and the limits on open indexes and attached files."""
 
 import json
 
@@ -14,8 +14,8 @@ from vademecum.services.search import indexing
 from wait_until import soon
 
 
-async def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypatch):
-    """The real model, but for one text that breaks it."""
+async def test_failing_block_does_not_stop_other_embeddings(tmp_path, monkeypatch):
+    """Use the real model, with one text that makes it fail."""
     whole = Embedder.embed_passages
 
     async def fragile(self, texts):
@@ -43,7 +43,7 @@ async def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, mo
         assert [bool(blocks[i]["embedding"]) for i in ("bad.0", "bad.1", "good.0")] == [True, False, True]
 
 
-async def test_a_document_is_ready_when_its_blocks_come_after_it_with_their_vectors(tmp_path):
+async def test_document_becomes_ready_when_embedded_blocks_arrive(tmp_path):
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         embedder = await h.services.inference.get()
@@ -57,7 +57,7 @@ async def test_a_document_is_ready_when_its_blocks_come_after_it_with_their_vect
         assert (await ada.live("documents"))["d"]["status"] == "ready"
 
 
-async def test_a_block_without_vectors_is_embedded_however_its_json_is_spaced(tmp_path):
+async def test_block_without_vectors_is_embedded_regardless_of_whitespace(tmp_path):
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         embedder = await h.services.inference.get()
@@ -72,7 +72,7 @@ async def test_a_block_without_vectors_is_embedded_however_its_json_is_spaced(tm
         assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
 
 
-async def test_a_block_that_could_not_be_embedded_is_tried_anew_when_it_was_edited(tmp_path, monkeypatch):
+async def test_failed_block_is_embedded_again_after_edit(tmp_path, monkeypatch):
     whole = Embedder.embed_passages
 
     async def fragile(self, texts):
@@ -96,7 +96,7 @@ async def test_a_block_that_could_not_be_embedded_is_tried_anew_when_it_was_edit
         assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
 
 
-async def test_the_vectors_that_the_server_adds_itself_cause_no_work(tmp_path):
+async def test_server_vectors_schedule_no_embedding(tmp_path):
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         asked = []
@@ -123,7 +123,7 @@ async def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
         assert len(h.services.indexes._open) <= 6 and len(h.services.users.attached_stores()) <= 4
 
 
-async def test_who_has_many_rows_takes_the_place_of_several_who_have_few(tmp_path):
+async def test_large_account_evicts_several_small_ones(tmp_path):
     async with house(tmp_path, attached_rows_max=10) as h:
         users = h.services.users
         few = [await h.person() for _ in range(3)]
@@ -137,7 +137,7 @@ async def test_who_has_many_rows_takes_the_place_of_several_who_have_few(tmp_pat
             assert len(await person.pull("facts")) == 3
 
 
-async def test_who_has_more_rows_than_the_bound_is_not_loaded_anew_for_every_request(tmp_path):
+async def test_account_over_row_limit_stays_attached_between_requests(tmp_path):
     async with house(tmp_path, attached_rows_max=1) as h:
         ada = await h.person()
         assert await ada.push("facts", *(fact(f"f{n}") for n in range(3))) == []
@@ -146,7 +146,7 @@ async def test_who_has_more_rows_than_the_bound_is_not_loaded_anew_for_every_req
         assert h.services.users.attached_stores() == [store]
 
 
-async def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
+async def test_model_installed_later_embeds_existing_blocks(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.upload("a.txt", "The landlord repairs the roof.")
@@ -173,7 +173,7 @@ async def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
     ],
     ids=["nan", "infinite", "zero", "huge", "tiny", "other dimensions"],
 )
-async def test_vectors_by_which_nothing_could_be_found_are_refused(tmp_path, numbers, says):
+async def test_unsearchable_vectors_are_rejected(tmp_path, numbers, says):
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         embedder = await h.services.inference.get()

@@ -1,4 +1,6 @@
-"""What a browser needs to make the server's vectors: the manifests, and files that a broken download can go on with."""
+"""What browsers need to compute the server's vectors: the manifests, and model files with resumable
+downloads.
+"""
 
 import hashlib
 
@@ -9,7 +11,7 @@ from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
 from vademecum.http.byte_ranges import requested_range
 
-CONTENT = {GRAPH: bytes(range(256)) * 4000, TOKENIZER: b'{"model": {}}'}  # a graph of more than one read
+CONTENT = {GRAPH: bytes(range(256)) * 4000, TOKENIZER: b'{"model": {}}'}  # larger than one read
 FACTS = {
     "revision": "r",
     "source": "https://example.org/m",
@@ -21,7 +23,7 @@ FACTS = {
 
 
 def install(models, name, content=None):
-    """A model that nobody runs. Returns its manifest."""
+    """Install a model that no test runs, and return its manifest."""
     content = content or CONTENT
     folder = models / name
     folder.mkdir(parents=True)
@@ -34,7 +36,7 @@ def install(models, name, content=None):
 
 
 def with_model(tmp_path, scenario):
-    """The scenario gets somebody without a sign-in, and the URL of a model's files."""
+    """Run a scenario with an anonymous client and the URL of a model's files."""
 
     async def whole():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
@@ -44,7 +46,7 @@ def with_model(tmp_path, scenario):
     run(whole)
 
 
-async def test_models_are_listed_with_all_that_makes_their_vectors(tmp_path):
+async def test_model_list_includes_hashes_and_vector_parameters(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         manifest = install(h.services.settings.models_folder, "small")
@@ -66,7 +68,7 @@ async def test_models_are_listed_with_all_that_makes_their_vectors(tmp_path):
             refused(await anyone.get("/v1/models"), 401, "SIGNED_OUT")
 
 
-async def test_the_current_model_is_the_one_that_embeds_or_null(tmp_path):
+async def test_current_model_is_the_embedding_model_or_null(tmp_path):
     async with house(tmp_path) as h:
         install(h.services.settings.models_folder, "small")
         answer = await (await h.person()).call("GET", "/v1/models")
@@ -77,7 +79,7 @@ async def test_the_current_model_is_the_one_that_embeds_or_null(tmp_path):
         assert current["hash"] == manifests.load(MODELS / current["id"]).hash
 
 
-async def test_a_model_that_this_program_cannot_use_is_not_offered(tmp_path):
+async def test_unusable_model_is_not_listed(tmp_path):
     async with house(tmp_path) as h:
         models = h.services.settings.models_folder
         install(models, "small")
@@ -87,7 +89,7 @@ async def test_a_model_that_this_program_cannot_use_is_not_offered(tmp_path):
         assert [model["id"] for model in told["models"]] == ["small"]
 
 
-def test_a_file_may_be_kept_for_ever_and_is_known_by_its_digest(tmp_path):
+def test_model_file_is_immutable_and_has_digest_etag(tmp_path):
     async def scenario(anyone, files):
         whole = await anyone.get(f"{files}/{GRAPH}")
         assert (whole.status_code, whole.content) == (200, CONTENT[GRAPH])
@@ -104,7 +106,7 @@ def test_a_file_may_be_kept_for_ever_and_is_known_by_its_digest(tmp_path):
     with_model(tmp_path, scenario)
 
 
-def test_a_download_goes_on_where_it_stopped(tmp_path):
+def test_interrupted_download_resumes_with_a_range(tmp_path):
     async def scenario(anyone, files):
         url, data = f"{files}/{GRAPH}", CONTENT[GRAPH]
         etag = (await anyone.head(url)).headers["etag"]
@@ -143,16 +145,16 @@ def test_a_download_goes_on_where_it_stopped(tmp_path):
         ("bytes=" + "9" * 5000 + "-", None),
     ],
 )
-def test_a_range_that_makes_no_sense_is_as_none(header, expected):
+def test_invalid_range_is_ignored(header, expected):
     assert requested_range(header, 10) == expected
 
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-20", "bytes=-0"])
-def test_a_range_behind_the_end_is_empty(header):
+def test_range_beyond_the_end_is_empty(header):
     assert requested_range(header, 10) == range(0) and requested_range(header, 10) is not None
 
 
-def test_only_files_that_a_manifest_lists_are_served(tmp_path):
+def test_only_files_listed_in_a_manifest_are_served(tmp_path):
     async def scenario(anyone, files):
         for path in (
             f"{files}/manifest.json",
@@ -170,7 +172,7 @@ def test_only_files_that_a_manifest_lists_are_served(tmp_path):
     with_model(tmp_path, scenario)
 
 
-def test_a_file_of_another_length_than_listed_is_not_served(tmp_path):
+def test_file_of_unexpected_length_is_not_served(tmp_path):
     async def scenario(anyone, files):
         (tmp_path / "no-models" / "small" / TOKENIZER).write_bytes(b"{")
         refused(await anyone.get(f"{files}/{TOKENIZER}"), 404, "NOT_FOUND")

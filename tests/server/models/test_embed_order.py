@@ -1,4 +1,4 @@
-"""In which order documents are embedded: small ones first, and nobody waits for somebody else's library."""
+"""The embedding order: small documents first, and no user waits for another user's library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def write(person, name, count):
 
 
 def observed(monkeypatch):
-    """The names of the documents whose blocks have been given to the model, in that order."""
+    """Return the names of the documents whose blocks the model received, in order."""
     names = []
     passages = Embedder.embed_passages
 
@@ -47,9 +47,7 @@ def test_edited_block_is_tried_again():
     assert order_blocks([edited], {Block("edited.0", 1): MAX_ATTEMPTS}) == [edited]
 
 
-async def test_a_large_document_gives_way_to_a_small_one_that_comes_later(
-    tmp_path, single_model, monkeypatch
-):
+async def test_large_document_yields_to_later_small_one(tmp_path, single_model, monkeypatch):
     names = observed(monkeypatch)
     async with house(tmp_path, model=single_model) as h:
         ada = await h.person()
@@ -64,9 +62,7 @@ async def test_a_large_document_gives_way_to_a_small_one_that_comes_later(
         assert {row["status"] for row in (await ada.live("documents")).values()} == {"ready"}
 
 
-async def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(
-    tmp_path, single_model, monkeypatch
-):
+async def test_small_document_is_ready_during_large_embedding(tmp_path, single_model, monkeypatch):
     names = observed(monkeypatch)
     both_here, seen = asyncio.Event(), asyncio.Event()
     noted = Embedder.embed_passages
@@ -98,7 +94,7 @@ async def statuses(person):
     return {name: row["status"] for name, row in (await person.live("documents")).items()}
 
 
-async def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, single_model, monkeypatch):
+async def test_large_documents_do_not_starve_other_users(tmp_path, single_model, monkeypatch):
     names = observed(monkeypatch)
     async with house(tmp_path, model=single_model) as h:
         ada, bob, eve = [await h.person() for _ in range(3)]
@@ -114,9 +110,7 @@ async def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, 
         assert len(names) == 2 * LARGE + 1
 
 
-async def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(
-    tmp_path, single_model, monkeypatch
-):
+async def test_search_reports_documents_waiting_for_vectors(tmp_path, single_model, monkeypatch):
     go_on = asyncio.Event()
     passages = Embedder.embed_passages
 
@@ -145,7 +139,7 @@ async def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(
         assert (await ada.search("small"))["scope"]["pending"] == 0
 
 
-async def test_without_a_model_no_document_waits_for_vectors(tmp_path):
+async def test_no_document_waits_for_vectors_without_a_model(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await write(ada, "small", 1)

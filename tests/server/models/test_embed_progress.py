@@ -1,4 +1,4 @@
-"""How far the embedding of a document is, told on the streams; and a document that goes while it is embedded."""
+"""Embedding progress on the streams, and documents deleted during their embedding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCKS = 8
 
 
 def blocks(name: str, chunks: int = 1) -> list[tuple[dict, None]]:
-    """Blocks of so many chunks each, without vectors."""
+    """Return blocks of this many chunks each, without vectors."""
     rows = []
     for number in range(BLOCKS):
         first = number * chunks
@@ -32,14 +32,12 @@ def blocks(name: str, chunks: int = 1) -> list[tuple[dict, None]]:
 
 
 def told(text: str) -> list[dict]:
-    """The data of the events named progress."""
+    """Return the data of all `progress` events."""
     events = [event.split("\n") for event in text.split("\n\n")]
     return [json.loads(lines[1][6:]) for lines in events if lines[0] == "event: progress"]
 
 
-async def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_second(
-    tmp_path, single_model, monkeypatch
-):
+async def test_stream_reports_embedding_progress_at_limited_rate(tmp_path, single_model, monkeypatch):
     passages = Embedder.embed_passages
 
     async def slow(embedder, texts):
@@ -72,9 +70,7 @@ async def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_seco
             assert "progress" not in other.text + foreign.text
 
 
-async def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(
-    tmp_path, single_model, monkeypatch
-):
+async def test_deleted_document_leaves_the_embedder_queue_immediately(tmp_path, single_model, monkeypatch):
     running, go_on = threading.Event(), threading.Event()
     work = Embedder._run
 
@@ -104,15 +100,13 @@ async def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(
             go_on.set()
 
 
-async def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
-    tmp_path, single_model, monkeypatch
-):
+async def test_account_deletion_forgets_embedding_progress(tmp_path, single_model, monkeypatch):
     tellers = set()
     tell, passages = EmbedProgress.publish, Embedder.embed_passages
     go_on = asyncio.Event()
 
     async def held(embedder, texts):
-        if tellers:  # it has told of the first block
+        if tellers:  # the first block's progress was published
             await go_on.wait()
         return await passages(embedder, texts)
 

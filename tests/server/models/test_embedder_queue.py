@@ -1,6 +1,6 @@
-"""The model has more to do than it can: questions go first, queues are bounded, and who leaves takes the work along.
+"""An overloaded model: queries go first, queues are bounded, and abandoned requests leave them.
 
-Over real HTTP, with a real model that is slow: six layers of random weights, a tenth of a second for a long text.
+Uses real HTTP and a slow real model: six layers of random weights, a tenth of a second for a long text.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from wait_until import soon
 SOAK = bool(os.environ.get("SOAK"))
 LONG = "x " * (
     500 if SOAK else 250
-)  # as many tokens as the model takes, or half of them: a third of the work
+)  # the model's maximum of tokens with SOAK; otherwise half of them, in a third of the time
 SLOW = {
     "hidden_size": 384,
     "num_hidden_layers": 6,
@@ -39,7 +39,7 @@ SLOW = {
 
 @pytest.fixture(scope="module")
 def slow_model(tmp_path_factory):
-    """The folder of models, with one in it."""
+    """Return a models folder with one slow model."""
     source, models = tmp_path_factory.mktemp("slow-source"), tmp_path_factory.mktemp("slow-models")
     known = msgspec.structs.replace(numpy_bert.write_source(source, "slow", **SLOW), max_tokens=512)
     download.prepare_from_folder(known, source, models)
@@ -48,11 +48,11 @@ def slow_model(tmp_path_factory):
 
 @asynccontextmanager
 async def at_work(tmp_path, models):
-    """A house that listens, its embedder, and somebody who calls over the network."""
+    """Start a listening server. Yields it, its embedder, and a person who calls over the network."""
     write_choice(Settings(data=tmp_path), "slow")
     async with house(tmp_path, model=models) as h:
         embedder = await h.services.inference.get()
-        embedder._query_timeout_s = 600  # only the test of patience is about time, on a busy machine too
+        embedder._query_timeout_s = 600  # long, so that only the timeout test times out on a busy machine
         local = await h.person()
         async with listening(h.app) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
             client.headers["Authorization"] = local.client.headers["Authorization"]
@@ -60,7 +60,7 @@ async def at_work(tmp_path, models):
 
 
 async def write_document(person, blocks, row_id="d", chunks=16, text=LONG):
-    """A document of `blocks` blocks, borrowed by session s1."""
+    """Push a document of `blocks` blocks that session s1 borrows."""
     count = blocks * chunks
     row = document(person.id, row_id, activeSessions=["s1"], status="pending", chunkCount=count)
     assert await send(person, "documents", (row, None)) == []
@@ -81,7 +81,7 @@ def asking(person, count, path="/v1/search"):
     return [asyncio.create_task(ask(person, f"{number} {LONG}", path)) for number in range(count)]
 
 
-async def test_questions_are_answered_while_a_large_document_is_embedded(tmp_path, slow_model):
+async def test_queries_are_answered_during_large_document_embedding(tmp_path, slow_model):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 6)
         await soon(lambda: embedder.queue_length > 8)
@@ -96,9 +96,7 @@ async def test_questions_are_answered_while_a_large_document_is_embedded(tmp_pat
         h.services.background_jobs.jobs["embed"].cancel(ada.id)
 
 
-async def test_a_question_too_many_is_told_when_to_come_back_and_the_server_goes_on_answering(
-    tmp_path, slow_model
-):
+async def test_excess_query_gets_retry_after_and_server_continues(tmp_path, slow_model):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
         await h.settle(ada)
@@ -117,7 +115,7 @@ async def test_a_question_too_many_is_told_when_to_come_back_and_the_server_goes
         assert (await ask(ada, "x")).status_code == 200
 
 
-async def test_a_question_that_has_waited_too_long_is_refused_and_leaves_the_queue(tmp_path, slow_model):
+async def test_query_timeout_rejects_and_dequeues_the_query(tmp_path, slow_model):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
         await h.settle(ada)
@@ -131,7 +129,7 @@ async def test_a_question_that_has_waited_too_long_is_refused_and_leaves_the_que
 
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
-async def test_a_question_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model, path):
+async def test_disconnected_clients_query_leaves_the_queue(tmp_path, slow_model, path):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
         await h.settle(ada)
@@ -148,7 +146,7 @@ async def test_a_question_whose_client_has_gone_leaves_the_queue(tmp_path, slow_
         assert (await ask(ada, "x")).status_code == 200
 
 
-async def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_reads_it(tmp_path, monkeypatch):
+async def test_index_stays_open_while_a_cancelled_search_reads(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.indexing.OPEN_MAX", 0)
     async with house(tmp_path) as h:
         ada = await h.person()
@@ -168,7 +166,7 @@ async def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_rea
         await soon(lambda: ada.id not in h.services.indexes._open)
 
 
-async def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, slow_model, monkeypatch):
+async def test_full_queue_does_not_count_as_block_failure(tmp_path, slow_model, monkeypatch):
     monkeypatch.setattr("vademecum.services.runtime.job_queue.RETRY_S", (0.0,))
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         embedder._passages.capacity = 1
@@ -186,7 +184,7 @@ async def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_pa
         assert (await ada.live("documents"))["d"]["status"] == "ready"
 
 
-async def test_while_the_model_is_being_opened_nobody_waits_without_end(tmp_path, slow_model, monkeypatch):
+async def test_requests_during_model_loading_time_out(tmp_path, slow_model, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.document_search.OPEN_TIMEOUT_S", 0.01)
     monkeypatch.setattr("vademecum.services.models.active_model.OPEN_TIMEOUT_S", 0.01)
     monkeypatch.setattr("vademecum.http.routes.models.OPEN_TIMEOUT_S", 0.01)

@@ -1,4 +1,6 @@
-"""Changing the model while the server is in use: no search loses its meaning, nothing is made twice, nothing stays."""
+"""Model changes on a running server: searches keep working, nothing is embedded twice, and nothing is left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from vademecum.services.search.indexing import Indexes
 from wait_until import soon
 
 
-async def test_searches_use_the_old_vectors_until_the_new_ones_are_whole(tmp_path, installed, monkeypatch):
+async def test_searches_use_old_vectors_until_change_is_complete(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -49,7 +51,7 @@ async def test_searches_use_the_old_vectors_until_the_new_ones_are_whole(tmp_pat
         assert not (user_folder(tmp_path, ada.id) / "reembed").exists()
 
 
-async def test_a_stop_half_way_costs_no_block_and_a_pause_outlives_it(tmp_path, installed, monkeypatch):
+async def test_restart_reembeds_no_block_and_keeps_the_pause(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -69,12 +71,12 @@ async def test_a_stop_half_way_costs_no_block_and_a_pause_outlives_it(tmp_path, 
         await h.settle(ada)
         await check_meaning(h, ada, "new")
         blocks = len(await ada.live("vectorEmbeddings"))
-    made = [texts for texts in gate.seen if len(texts) > 1]  # the check asks for one by itself
+    made = [texts for texts in gate.seen if len(texts) > 1]  # check_meaning embeds one text alone
     assert set(done) <= set(made) and len(made) == blocks
     assert len(set(made)) == blocks, "no block is embedded twice"
 
 
-async def test_what_comes_in_meanwhile_has_vectors_of_both(tmp_path, installed, monkeypatch):
+async def test_new_documents_get_vectors_of_both_models(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 2)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -93,13 +95,13 @@ async def test_what_comes_in_meanwhile_has_vectors_of_both(tmp_path, installed, 
         assert await used_by(ada) == {(await h.services.inference.get()).model}
 
 
-async def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, installed, monkeypatch):
+async def test_reverting_the_change_reembeds_only_swapped_accounts(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 10**6)
     async with opened(tmp_path, installed) as h:
         ada, bob = await with_document(h), await with_document(h)
         blocks = len(await ada.live("vectorEmbeddings"))
         old = await used_by(bob)
-        gate.after = blocks + 2  # the first person's, and two of the second's
+        gate.after = blocks + 2  # all blocks of the first account and two of the second
         await use(h, "new")
         await gate.reached()
         changed = [person for person in (ada, bob) if await used_by(person) != old]
@@ -115,7 +117,7 @@ async def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, in
 
         monkeypatch.setattr(Embedder, "embed_passages", counted)
         await use(h, "old")
-        for person in (ada, bob):  # who still has old vectors is served by them from this moment on
+        for person in (ada, bob):  # accounts with old vectors use the old model again immediately
             serving = await h.services.inference.for_user(person.id)
             assert serving.manifest.id == ("new" if person in changed else "old")
         gate.open.set()
@@ -128,7 +130,7 @@ async def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, in
         assert staged(tmp_path, ada) == staged(tmp_path, bob) == []
 
 
-async def test_a_deleted_documents_staged_vectors_are_erased(tmp_path, installed, monkeypatch):
+async def test_deletion_erases_the_documents_staged_vectors(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -141,11 +143,11 @@ async def test_a_deleted_documents_staged_vectors_are_erased(tmp_path, installed
         assert (await ada.call("DELETE", f"/v1/documents/{document}")).status_code == 200
         await h.services.background_jobs.jobs["erase"].drain(ada.id)
         assert scan(user_folder(tmp_path, ada.id), needles) == 0
-        await h.settle(ada)  # though the gate is closed: the text in it was cancelled
+        await h.settle(ada)  # settles despite the closed gate, since the blocked text was cancelled
         assert h.services.model_change.status().before is None
 
 
-async def test_forgetting_everything_takes_the_staged_vectors(tmp_path, installed, monkeypatch):
+async def test_forget_everything_deletes_staged_vectors(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -159,7 +161,7 @@ async def test_forgetting_everything_takes_the_staged_vectors(tmp_path, installe
         assert staged(tmp_path, ada) == []
 
 
-async def test_a_person_who_leaves_holds_up_no_change(tmp_path, installed, monkeypatch):
+async def test_account_deletion_does_not_block_the_model_change(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -173,7 +175,7 @@ async def test_a_person_who_leaves_holds_up_no_change(tmp_path, installed, monke
         await check_meaning(h, bob, "new")
 
 
-async def test_a_crash_between_the_swap_and_the_index_is_made_good(tmp_path, installed, monkeypatch):
+async def test_restart_completes_index_after_crash_following_swap(tmp_path, installed, monkeypatch):
     async def crash(*_):
         raise RuntimeError("the process ends here")
 
@@ -190,7 +192,7 @@ async def test_a_crash_between_the_swap_and_the_index_is_made_good(tmp_path, ins
         assert h.services.model_change.status().before is None
 
 
-async def test_vectors_of_another_model_that_a_device_brings_are_made_anew(tmp_path, installed):
+async def test_pushed_vectors_of_another_model_are_recomputed(tmp_path, installed):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         held = await ada.live("vectorEmbeddings")
@@ -204,7 +206,7 @@ async def test_vectors_of_another_model_that_a_device_brings_are_made_anew(tmp_p
         assert await used_by(ada) == {(await h.services.inference.get()).model}
 
 
-async def test_a_first_model_is_used_without_a_restart(tmp_path, installed):
+async def test_first_model_is_used_without_a_restart(tmp_path, installed):
     async with house(tmp_path, model=installed) as h:
         ada = await with_document(h)
         assert (await ada.search("roof", mode="meaning"))["scope"]["mode"] == "words"
@@ -213,7 +215,7 @@ async def test_a_first_model_is_used_without_a_restart(tmp_path, installed):
         await check_meaning(h, ada, "old")
 
 
-async def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path, installed, monkeypatch):
+async def test_only_administrators_change_models_one_at_a_time(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 1)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -223,7 +225,7 @@ async def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path
             return Account(account.id, account.email, account.tier, True, None, account.created_at)
 
         await h.services.accounts.change_account(ada.id, promote)
-        outside = f"../{installed.name}/new"  # a model is there
+        outside = f"../{installed.name}/new"  # this path leads to a model outside the folder
         for name, status in ((outside, 400), ("", 400), (".", 400), ("unknown", 409)):
             code = "BAD_REQUEST" if status == 400 else "CONFLICT"
             refused(await ada.call("PUT", "/v1/reembedding", json={"model": name}), status, code)

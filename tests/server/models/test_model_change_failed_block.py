@@ -1,4 +1,4 @@
-"""A block that the new model cannot take, while the model is being changed."""
+"""Blocks that the new model fails to embed during a model change."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from vademecum.services.runtime import job_queue
 from wait_until import soon
 
 
-async def test_a_block_that_the_new_model_cannot_take_is_given_up_after_some_attempts_and_holds_up_nothing(
-    tmp_path, installed, monkeypatch
-):
+async def test_failing_block_is_abandoned_without_blocking_the_change(tmp_path, installed, monkeypatch):
     monkeypatch.setattr(job_queue, "RETRY_S", (0.01,))
     tried: list[str] = []
     async with opened(tmp_path, installed) as h:

@@ -1,4 +1,4 @@
-"""What can go wrong while the model is being changed: stops in the middle of the swap, damaged files, full disks."""
+"""Faults during a model change: interrupted swaps, damaged files and full disks."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ def flip(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-async def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(
-    tmp_path, installed, monkeypatch
-):
+async def test_index_failure_after_swap_reembeds_nothing(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 10**6)
     async with opened(tmp_path, installed, search_wait_s=0) as h:
         ada = await with_document(h)
@@ -77,9 +75,7 @@ async def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(
     assert len(made) == blocks and set(made.values()) == {1}
 
 
-async def test_a_swap_that_a_stop_cut_off_is_finished_though_the_change_is_paused(
-    tmp_path, installed, monkeypatch
-):
+async def test_restart_finishes_interrupted_swap_of_paused_change(tmp_path, installed, monkeypatch):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         with monkeypatch.context() as patched:
@@ -93,9 +89,7 @@ async def test_a_swap_that_a_stop_cut_off_is_finished_though_the_change_is_pause
         await check_meaning(h, ada, "new")
 
 
-async def test_going_back_from_a_swap_that_was_cut_off_makes_the_old_vectors_again(
-    tmp_path, installed, monkeypatch
-):
+async def test_reverting_an_interrupted_swap_recomputes_old_vectors(tmp_path, installed, monkeypatch):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         old = await used_by(ada)
@@ -111,7 +105,7 @@ async def test_going_back_from_a_swap_that_was_cut_off_makes_the_old_vectors_aga
         await check_meaning(h, ada, "old")
 
 
-async def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, installed, monkeypatch):
+async def test_damaged_staged_file_is_recomputed(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -119,7 +113,7 @@ async def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, i
         await soon(lambda: len(staged(tmp_path, ada)) == 3)
         path, shorter, _ = staged(tmp_path, ada)
         flip(path, path.stat().st_size // 2)
-        shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # a whole vector of several
+        shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # keep one whole vector of several
         gate.open.set()
         await h.settle(ada)
         rows = await ada.live("vectorEmbeddings")
@@ -131,8 +125,8 @@ async def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, i
             assert vector_codec.decode(row["embedding"], row["dims"]) == pytest.approx(made, abs=1e-6)
 
 
-async def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypatch):
-    """A plain file stands where the folder of staged vectors was: every write fails."""
+async def test_unwritable_staging_folder_fails_no_block(tmp_path, installed, monkeypatch):
+    """A plain file replaces the folder of staged vectors, so every write fails."""
     monkeypatch.setattr(job_queue, "RETRY_S", (0.05,))
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
@@ -154,13 +148,13 @@ async def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, mon
         await check_meaning(h, ada, "new")
 
 
-async def test_a_count_that_cannot_be_written_keeps_no_change_from_ending(tmp_path, installed, monkeypatch):
+async def test_unwritable_progress_file_does_not_stop_the_change(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         await use(h, "new")
         await gate.reached()
-        (tmp_path / "reembed.json.new").mkdir()  # where it is written first
+        (tmp_path / "reembed.json.new").mkdir()  # blocks the temporary file of the progress count
         gate.open.set()
         await soon(lambda: ada.id not in h.services.inference.users_on_old_model)
         await h.settle(ada)
@@ -168,7 +162,7 @@ async def test_a_count_that_cannot_be_written_keeps_no_change_from_ending(tmp_pa
         await check_meaning(h, ada, "new")
 
 
-async def test_a_model_with_a_flipped_bit_is_refused_and_nothing_changes(tmp_path, installed):
+async def test_model_with_wrong_checksum_is_rejected_without_changes(tmp_path, installed):
     mine = tmp_path / "models"
     shutil.copytree(installed, mine)
     flip(mine / "new" / "model.onnx", -100)
@@ -182,8 +176,8 @@ async def test_a_model_with_a_flipped_bit_is_refused_and_nothing_changes(tmp_pat
         await check_meaning(h, ada, "old")
 
 
-async def test_a_model_that_cannot_be_opened_is_refused_and_nothing_changes(tmp_path, installed):
-    """Its checksums fit, and yet no graph is in it."""
+async def test_unloadable_model_is_rejected_without_changes(tmp_path, installed):
+    """The model's checksums match, but its file contains no graph."""
     mine = tmp_path / "models"
     shutil.copytree(installed, mine)
     (mine / "new" / "model.onnx").write_bytes(b"no graph")
@@ -199,10 +193,10 @@ async def test_a_model_that_cannot_be_opened_is_refused_and_nothing_changes(tmp_
         await check_meaning(h, ada, "old")
 
 
-async def test_a_choice_that_cannot_be_written_changes_nothing(tmp_path, installed):
+async def test_unwritable_model_choice_changes_nothing(tmp_path, installed):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
-        (tmp_path / "model.new").mkdir()  # where the choice is written first
+        (tmp_path / "model.new").mkdir()  # blocks the temporary file of the choice
         with pytest.raises(Broken, match="Nothing was changed"):
             await use(h, "new")
         assert active_model.read_choice(h.services.settings) == "old"
@@ -214,7 +208,7 @@ async def test_a_choice_that_cannot_be_written_changes_nothing(tmp_path, install
         await check_meaning(h, ada, "new")
 
 
-async def test_the_models_may_have_vectors_of_different_lengths(tmp_path, installed, tmp_path_factory):
+async def test_models_may_differ_in_vector_length(tmp_path, installed, tmp_path_factory):
     mine = tmp_path / "models"
     shutil.copytree(installed, mine)
     source = tmp_path_factory.mktemp("wide")
@@ -228,9 +222,7 @@ async def test_the_models_may_have_vectors_of_different_lengths(tmp_path, instal
             await check_meaning(h, ada, name)
 
 
-async def test_who_brings_a_first_document_while_the_change_begins_is_not_left_out(
-    tmp_path, installed, monkeypatch
-):
+async def test_first_document_during_change_start_is_included(tmp_path, installed, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
     begin = staged_vectors.create_folders
 
@@ -253,8 +245,8 @@ async def test_who_brings_a_first_document_while_the_change_begins_is_not_left_o
         await check_meaning(h, ada, "new")
 
 
-async def test_an_account_that_went_unnoticed_holds_up_no_change(tmp_path, installed, monkeypatch):
-    """A restore replaces an account that kept nothing by one of the backup."""
+async def test_account_removed_unnoticed_does_not_block_the_change(tmp_path, installed, monkeypatch):
+    """A restore may remove an empty account without notifying the model change."""
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -266,11 +258,11 @@ async def test_an_account_that_went_unnoticed_holds_up_no_change(tmp_path, insta
         await soon(lambda: h.services.model_change.status().before is None)
 
 
-def test_in_a_folder_that_is_gone_nothing_is_staged(tmp_path):
+def test_missing_staging_folder_has_no_staged_blocks(tmp_path):
     assert StagedVectors(tmp_path, "ada", "new").seqs() == {}
 
 
-async def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
+async def test_reverting_a_change_finishes_without_retry_delay(tmp_path, installed, monkeypatch):
     monkeypatch.setattr(job_queue, "RETRY_S", (3600.0,))
     for after in (1, 2, 5) if os.environ.get("SOAK") else (1, 5):
         gate = Gate(monkeypatch, after)
@@ -287,7 +279,7 @@ async def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
         monkeypatch.setattr(job_queue, "RETRY_S", (3600.0,))
 
 
-async def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installed, monkeypatch):
+async def test_block_edited_during_embedding_is_not_staged(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -308,12 +300,12 @@ async def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, in
         gate.open.set()
         await h.services.background_jobs.jobs["reembed"].drain(
             ada.id
-        )  # before the edit's erasure, which prunes
+        )  # before the erasure after the edit, which prunes staged vectors
         assert len(gate.seen) == 4, "it was under way"
         assert len(staged(tmp_path, ada)) == 3
 
 
-async def test_a_change_goes_on_at_the_start_though_no_job_was_noted(tmp_path, installed, monkeypatch):
+async def test_restart_resumes_the_change_without_a_job_marker(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)

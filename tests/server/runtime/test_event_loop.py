@@ -1,4 +1,7 @@
-"""The event loop does not go through a whole account: others wait for it. What looks at every row does so in a thread."""
+"""The event loop never scans a whole account, because other requests would wait.
+
+Full scans run in threads.
+"""
 
 import threading
 from collections.abc import Awaitable, Callable
@@ -25,7 +28,7 @@ IN_A_SCOPE = {"sessionId": "s1"}
 
 
 def noted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
-    """The last argument of each call that was made in the event loop."""
+    """Return a list that collects the last argument of each call made in the event loop."""
     told: list[Any] = []
     real = getattr(owner, name)
 
@@ -59,7 +62,7 @@ async def list_turns(ada: Person) -> Any:
 
 
 @pytest.mark.parametrize("ask", [search_turns, list_turns])
-def test_no_question_looks_at_every_row_in_the_loop(
+def test_requests_scan_no_full_account_on_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Person], Awaitable[Any]]
 ) -> None:
     async def scenario() -> None:
@@ -72,9 +75,7 @@ def test_no_question_looks_at_every_row_in_the_loop(
     run(scenario)
 
 
-def test_a_new_memory_is_held_against_the_others_in_a_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_deduplication_runs_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await furnished(h)
@@ -85,7 +86,7 @@ def test_a_new_memory_is_held_against_the_others_in_a_thread(
     run(scenario)
 
 
-def test_a_long_session_is_not_gone_through_for_each_of_its_turns(
+def test_indexing_does_not_rescan_the_session_per_turn(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -100,9 +101,7 @@ def test_a_long_session_is_not_gone_through_for_each_of_its_turns(
     run(scenario)
 
 
-def test_the_facts_that_a_proposal_is_held_against_are_looked_for_in_a_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fact_lookup_for_proposals_runs_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -115,7 +114,7 @@ def test_the_facts_that_a_proposal_is_held_against_are_looked_for_in_a_thread(
     run(scenario)
 
 
-def test_what_is_to_be_known_of_many_folders_of_one_name_is_gathered_in_a_thread_and_not_of_all_pairs(
+def test_folder_conflict_check_is_threaded_and_not_quadratic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -149,7 +148,7 @@ def test_what_is_to_be_known_of_many_folders_of_one_name_is_gathered_in_a_thread
     run(scenario)
 
 
-def test_what_a_summary_is_made_of_and_the_reply_are_looked_through_in_a_thread(
+def test_summary_input_and_reply_are_processed_in_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:

@@ -1,4 +1,6 @@
-"""When the jobs of a user's file are done: not without a model, not more than the day allows, and not against a wall."""
+"""When the worker runs LLM jobs: not without a model, not above the daily limit, and with backoff after
+failures.
+"""
 
 import asyncio
 
@@ -16,7 +18,7 @@ from vademecum.services.memory import turn_jobs
 NOW = "2026-01-01T00:00:00.000Z"
 
 
-def test_jobs_outlive_a_start_without_an_assistant(tmp_path):
+def test_jobs_survive_a_start_without_an_assistant(tmp_path):
     people = []
 
     async def stopped(h, model, ada):
@@ -45,7 +47,7 @@ def test_jobs_outlive_a_start_without_an_assistant(tmp_path):
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_turns_that_were_said_while_one_was_extracted_wait_over_a_start_without_an_assistant_and_later_ones_do_not(
+def test_only_turns_before_restart_without_assistant_are_extracted(
     tmp_path,
 ):
     people = []
@@ -58,7 +60,7 @@ def test_turns_that_were_said_while_one_was_extracted_wait_over_a_start_without_
         people.append(ada)
         await talk(ada, first)
         await until(ada, lambda found: found["counts"]["running"])
-        await ada.push("episodes", second)  # nobody looks at it: the model is still at the first
+        await ada.push("episodes", second)  # not seen by the worker, which still waits for the first reply
 
     async def without():
         async with house(tmp_path) as h:
@@ -82,8 +84,8 @@ def test_turns_that_were_said_while_one_was_extracted_wait_over_a_start_without_
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_a_job_is_there_from_the_commit_of_its_turn_on(tmp_path):
-    """Whoever asks for it by its name, and whoever lists: also when nobody has looked at the turn before."""
+def test_job_exists_from_the_commit_of_its_turn(tmp_path):
+    """A request by job id and a list both find the job, even if the worker has not seen the turn yet."""
 
     async def scenario(h, model, ada):
         await talk(ada)
@@ -97,8 +99,8 @@ def test_a_job_is_there_from_the_commit_of_its_turn_on(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], first_s=60))
 
 
-def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
-    """They are looked at some at a time, and nobody asks for that again."""
+def test_extraction_finds_turn_after_many_deleted_turns(tmp_path, monkeypatch):
+    """The worker reads turns in batches, and no later event schedules the remaining ones."""
     monkeypatch.setattr(turn_jobs, "BATCH_TURNS", 2)
 
     async def scenario(h, model, ada):
@@ -118,9 +120,7 @@ def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_a_model_that_is_away_fails_no_job_costs_no_attempt_and_is_not_asked_once_a_job(
-    tmp_path, monkeypatch
-):
+def test_unavailable_model_postpones_all_jobs_without_counting_attempts(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
     monkeypatch.setattr("vademecum.model.memory.jobs.backoff_s", lambda attempts: 8.0)
 
@@ -137,9 +137,7 @@ def test_a_model_that_is_away_fails_no_job_costs_no_attempt_and_is_not_asked_onc
     scenario_of(tmp_path, scenario, Rule(status=401), extraction_daily=6)
 
 
-def test_a_turn_is_kept_by_one_statement_and_one_with_another_text_leaves_no_job_of_the_old(
-    tmp_path, monkeypatch
-):
+def test_turn_push_is_one_insert_without_outdated_jobs(tmp_path, monkeypatch):
     statements, commit = [], segments.commit
 
     def noted(cursor, of_commit):
@@ -162,7 +160,7 @@ def test_a_turn_is_kept_by_one_statement_and_one_with_another_text_leaves_no_job
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
 
-def test_a_job_whose_model_always_falls_silent_fails_and_is_tried_again_by_hand(tmp_path, monkeypatch):
+def test_job_of_silent_model_fails_but_is_retryable(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 2)
     monkeypatch.setattr("vademecum.model.memory.jobs.BACKOFF", 1)
 
@@ -179,7 +177,7 @@ def test_a_job_whose_model_always_falls_silent_fails_and_is_tried_again_by_hand(
     scenario_of(tmp_path, scenario, Rule(first_s=60), assistant_idle_timeout_s=0.2)
 
 
-def test_the_waits_for_a_model_that_is_away_grow_to_an_hour_and_no_further():
+def test_unavailable_model_backoff_is_capped_at_one_hour():
     job = jobs.start(jobs.create("episodes/e1", 1, "", NOW), NOW)
     for wait_s, waited in ((4, 4), (10**6, 3600)):
         after = jobs.postpone(job, NOW, "It is away.", wait_s)
@@ -187,7 +185,7 @@ def test_the_waits_for_a_model_that_is_away_grow_to_an_hour_and_no_further():
         assert timestamps.seconds_until(after.due, NOW) == waited
 
 
-def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
+def test_daily_limit_counts_every_model_request(tmp_path):
     async def scenario(h, model, ada):
         turn = episode("e1", "s1")
         await talk(ada, turn)
@@ -207,7 +205,7 @@ def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(tmp_path, monkeypatch):
+def test_job_retry_keeps_daily_count_and_stored_answers(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
 
     async def scenario(h, model, ada):
@@ -228,7 +226,7 @@ def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(t
     scenario_of(tmp_path, scenario, Rule(say=["No."]))
 
 
-def test_what_an_allowance_of_none_holds_up_is_taken_up_when_there_is_one(tmp_path):
+def test_zero_daily_limit_keeps_jobs_pending(tmp_path):
     people = []
 
     async def stopped(h, model, ada):
@@ -247,7 +245,7 @@ def test_what_an_allowance_of_none_holds_up_is_taken_up_when_there_is_one(tmp_pa
     scenario_of(tmp_path, without, Rule(say=[REPLY]), extraction_daily=0)
 
 
-def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_about(tmp_path):
+def test_deletion_clears_cached_model_answers(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("facts", fact("f1"), fact("f2"))
         await talk(ada)

@@ -1,4 +1,4 @@
-"""Jobs that are cut off: by an orderly end of the server, at each wait of a turn, or by a disk that takes nothing."""
+"""Interrupted LLM jobs: by a clean shutdown at each await of a job, by a crash, or by a full disk."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ NOW = "2026-01-01T00:00:00.000Z"
 
 
 class Stepped(Coroutine):
-    """A turn of the worker, cancelled where it waits for the `last` time, as a stop of the server does."""
+    """A run of the worker that is cancelled at its await number `last`, as a shutdown does."""
 
     def __init__(self, turn, last):
         self.turn, self.last, self.waits = turn, last, 0
@@ -43,7 +43,10 @@ class Stepped(Coroutine):
 
 
 async def stopped_at(h, person, last, busy_s):
-    """Whether a turn that is cancelled at its wait number `last` was cut off by that, while the writer is busy for so long."""
+    """Cancel a run of the worker at its await number `last` while the writer is busy.
+
+    Return whether the cancellation interrupted the run.
+    """
     async with h.services.users.open(person.id) as store:
         await create_jobs_for_new_turns(store)
         (job,) = (await store.list_jobs(1))[0]
@@ -53,10 +56,10 @@ async def stopped_at(h, person, last, busy_s):
         busy = asyncio.create_task(store.write(lambda tx: time.sleep(busy_s)))
         await asyncio.sleep(
             0.005 if busy_s else 0
-        )  # so that the turn's own writes wait behind it, or come with it
+        )  # so that the job's writes queue behind the busy write, or share its commit
         task = asyncio.create_task(Stepped(h.services.llm_jobs.run(person.id), last))
         await asyncio.wait([task, busy], timeout=30)
-        await store.write(lambda tx: None)  # after what the turn has left to write
+        await store.write(lambda tx: None)  # wait for the job's remaining writes
     return task.cancelled()
 
 
@@ -68,14 +71,14 @@ async def stopped_at(h, person, last, busy_s):
         (Rule(say=["No."]), {("running", 1), ("waiting", 1), ("waiting", 2)}),
     ],
 )
-def test_an_orderly_end_counts_no_attempt_wherever_it_cuts_a_turn_off(tmp_path, rule, ends):
-    """The one before it does, which a crash cut off."""
+def test_clean_shutdown_does_not_count_as_job_attempt(tmp_path, rule, ends):
+    """An earlier attempt that a crash interrupted does count."""
     seen = set()
 
     async def scenario(h, model, ada):
         await talk(ada)
         queue, tried = h.services.background_jobs.jobs["work"], []
-        await queue.close()  # the test alone works
+        await queue.close()  # only the test runs jobs
         doers = h.services.llm_jobs._handlers
         extract = doers["extract"]
         doers["extract"] = lambda user_id, job: tried.append(job) or extract(user_id, job)
@@ -94,7 +97,7 @@ def test_an_orderly_end_counts_no_attempt_wherever_it_cuts_a_turn_off(tmp_path, 
     assert seen == ends
 
 
-def test_an_end_does_not_wait_for_a_disk_that_takes_nothing(tmp_path, monkeypatch):
+def test_shutdown_does_not_wait_for_a_full_disk(tmp_path, monkeypatch):
     async def scenario(h, model, ada):
         await talk(ada)
         await until(ada, lambda found: found["counts"]["running"])
@@ -109,7 +112,7 @@ def test_an_end_does_not_wait_for_a_disk_that_takes_nothing(tmp_path, monkeypatc
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
 
-def test_a_full_disk_keeps_nobody_from_looking_at_the_jobs(tmp_path, monkeypatch):
+def test_full_disk_does_not_prevent_listing_jobs(tmp_path, monkeypatch):
     commit = segments.commit
 
     def full(cursor, statements):
@@ -127,7 +130,7 @@ def test_a_full_disk_keeps_nobody_from_looking_at_the_jobs(tmp_path, monkeypatch
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
 
-def test_turns_are_extracted_though_the_disk_was_full_when_that_began(tmp_path, monkeypatch):
+def test_turns_are_extracted_after_initially_full_disk(tmp_path, monkeypatch):
     people, commit = [], segments.commit
 
     def full(cursor, statements):
@@ -152,7 +155,7 @@ def test_turns_are_extracted_though_the_disk_was_full_when_that_began(tmp_path, 
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):
+def test_job_that_repeatedly_crashes_the_server_is_abandoned(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await finished(ada)

@@ -1,4 +1,4 @@
-"""What the store does when nobody uses it: it gives memory back, and folds logs into their files."""
+"""Maintenance of an idle store: it releases memory and checkpoints logs."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ def cached(cursor):
     return found
 
 
-# The measurement itself reads a few blocks, after the cache was dropped.
+# The measurement itself reads a few blocks after the cache was released.
 KEPT_MAX = engine.CACHED_MAX + 2**20
 
 
@@ -40,7 +40,7 @@ def read_all(alias):
 
 @pytest.fixture
 def long_file(tmp_path):
-    """A file that has 40 MB to read."""
+    """Return a database file with 40 MB to read."""
     made = engine.connect(tmp_path / "long.duckdb")
     made.execute("CREATE TABLE migrations (name VARCHAR)")
     made.execute("CREATE TABLE texts AS SELECT repeat('x', 4000) AS text FROM range(10000)")
@@ -49,14 +49,14 @@ def long_file(tmp_path):
 
 
 async def shrunk(instance):
-    """It asks, and waits until it is done."""
+    """Request a memory release and wait until it is done."""
     instance.release_memory()
     async with asyncio.timeout(20):
         while instance._is_shrink_due or instance._shrinking:
             await asyncio.sleep(0.001)
 
 
-def test_what_was_read_is_given_back_but_for_a_little(long_file):
+def test_idle_store_releases_cached_memory(long_file):
     async def scenario():
         instance = Instance(2)
         alias = await instance.run(lambda _: instance.attach(long_file))
@@ -72,8 +72,8 @@ def test_what_was_read_is_given_back_but_for_a_little(long_file):
     run(scenario)
 
 
-def test_rows_that_are_in_memory_alone_stay_there(long_file):
-    """They cannot be dropped, and are more than what may be cached."""
+def test_memory_release_keeps_in_memory_rows(long_file):
+    """The rows cannot be evicted and are larger than the cache limit."""
 
     async def scenario():
         instance = Instance(2)
@@ -92,7 +92,7 @@ def test_rows_that_are_in_memory_alone_stay_there(long_file):
     run(scenario)
 
 
-def test_it_waits_for_a_statement_under_way_and_others_wait_for_it(long_file, monkeypatch):
+def test_memory_release_waits_for_statements_and_blocks_others(long_file, monkeypatch):
     async def scenario():
         instance = Instance(2)
         alias = await instance.run(lambda _: instance.attach(long_file))
@@ -130,7 +130,7 @@ def test_it_waits_for_a_statement_under_way_and_others_wait_for_it(long_file, mo
     run(scenario)
 
 
-def test_it_waits_for_a_statement_whose_caller_has_given_up(long_file, monkeypatch):
+def test_memory_release_waits_for_an_abandoned_statement(long_file, monkeypatch):
     async def scenario():
         instance = Instance(2)
         may_end, looks = threading.Event(), []
@@ -156,7 +156,7 @@ def test_it_waits_for_a_statement_whose_caller_has_given_up(long_file, monkeypat
     run(scenario)
 
 
-def test_nobody_looks_while_nobody_reads(long_file, monkeypatch):
+def test_memory_release_is_skipped_without_new_reads(long_file, monkeypatch):
     async def scenario():
         instance = Instance(1)
         looks = []
@@ -170,7 +170,7 @@ def test_nobody_looks_while_nobody_reads(long_file, monkeypatch):
     run(scenario)
 
 
-def test_the_server_does_it_by_itself(tmp_path, monkeypatch):
+def test_server_releases_memory_periodically(tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance, "RELEASE_EVERY_S", 0.01)
 
     async def scenario():
@@ -190,7 +190,7 @@ def test_the_server_does_it_by_itself(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_the_log_of_a_file_that_nobody_uses_is_folded(tmp_path):
+def test_log_of_an_idle_file_is_checkpointed(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -206,7 +206,7 @@ def test_the_log_of_a_file_that_nobody_uses_is_folded(tmp_path):
     run(scenario)
 
 
-def test_of_many_short_logs_the_oldest_are_folded_and_stay_the_first_to_be_detached(tmp_path, monkeypatch):
+def test_oldest_short_logs_are_checkpointed_without_being_touched(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path) as h:
             people = [await h.person() for _ in range(4)]
@@ -225,7 +225,7 @@ def test_of_many_short_logs_the_oldest_are_folded_and_stay_the_first_to_be_detac
     run(scenario)
 
 
-def test_a_folder_that_is_none_any_more_keeps_no_other_log_from_being_folded(tmp_path):
+def test_missing_folder_does_not_stop_other_checkpoints(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -246,7 +246,7 @@ def test_a_folder_that_is_none_any_more_keeps_no_other_log_from_being_folded(tmp
     run(scenario)
 
 
-def test_upkeep_corrects_accounts_file_after_failed_change(tmp_path, monkeypatch):
+def test_maintenance_corrects_accounts_file_after_failed_change(tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY_S", 0.05)
 
     async def scenario():

@@ -1,4 +1,4 @@
-"""Which requests the work behind the answers gives way to."""
+"""The requests that background work waits for."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ from wait_until import soon
 
 @asynccontextmanager
 async def waiting(h):
-    """A request that is never answered."""
+    """Keep a request unanswered until the block ends."""
     here, over = asyncio.Event(), asyncio.Event()
 
     async def hangs(scope, receive, send):
@@ -42,7 +42,10 @@ async def waiting(h):
 
 @pytest.fixture
 def resting(monkeypatch):
-    """Beside a request that never ends each row rests for an hour. Set as soon as one does."""
+    """Make background work pause for an hour per row while a request is pending.
+
+    The returned event is set at the first pause.
+    """
     begun, rest = threading.Event(), request_priority.RequestPriority._rest
 
     def rest_and_tell(self, most_s):
@@ -55,7 +58,7 @@ def resting(monkeypatch):
 
 
 async def begin(url, person):
-    """A push whose body does not go on."""
+    """Start a push whose body never completes."""
     where = urlsplit(url)
     _, writer = await asyncio.open_connection(where.hostname, where.port)
     writer.write(
@@ -66,7 +69,7 @@ async def begin(url, person):
     return writer
 
 
-def test_a_request_is_waited_for_until_it_is_answered_or_gone(tmp_path):
+def test_background_work_waits_for_unanswered_requests(tmp_path):
     async def scenario(h, url, ada):
         at = h.services.request_priority
         async with waiting(h):
@@ -80,7 +83,7 @@ def test_a_request_is_waited_for_until_it_is_answered_or_gone(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_who_still_sends_is_not_waited_for(tmp_path, monkeypatch):
+def test_background_work_ignores_requests_still_being_sent(tmp_path, monkeypatch):
     begun = []
     monkeypatch.setattr(
         request_priority.RequestPriority,
@@ -95,7 +98,7 @@ def test_who_still_sends_is_not_waited_for(tmp_path, monkeypatch):
         await soon(lambda: begun)
         await soon(lambda: not h.services.request_priority.is_busy())
         writer.close()
-        await soon(lambda: len(begun) > 1)  # it has read the end, and answers
+        await soon(lambda: len(begun) > 1)  # the server reached the end of the body and answers
         await soon(lambda: not h.services.request_priority.is_busy())
 
     on_the_wire(tmp_path, scenario)
@@ -109,8 +112,8 @@ def noted(make, calls):
     return note
 
 
-def test_a_search_is_waited_for_while_it_is_worked_on(tmp_path):
-    """Though the server listens meanwhile whether the one who asks goes away."""
+def test_background_work_waits_during_a_search(tmp_path):
+    """Meanwhile, the server also listens for the client's disconnect."""
     here, over = asyncio.Event(), asyncio.Event()
 
     async def scenario(h, url, ada):
@@ -135,7 +138,7 @@ def test_a_search_is_waited_for_while_it_is_worked_on(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_what_is_being_answered_is_not_waited_for(tmp_path):
+def test_background_work_ignores_requests_being_answered(tmp_path):
     async def streams(scope, receive, send):
         await send({"type": "http.response.start"})
         await asyncio.sleep(5 * request_priority.GAP_S)
@@ -154,7 +157,7 @@ def test_what_is_being_answered_is_not_waited_for(tmp_path):
     run(scenario)
 
 
-def test_the_work_goes_on_beside_a_request_that_does_not_end(tmp_path):
+def test_background_work_continues_beside_an_endless_request(tmp_path):
     async def scenario(h, url, ada):
         async with waiting(h):
             await ada.push("sessions", session("s1"))
@@ -165,7 +168,7 @@ def test_the_work_goes_on_beside_a_request_that_does_not_end(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, resting):
+def test_paused_work_delays_neither_deletes_nor_searches(tmp_path, resting):
     turns = [episode(f"e{number}", "s1", userMessage="swordfish") for number in range(50)]
 
     async def scenario(h, url, ada):
@@ -180,7 +183,7 @@ def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, resting):
     on_the_wire(tmp_path, scenario)
 
 
-def test_who_leaves_is_not_held_up_by_what_rests(tmp_path, resting):
+def test_paused_work_does_not_delay_account_deletion(tmp_path, resting):
     async def scenario(h, url, ada):
         async with waiting(h):
             await ada.add("sessions", session("s1"))
@@ -192,7 +195,7 @@ def test_who_leaves_is_not_held_up_by_what_rests(tmp_path, resting):
     on_the_wire(tmp_path, scenario)
 
 
-def test_a_search_by_another_model_is_not_held_up_by_what_rests(tmp_path, installed, resting):
+def test_paused_work_does_not_delay_new_models_search(tmp_path, installed, resting):
     async def scenario():
         async with opened(tmp_path, installed) as h:
             ada = await h.person()
@@ -208,7 +211,7 @@ def test_a_search_by_another_model_is_not_held_up_by_what_rests(tmp_path, instal
     run(scenario)
 
 
-def test_who_leaves_is_not_held_up_by_the_index_that_another_gets_with_a_model(tmp_path, installed, resting):
+def test_account_deletion_does_not_wait_for_anothers_reindexing(tmp_path, installed, resting):
     async def scenario():
         async with opened(tmp_path, installed) as h:
             _, bob = await with_document(h), await h.person()
@@ -221,7 +224,7 @@ def test_who_leaves_is_not_held_up_by_the_index_that_another_gets_with_a_model(t
     run(scenario)
 
 
-def test_a_request_that_breaks_without_an_answer_is_over(tmp_path):
+def test_failed_request_no_longer_counts_as_pending(tmp_path):
     async def breaks(scope, receive, send):
         assert scope["litestar_app"].state.services.request_priority.is_busy()
         raise RuntimeError("not today")

@@ -1,4 +1,4 @@
-"""A passage that stands in several places is shown once, with the other places named."""
+"""A passage that occurs in several places is returned once and lists the other places."""
 
 import threading
 
@@ -16,7 +16,7 @@ async def lent(person, name, text, *sessions):
     assert await person.push("vectorEmbeddings", block(name, 0, text=text, embedding=None, dims=0)) == []
 
 
-async def test_repeats_are_shown_once_and_leave_room_for_others(tmp_path):
+async def test_duplicate_passages_are_shown_once(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
@@ -32,7 +32,7 @@ async def test_repeats_are_shown_once_and_leave_room_for_others(tmp_path):
             assert found[1]["also"] == []
 
 
-async def test_a_repeat_in_a_document_that_is_not_borrowed_is_not_named(tmp_path):
+async def test_duplicate_in_an_unborrowed_document_is_not_named(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
@@ -43,7 +43,7 @@ async def test_a_repeat_in_a_document_that_is_not_borrowed_is_not_named(tmp_path
         assert (result["documentId"], result["also"]) == ("a", [])
 
 
-async def test_long_passages_are_not_compared_in_the_event_loop(tmp_path, monkeypatch):
+async def test_passages_are_compared_outside_the_event_loop(tmp_path, monkeypatch):
     threads = set()
     monkeypatch.setattr(
         document_search,

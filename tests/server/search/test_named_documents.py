@@ -1,11 +1,11 @@
-"""Who names a document in a question asks about it: its passages have every second place."""
+"""Passages of a document named in the question take every second place of the results."""
 
 from property.sync_wire import alone
 
 PETS = "Pets are welcome here, dogs and cats and birds. "
 
 
-def test_the_passages_of_a_document_that_is_named_take_turns_with_the_others(tmp_path):
+def test_named_documents_passages_alternate_with_others(tmp_path):
     async def scenario(ada):
         many = "\n\n".join(f"{PETS * 12} Rule {n}." for n in range(12))
         assert (await ada.upload("rules.txt", many)).status_code == 201
@@ -25,7 +25,7 @@ def test_the_passages_of_a_document_that_is_named_take_turns_with_the_others(tmp
     alone(tmp_path, scenario)
 
 
-def test_a_name_that_is_a_word_by_chance_leaves_the_first_place_to_what_fits_far_better(tmp_path):
+def test_accidental_name_match_does_not_displace_better_result(tmp_path):
     async def scenario(ada):
         await ada.upload(
             "house.txt", "The deposit is paid back within three months after the flat is handed over."

@@ -1,4 +1,4 @@
-"""A search whose index is damaged, or becomes another model's, while it is being asked."""
+"""Searches whose index is damaged or replaced by another model's during the search."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ QUESTION = {"query": "a letter about the boiler", "sessionId": "s1", "mode": "me
 
 
 def changes_after_questions(h, person, monkeypatch, changes: list[str]) -> None:
-    """When the vector of a question has been made, the model is changed to the next of `changes`, to the end; an empty
-    one changes nothing."""
+    """After each embedded query, change the model to the next of `changes`.
+
+    An empty string changes nothing.
+    """
     query = Embedder.embed_query
 
     async def asked(embedder: Embedder, text: str):
@@ -25,9 +27,7 @@ def changes_after_questions(h, person, monkeypatch, changes: list[str]) -> None:
     monkeypatch.setattr(Embedder, "embed_query", asked)
 
 
-async def test_an_index_that_is_damaged_and_then_replaced_is_asked_once_more(
-    tmp_path, installed, monkeypatch
-):
+async def test_damaged_then_replaced_index_is_queried_again(tmp_path, installed, monkeypatch):
     async with opened(tmp_path, installed, index_cache_bytes=0) as h:
         ada = await with_document(h)
     async with opened(tmp_path, installed, index_cache_bytes=0) as h:
@@ -42,9 +42,7 @@ async def test_an_index_that_is_damaged_and_then_replaced_is_asked_once_more(
         assert changes == [], "it was damaged, and then replaced"
 
 
-async def test_an_index_that_is_replaced_again_and_again_is_a_plain_come_back_later(
-    tmp_path, installed, monkeypatch
-):
+async def test_repeatedly_replaced_index_returns_busy(tmp_path, installed, monkeypatch):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         changes = ["new", "old"] * 5

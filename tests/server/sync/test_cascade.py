@@ -1,5 +1,7 @@
-"""What goes and what stays, cell by cell, when a thing is deleted: the table of section 6 of the design. The cases are
-shared with the app (tests/conformance/cascade.json), which must do the same on a device."""
+"""The cascade of each delete, case by case: the table of section 6 of the design.
+
+The cases are shared with the app (tests/conformance/cascade.json), which must do the same on a device.
+"""
 
 import json
 from pathlib import Path
@@ -22,7 +24,7 @@ ROUTES = {
 
 
 async def make_world(ada):
-    """Two of everything that matters: one that hangs on what is deleted, and one beside it."""
+    """Create two rows of each relevant kind: one that depends on the deleted row, and one that does not."""
     world = {}
     for collection, rows in SHARED["world"].items():
         usual = make.one_of_each(ada.id)[collection]
@@ -42,7 +44,7 @@ async def remove(ada, action, world):
 
 
 def expected(action, key, row):
-    """What a survivor looks like afterwards: null, and the field is gone."""
+    """Return the expected state of a surviving row. A null in the case removes the field."""
     return without_nulls({**row, **CASES[action]["changed"].get(key, {})})
 
 
@@ -75,7 +77,7 @@ def test_cascade_deletes_and_keeps_rows(tmp_path, action):
 
 
 def content_of(row):
-    """Texts that must not outlive the row; ids of parents and times may."""
+    """Return the texts that must not outlive the row. Parent ids and times may."""
     names = (
         "filename",
         "title",
@@ -124,7 +126,9 @@ def test_dropped_reference_takes_seq_and_keeps_updated_at(tmp_path):
 
 @pytest.mark.parametrize("known", [True, False], ids=["here", "unknown"])
 def test_row_with_many_dangling_references_is_written_once(tmp_path, known):
-    """A document may be borrowed by thousands of sessions, and a push may delete a thousand of them."""
+    """A document may be borrowed by thousands of sessions, and one push may delete a thousand of those
+    sessions.
+    """
 
     async def scenario(ada):
         gone = [f"gone{number}" for number in range(5)]

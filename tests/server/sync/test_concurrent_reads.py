@@ -1,4 +1,4 @@
-"""Reads while another commit is under way: nothing disappears between the commit and the memory of it."""
+"""Reads during another commit: no row disappears between the commit and the update of memory."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ EDITS = 150 if os.environ.get("SOAK") else 50
 
 @pytest.mark.parametrize("recent_bytes", [body_cache.CACHE_BYTES_MAX, 0])
 def test_row_under_edit_is_always_readable(tmp_path, monkeypatch, recent_bytes):
-    """Read from memory, and from the file."""
+    """The row is read from memory and from the file."""
     monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", recent_bytes)
 
     async def scenario():
@@ -51,7 +51,7 @@ def test_row_under_edit_is_always_readable(tmp_path, monkeypatch, recent_bytes):
 
 MANY = [
     f"{number:06d}" + "x" * 80 for number in range(10_000)
-]  # a document may be borrowed by so many sessions
+]  # the maximum number of sessions that may borrow a document
 READS = [
     ("GET", "/v1/documents", "", b""),
     ("GET", "/v1/documents/lookup", "name=lease", b""),
@@ -62,7 +62,7 @@ READS = [
 
 
 async def asked(h, person, method, path, query, body):
-    """Ask the application itself, without a client whose work would be measured too. Returns the answer's status."""
+    """Call the ASGI application without a client, whose own work would be measured too. Return the status."""
     status = 0
     answered = asyncio.Event()
     incoming = [{"type": "http.request", "body": body, "more_body": False}]
@@ -78,7 +78,7 @@ async def asked(h, person, method, path, query, body):
         status = message.get("status", status)
         if message["type"] == "http.response.body" and not message.get("more_body"):
             answered.set()
-        await asyncio.sleep(0)  # as a socket that is full
+        await asyncio.sleep(0)  # as with a full socket buffer
 
     secret = person.client.headers["authorization"].encode()
     scope = {
@@ -100,7 +100,7 @@ async def asked(h, person, method, path, query, body):
 
 
 async def longest_turn(work):
-    """Seconds of processor time that the loop's thread spent, at most, before anything else had its turn."""
+    """Return the most CPU seconds that the event loop spent without yielding, and the result of `work`."""
     longest = 0.0
 
     async def others():
@@ -117,7 +117,10 @@ async def longest_turn(work):
 
 
 async def once_shorter(limit, ask):
-    """What the work itself takes of the loop: a collection of garbage or a stolen core is not in every round."""
+    """Return whether one of five rounds stays below the limit.
+
+    Garbage collection or a busy core may slow some rounds.
+    """
     for _ in range(5):
         turn, status = await longest_turn(ask())
         assert status == 200
@@ -134,7 +137,7 @@ def test_long_rows_are_read_outside_the_event_loop(tmp_path):
                 row = document(ada.id, f"d{number}", filename="lease.txt", activeSessions=MANY)
                 assert await ada.push("documents", row) == []
                 assert await ada.push("vectorEmbeddings", block(row["id"])) == []
-            noise = random.Random(1)  # what is exported is compressed, which this makes hard
+            noise = random.Random(1)  # random text, which the export can hardly compress
             facts = [fact(f"f{n}", value=noise.randbytes(1000).hex()) for n in range(500)]
             assert await ada.push("facts", *facts) == []
             await h.settle(ada)

@@ -1,11 +1,11 @@
-"""References to dead rows leave what is accepted, however it comes in."""
+"""References to deleted rows are dropped from every accepted row, however it arrives."""
 
 from property.rows import dead, document, entity, fact, memory, project, session
 from property.sync_wire import alone, send, seqs, stored
 from vademecum.model.schema.derived_ids import entity_id
 
 
-def test_dangling_references_are_dropped_and_answered(tmp_path):
+def test_dangling_references_are_dropped_and_row_returned(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (dead(session("gone")), None), (session("here"), None))
         row = document(ada.id, "d", activeSessions=["gone", "here", "unknown"], originSessionId="gone")
@@ -51,8 +51,11 @@ def test_edit_and_merge_drop_dangling_references(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_dropped_reference_is_no_edit_in_merges(tmp_path):
-    """A device moves a conversation and a source offline, and deletes where they were: the deletes come first."""
+def test_dropped_reference_is_not_a_change_in_merges(tmp_path):
+    """An offline device moves a session and a fact to new parents and deletes the old parents.
+
+    The deletes are pushed first.
+    """
 
     async def scenario(ada):
         talk, told = session("s", projectId="p"), fact("f", sourceDocumentId="d")
@@ -98,7 +101,7 @@ def test_admitted_row_drops_dangling_references(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_offline_row_of_merged_project_moves_along(tmp_path):
+def test_offline_row_follows_its_merged_project(tmp_path):
     async def scenario(ada):
         known = session("known", projectId="flat")
         await send(ada, "projects", *((project(name), None) for name in ("flat", "house", "town")))
@@ -111,7 +114,7 @@ def test_offline_row_of_merged_project_moves_along(tmp_path):
             ("memories", memory("m", projectId="flat")),
         ]:
             there = {**made, "projectId": "town"}
-            for _ in range(2):  # the answer may get lost
+            for _ in range(2):  # a client whose response was lost pushes again
                 assert await send(ada, collection, (made, None)) == [there]
                 assert await stored(ada, collection, made["id"]) == there
         renamed = {**known, "title": "Renamed"}
@@ -146,7 +149,7 @@ def test_entity_of_merged_project_joins_its_namesake(tmp_path):
         edited = {**old, "notes": "eats no nuts, nor eggs"}
         new = known_as("new", "flat", "Eve", "plays chess")
         late = known_as("late", "flat", "Bob", "a friend")
-        for _ in range(2):  # the answer may get lost
+        for _ in range(2):  # a client whose response was lost pushes again
             answers = await send(ada, "entities", (edited, old), (new, None), (late, None))
             assert [(row["id"], row["_deleted"]) for row in answers] == [
                 ("old", True),

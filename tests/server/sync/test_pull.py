@@ -1,4 +1,4 @@
-"""Pull: latest states in the order of `seq`, in pages that lose nothing, under one epoch."""
+"""Pull returns the latest rows in `seq` order, in pages without gaps, under one epoch."""
 
 import re
 
@@ -40,7 +40,7 @@ def test_seq_is_shared_by_all_collections(tmp_path):
 
 def test_only_the_last_page_is_short(tmp_path):
     async def scenario(ada):
-        for number in range(10):  # rows of others in between: the filter comes before the limit
+        for number in range(10):  # rows of other collections in between: the filter applies before the limit
             await send(ada, "facts", (fact(f"f{number}"), None))
             await send(ada, "projects", (project(f"p{number}"), None))
         checkpoint, lengths, ids = {"lwt": 0, "id": ""}, [], []

@@ -1,4 +1,4 @@
-"""Pull, when a page is large: it comes in pieces, so that neither memory nor a slow client weighs on the server."""
+"""Large pull pages are streamed in pieces, which bounds memory and tolerates slow clients."""
 
 import json
 import shutil

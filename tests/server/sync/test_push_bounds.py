@@ -1,4 +1,4 @@
-"""What a client can make the server keep is bounded: the rows of a push, and the tombstones it leaves behind."""
+"""Limits on what clients can make the server store: rows per push, and tombstones."""
 
 import asyncio
 import gzip
@@ -17,7 +17,7 @@ from vademecum.services.sync.push_decoding import ROWS_MAX
 
 @pytest.fixture
 def three_free(monkeypatch):
-    """Three tombstones are free."""
+    """Make three tombstones free of charge."""
     monkeypatch.setattr("vademecum.model.sync.quotas.TOMBSTONES_FREE", 3)
 
 
@@ -30,7 +30,7 @@ async def usage(person):
 
 
 async def tombstones(h, person):
-    """As they are counted, and as they are."""
+    """Return the counted and the actual number of tombstones."""
     async with h.services.users.open(person.id) as store:
         return store.row_index.totals.tombstones, sum(head.deleted for head in store.row_index.rows.values())
 
@@ -125,7 +125,7 @@ def test_endless_writes_and_deletes_fill_the_account(tmp_path):
 
 
 @pytest.mark.usefixtures("three_free")
-def test_revived_tombstone_frees_its_place(tmp_path):
+def test_revived_row_frees_its_tombstone_slot(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", *unknown("a", "b", "c"))
         tombstone = await stored(ada, "facts", "a")
@@ -150,7 +150,7 @@ def test_tombstone_count_survives_failures_and_restarts(tmp_path):
                 raise ValueError("halfway")
 
             async with h.services.users.open(ada.id) as store:
-                works = store.write(fails), store.write(lambda tx: tx.totals.tombstones)  # share a commit
+                works = store.write(fails), store.write(lambda tx: tx.totals.tombstones)  # in one commit
                 failed, counted = await asyncio.gather(*works, return_exceptions=True)
             assert isinstance(failed, ValueError) and counted == 3
             assert await tombstones(h, ada) == (3, 3)
@@ -193,7 +193,7 @@ def test_document_with_most_sessions_cannot_be_borrowed(tmp_path):
 
 
 def test_references_beyond_the_free_ones_are_charged(tmp_path, monkeypatch):
-    """Memory holds each: of ten thousand in a row of 70 kB it took more than five megabytes."""
+    """Each reference takes memory: ten thousand in a row of 70 kB took more than five megabytes."""
     monkeypatch.setattr("vademecum.model.sync.quotas.REFERENCES_FREE", 5)
 
     def told(row_id, sessions):

@@ -1,4 +1,4 @@
-"""Bodies that no honest client sends: a clear 4xx or a row-by-row refusal, never a 500, and the queue goes on."""
+"""Bodies that no honest client sends get a clear 4xx or rejections per row, never a 500."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Push, rule 6: two devices edited the same row, and neither loses a borrow. A number in a name is its rule."""
+"""Push, rule 6: when two devices edit the same row, a merge keeps the borrows of both."""
 
 import pytest
 
@@ -7,7 +7,10 @@ from property.sync_wire import alone, base, codes, page, send, seqs, stored
 
 
 async def merged(ada, collection, old, theirs, mine):
-    """`theirs` arrives first, then `mine`, both made upon `old`. The row stored, which must be the one answered."""
+    """Push `theirs`, then `mine`, both based on `old`.
+
+    Return the stored row, which the push must also return.
+    """
     assert await send(ada, collection, (old, None)) == []
     assert await send(ada, collection, (theirs, old)) == []
     answered = await send(ada, collection, (mine, old))
@@ -16,7 +19,7 @@ async def merged(ada, collection, old, theirs, mine):
     return row
 
 
-def test_6_row_without_assumed_state_is_answered(tmp_path):
+def test_push_without_assumed_state_returns_stored_row(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         before = await seqs(ada)
@@ -26,7 +29,7 @@ def test_6_row_without_assumed_state_is_answered(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_rejected_row_with_stale_base_is_merged(tmp_path):
+def test_rejected_row_with_stale_base_is_merged(tmp_path):
     async def scenario(ada):
         first, newer = session("s"), session("s", title="newer")
         await send(ada, "sessions", (session("o", externalId="x"), None), (first, None))
@@ -41,7 +44,7 @@ def test_6_rejected_row_with_stale_base_is_merged(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_rejected_row_without_base_is_stale(tmp_path):
+def test_rejected_row_without_base_is_stale(tmp_path):
     async def scenario(ada):
         (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
         there = fact("f", value="elsewhere", key="user.age")
@@ -52,7 +55,7 @@ def test_6_rejected_row_without_base_is_stale(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_fields_changed_on_one_side_win(tmp_path):
+def test_fields_changed_on_one_side_win(tmp_path):
     async def scenario(ada):
         old = session("s", title="old")
         row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "mode": "authoritative"})
@@ -61,7 +64,7 @@ def test_6_fields_changed_on_one_side_win(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_field_changed_on_both_sides_keeps_stored_value(tmp_path):
+def test_field_changed_on_both_sides_keeps_stored_value(tmp_path):
     async def scenario(ada):
         old = session("s", title="old")
         row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "title": "mine"})
@@ -70,7 +73,7 @@ def test_6_field_changed_on_both_sides_keeps_stored_value(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_added_and_removed_fields_are_changes(tmp_path):
+def test_added_and_removed_fields_are_changes(tmp_path):
     async def scenario(ada):
         old = session("s", externalId="x")
         theirs, mine = session("s"), session("s", externalId="x", projectId="p")
@@ -79,7 +82,7 @@ def test_6_added_and_removed_fields_are_changes(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_same_change_on_both_sides_is_accepted(tmp_path):
+def test_same_change_on_both_sides_is_accepted(tmp_path):
     async def scenario(ada):
         old = session("s")
         same = session("s", title="same")
@@ -89,7 +92,7 @@ def test_6_same_change_on_both_sides_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_later_time_wins(tmp_path):
+def test_later_time_wins(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", updatedAt=day(1), lastAccessedAt=day(1))
         theirs = {**old, "updatedAt": day(5), "lastAccessedAt": day(2)}
@@ -100,7 +103,7 @@ def test_6_later_time_wins(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_sets_unite_adds_and_removes(tmp_path):
+def test_set_merge_combines_additions_and_removals(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", activeSessions=["a", "b", "c"])
         theirs, mine = {**old, "activeSessions": ["b", "c", "t"]}, {**old, "activeSessions": ["m", "a", "b"]}
@@ -124,19 +127,19 @@ def test_6_sets_unite_adds_and_removes(tmp_path):
     ],
     ids=["deltas", "also with the same borrow", "one side only", "never below zero"],
 )
-def test_6_counts_add_both_deltas(tmp_path, old, theirs, mine, wanted):
+def test_counts_add_both_deltas(tmp_path, old, theirs, mine, wanted):
     async def scenario(ada):
         def row(count, sessions, **more):
             return document(ada.id, "d", accessCount=count, activeSessions=list(sessions), **more)
 
-        # a name of its own keeps `mine` from being equal to what is stored
+        # A different filename keeps `mine` from being equal to the stored row.
         stored_row = await merged(ada, "documents", row(*old), row(*theirs), row(*mine, filename="mine.txt"))
         assert stored_row["accessCount"] == wanted
 
     alone(tmp_path, scenario)
 
 
-def test_6_repeated_merge_counts_once(tmp_path):
+def test_repeated_merge_counts_once(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d")
         theirs, mine = {**old, "activeSessions": ["t"]}, {**old, "activeSessions": ["m"]}
@@ -149,7 +152,7 @@ def test_6_repeated_merge_counts_once(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_fact_group_merges_as_one(tmp_path):
+def test_fact_group_merges_as_one(tmp_path):
     async def scenario(ada):
         old = fact("f", value="Ada", confirmed=False, confidence=0.5)
         theirs = {**old, "value": "Grace", "confidence": 0.9}
@@ -159,7 +162,7 @@ def test_6_fact_group_merges_as_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_answer_group_merges_as_one(tmp_path):
+def test_answer_group_merges_as_one(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (session("s"), None))
         old = episode("e", "s", aiResponse="", status="streaming")
@@ -171,7 +174,7 @@ def test_6_answer_group_merges_as_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_document_group_merges_as_one(tmp_path):
+def test_document_group_merges_as_one(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", status="pending")
         theirs = {**old, "status": "ready", "statusDetail": "words only"}
@@ -188,7 +191,7 @@ def test_6_document_group_merges_as_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_group_changed_on_one_side_wins(tmp_path):
+def test_group_changed_on_one_side_wins(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", status="failed", statusDetail="why", pageCount=2)
         mine = {**document(ada.id, "d", contentHash="1" * 64, size=20), "status": "ready"}
@@ -198,7 +201,7 @@ def test_6_group_changed_on_one_side_wins(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_blocks_never_merge(tmp_path):
+def test_blocks_never_merge(tmp_path):
     async def scenario(ada):
         await send(ada, "documents", (document(ada.id, "d"), None))
         old = block("d", model="a")
@@ -209,7 +212,7 @@ def test_6_blocks_never_merge(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_merge_takes_one_seq_and_is_pulled(tmp_path):
+def test_merge_takes_one_seq_and_is_pulled(tmp_path):
     async def scenario(ada):
         old = session("s")
         await send(ada, "sessions", (old, None))
@@ -222,9 +225,10 @@ def test_6_merge_takes_one_seq_and_is_pulled(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_merged_row_must_pass_the_quotas(tmp_path):
-    """A merge that would break a rule is a refusal, and nothing is stored. It comes back merged: the next edit of the
-    device, which has not seen the other's, undoes nothing."""
+def test_merge_violating_a_unique_value_is_rejected(tmp_path):
+    """The rejected row is returned in its merged form, so the device's next edit does not undo the other
+    device's change.
+    """
 
     async def scenario(ada):
         old = session("s")
@@ -244,7 +248,7 @@ def test_6_merged_row_must_pass_the_quotas(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_6_merge_beyond_the_schema_is_rejected(tmp_path):
+def test_merge_violating_the_schema_is_rejected(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d")
         theirs, mine = ({**old, "activeSessions": [f"{side}{n}" for n in range(6000)]} for side in "tm")

@@ -1,6 +1,5 @@
-"""Push, rule 7: a row that is new here is accepted, forgotten, dead with its parent, or waits for it.
-
-A number in a name is its rule.
+"""Push, rule 7: a new row is accepted, rejected as forgotten, deleted with its parent, or waits for its
+parent.
 """
 
 import pytest
@@ -34,13 +33,15 @@ def parent_row(ada, collection, row_id="x"):
 
 
 async def put_grandparents(ada, collection):
-    """What the parent and its child need besides: a project for entities, and the other end of an edge."""
+    """Push the other rows that parent and child need: a project for entities, and the other end of a
+    relationship.
+    """
     if collection == "entities":
         await send(ada, "projects", (make.project("pp"), None))
         await send(ada, "entities", (make.entity("y", "pp"), None))
 
 
-def test_7_new_row_with_assumed_state_is_accepted(tmp_path):
+def test_new_row_with_assumed_state_is_accepted(tmp_path):
     async def scenario(ada):
         assert await send(ada, "facts", (make.fact("f", value="new"), make.fact("f"))) == []
         assert await stored(ada, "facts", "f") == make.fact("f", value="new")
@@ -48,7 +49,7 @@ def test_7_new_row_with_assumed_state_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_7_row_from_before_a_forget_is_rejected(tmp_path):
+def test_row_from_before_a_forget_is_rejected(tmp_path):
     async def scenario(ada):
         await forget(ada)
         answered = await send(
@@ -66,7 +67,7 @@ def test_7_row_from_before_a_forget_is_rejected(tmp_path):
 
 
 @pytest.mark.parametrize(("parents", "children", "child"), CHILDREN)
-def test_7_row_of_deleted_parent_is_answered_by_tombstone(tmp_path, parents, children, child):
+def test_row_of_deleted_parent_returns_a_tombstone(tmp_path, parents, children, child):
     async def scenario(ada):
         await put_grandparents(ada, parents)
         await send(ada, parents, (dead(parent_row(ada, parents)), None))
@@ -85,7 +86,7 @@ def test_7_row_of_deleted_parent_is_answered_by_tombstone(tmp_path, parents, chi
 
 
 @pytest.mark.parametrize(("parents", "children", "child"), CHILDREN)
-def test_7_row_waits_for_its_parent(tmp_path, parents, children, child):
+def test_row_waits_for_its_parent(tmp_path, parents, children, child):
     async def scenario(ada):
         await put_grandparents(ada, parents)
         before = await seqs(ada)
@@ -100,7 +101,7 @@ def test_7_row_waits_for_its_parent(tmp_path, parents, children, child):
 
 
 @pytest.mark.parametrize(("parents", "children", "child"), CHILDREN)
-def test_7_waiting_row_is_deleted_with_its_parent(tmp_path, parents, children, child):
+def test_waiting_row_is_deleted_with_its_parent(tmp_path, parents, children, child):
     async def scenario(ada):
         await put_grandparents(ada, parents)
         await send(ada, children, (child, None))
@@ -112,7 +113,7 @@ def test_7_waiting_row_is_deleted_with_its_parent(tmp_path, parents, children, c
     alone(tmp_path, scenario)
 
 
-def test_7_waiting_chain_is_admitted_at_once(tmp_path):
+def test_waiting_rows_are_admitted_with_their_last_parent(tmp_path):
     async def scenario(ada):
         await send(ada, "relationships", (make.relationship("r", "a", "b"), None))
         await send(ada, "entities", (make.entity("a", "p"), None), (make.entity("b", "q"), None))
@@ -125,7 +126,7 @@ def test_7_waiting_chain_is_admitted_at_once(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_7_waiting_row_can_be_edited_and_deleted(tmp_path):
+def test_waiting_row_can_be_edited_and_deleted(tmp_path):
     async def scenario(ada):
         first, second = make.episode("e", "s"), make.episode("e", "s", userMessage="edited")
         for pair in ((first, None), (first, None), (second, first)):
@@ -139,7 +140,7 @@ def test_7_waiting_row_can_be_edited_and_deleted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_7_waiting_row_is_merged(tmp_path):
+def test_edits_of_waiting_row_are_merged(tmp_path):
     async def scenario(ada):
         old = make.episode("e", "s")
         row = [{**old, "userMessage": "edited"}, {**old, "aiResponse": "rewritten"}]
@@ -151,7 +152,7 @@ def test_7_waiting_row_is_merged(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_7_waiting_rows_are_charged(tmp_path):
+def test_waiting_rows_count_toward_storage(tmp_path):
     async def scenario(ada):
         text = "x" * 3000
         assert await send(ada, "episodes", (make.episode("a", "s", userMessage=text), None)) == []
@@ -163,7 +164,7 @@ def test_7_waiting_rows_are_charged(tmp_path):
     alone(tmp_path, scenario, tiers={"JIGGA": Limits(storage_bytes=5000)})
 
 
-def test_7_forget_erases_waiting_rows(tmp_path):
+def test_forget_erases_waiting_rows(tmp_path):
     async def scenario(ada):
         waiting = make.episode("e", "s", createdAt=NEW)
         await send(ada, "episodes", (waiting, None))

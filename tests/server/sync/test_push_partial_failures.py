@@ -1,4 +1,4 @@
-"""Something fails between the parts: what was acknowledged stands, nobody waits for ever, the next request works."""
+"""Partial failures: acknowledged writes stay, no request waits forever, and the next request works."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""Push, rule 2: a row that does not fit comes back marked, and holds up no other. A number in a name is its rule."""
+"""Push, rule 2: an invalid row is returned with an error and does not block other rows."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from server.in_process_server import house, run
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def test_2_invalid_row_is_rejected_as_sent(tmp_path):
+def test_invalid_row_is_rejected_as_sent(tmp_path):
     async def scenario(ada):
         bad = fact("bad", confidence=2)
         answered = await send(ada, "facts", (fact("a"), None), (bad, None), (fact("b"), None))
@@ -25,8 +25,8 @@ def test_2_invalid_row_is_rejected_as_sent(tmp_path):
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 5000], ids=["1e400", "-1e400", "5000 digits"])
-def test_2_row_with_infinite_number_is_rejected_alone(tmp_path, number):
-    """JavaScript reads 1e400 as Infinity, and writes that as null."""
+def test_row_with_infinite_number_is_rejected_alone(tmp_path, number):
+    """JavaScript parses 1e400 as Infinity and serializes Infinity as null."""
 
     async def scenario(ada):
         bad = fact("bad", confidence="BAD")
@@ -46,7 +46,7 @@ def test_2_row_with_infinite_number_is_rejected_alone(tmp_path, number):
     alone(tmp_path, scenario)
 
 
-def test_2_rejection_names_the_known_base(tmp_path):
+def test_rejection_names_the_known_base(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         answered = await send(ada, "facts", (fact("f", confidence=2), fact("f")))
@@ -57,8 +57,8 @@ def test_2_rejection_names_the_known_base(tmp_path):
 
 
 @pytest.mark.parametrize("assumes", [True, False], ids=["an older row", "nothing"])
-def test_2_rejection_names_no_unknown_base(tmp_path, assumes):
-    """Or the next edit, made upon the mark, would undo what another device did."""
+def test_rejection_names_no_unknown_base(tmp_path, assumes):
+    """Otherwise the next edit, based on that row, would undo another device's change."""
 
     async def scenario(ada):
         old = document(ada.id, "d")
@@ -73,7 +73,7 @@ def test_2_rejection_names_no_unknown_base(tmp_path, assumes):
     alone(tmp_path, scenario)
 
 
-def test_2_documents_of_another_user_are_rejected(tmp_path):
+def test_documents_of_another_user_are_rejected(tmp_path):
     async def scenario(ada):
         for user in ("somebody", ""):
             answered = await send(ada, "documents", (document(user, "d"), None))
@@ -83,7 +83,7 @@ def test_2_documents_of_another_user_are_rejected(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_2_users_cannot_reach_each_others_rows(tmp_path):
+def test_users_cannot_reach_each_others_rows(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -107,7 +107,7 @@ def test_2_users_cannot_reach_each_others_rows(tmp_path):
     ],
     ids=["id of another block", "too few vectors", "long documentId", "no chunks", "negative block"],
 )
-def test_2_inconsistent_blocks_are_rejected(tmp_path, row):
+def test_inconsistent_blocks_are_rejected(tmp_path, row):
     async def scenario(ada):
         assert codes(await send(ada, "vectorEmbeddings", (row, None))) == ["INVALID"]
 
@@ -128,7 +128,7 @@ def test_only_valid_ids_are_accepted(tmp_path):
     async def scenario(ada):
         good = ["a", "A-9._~z", "x" * 100, "constructors", "..."]
         assert await send(ada, "facts", *((fact(i), None) for i in good)) == []
-        # a client in JavaScript loses rows by the last: its objects have such a thing by birth
+        # The last two ids are properties of every JavaScript object, so a client would lose such rows.
         for bad in ("", "x" * 101, "a b", "é", "a/b", "a\n", ".", "..", "constructor", "__proto__"):
             assert codes(await send(ada, "facts", (fact(bad), None))) == ["INVALID"]
         assert {r["createdAt"] for r in await ada.pull("facts")} == {OLD}

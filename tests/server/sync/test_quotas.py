@@ -1,4 +1,4 @@
-"""An account's limits hold inside the transaction that would pass them, whoever pushes how much at once."""
+"""Quotas are enforced inside the transaction, even for concurrent pushes."""
 
 import asyncio
 import base64
@@ -16,7 +16,7 @@ ROUNDS = 100 if os.environ.get("SOAK") else 10
 
 
 def small(**limits):
-    """Settings in which every tier has these limits."""
+    """Return settings in which every tier has these limits."""
     return {"tiers": {tier: Limits(**limits) for tier in default_tiers()}}
 
 
@@ -104,7 +104,7 @@ def test_storage_is_charged_and_freed_by_deletes(tmp_path):
 
 
 def test_account_over_its_limit_may_shrink(tmp_path):
-    """A tier was lowered: nothing is lost, and only growth is refused."""
+    """After a downgrade of the tier nothing is lost. Only growth is rejected."""
 
     async def scenario():
         async with house(tmp_path, tiers=small(storage_bytes=10**6)["tiers"]) as h:
@@ -176,7 +176,7 @@ def test_waiting_rows_count_toward_the_storage_limit(tmp_path):
 
 
 def test_oversized_vector_is_charged(tmp_path):
-    """Vectors are not charged, up to four times the text that they stand for."""
+    """Vectors are free up to four times the size of their text."""
 
     async def scenario(ada):
         def padded(number):

@@ -1,4 +1,4 @@
-"""What sync asks of a request before it looks at a row: limits, epoch, schema version, size; and how it says no."""
+"""Sync checks limits, epoch, schema version and body size before it reads rows, and answers with problems."""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""A client that begins from zero after a restore pushes what it holds, with no assumed state or with an old one."""
+"""After a restore, a client that starts from zero pushes its rows without an assumed state or with an old
+one.
+"""
 
 import pytest
 
@@ -36,14 +38,14 @@ def test_later_edit_without_assumed_state_survives(tmp_path):
         edited = row | {"title": "edited after", "updatedAt": DAY2}
         assert await send(ada, "sessions", (edited, None)) == []
         assert (await stored(ada, "sessions", "s"))["title"] == "edited after"
-        # The row is no longer the one that the restore wrote: another device from zero gets it.
+        # The row has changed since the restore, so another device that starts from zero gets the stored row.
         late = row | {"title": "of another device", "updatedAt": DAY3}
         assert [r["title"] for r in await send(ada, "sessions", (late, None))] == ["edited after"]
 
     restored(tmp_path, "sessions", row, scenario)
 
 
-def test_resync_unites_borrows_of_both_devices(tmp_path):
+def test_resync_merges_borrows_of_both_devices(tmp_path):
     row = document("", "d", activeSessions=["s1", "s2"], accessCount=3, createdAt=DAY1, updatedAt=DAY2)
     sessions = [("sessions", session(f"s{number}")) for number in (1, 2, 3)]
 
@@ -63,7 +65,7 @@ def test_resync_unites_borrows_of_both_devices(tmp_path):
     restored(tmp_path, "documents", row, scenario, *sessions)
 
 
-def test_older_row_without_assumed_state_is_answered(tmp_path):
+def test_older_row_without_assumed_state_gets_stored_row(tmp_path):
     row = fact("f", value="of the backup", createdAt=DAY1, updatedAt=DAY2)
 
     async def scenario(ada):
@@ -76,7 +78,7 @@ def test_older_row_without_assumed_state_is_answered(tmp_path):
     restored(tmp_path, "facts", row, scenario)
 
 
-def test_same_id_created_elsewhere_is_not_united(tmp_path):
+def test_same_id_created_elsewhere_is_not_merged(tmp_path):
     row = fact("f", value="of the backup", createdAt=DAY1, updatedAt=DAY1)
 
     async def scenario(ada):
@@ -87,8 +89,8 @@ def test_same_id_created_elsewhere_is_not_united(tmp_path):
 
 
 @pytest.mark.parametrize("assumed_at", [FUTURE, "2098-01-01T00:00:00.000Z"])
-def test_clock_ahead_does_not_win(tmp_path, assumed_at):
-    """Both times lie ahead of the server's clock: neither is later."""
+def test_timestamps_ahead_of_server_clock_do_not_win(tmp_path, assumed_at):
+    """Both timestamps are ahead of the server's clock, so neither counts as later."""
     row = fact("f", value="of the backup", createdAt=DAY1, updatedAt="2098-06-01T00:00:00.000Z")
 
     async def scenario(ada):

@@ -1,4 +1,4 @@
-"""Rows are given back as the JSON that was sent, field for field and number for number."""
+"""Rows are returned as the JSON that was sent, with all fields and the spelling of numbers."""
 
 import json
 import re
@@ -59,8 +59,8 @@ def test_rows_of_each_collection_round_trip(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_lone_surrogate_is_replaced_and_answered(tmp_path):
-    """A title that a client cut within an emoji: JavaScript writes such a half as an escape."""
+def test_lone_surrogate_is_replaced_and_row_returned(tmp_path):
+    """A client may cut a title inside an emoji. JavaScript then writes the lone surrogate as an escape."""
 
     async def scenario(ada):
         path = "/v1/sync/sessions/0/push"
@@ -76,7 +76,7 @@ def test_lone_surrogate_is_replaced_and_answered(tmp_path):
             return body.replace("HALF", "Ferry \\ud83d").encode()
 
         shown = {**cut, "title": "Ferry \ufffd"}
-        for _ in range(2):  # the answer may get lost
+        for _ in range(2):  # a client whose response was lost pushes again
             answer = await ada.call("POST", path, content=batch((whole, None), (cut, None)))
             assert (answer.status_code, answer.json()) == (200, [shown])
         assert await stored(ada, "sessions", "whole") == whole
@@ -93,7 +93,7 @@ def test_lone_surrogate_is_replaced_and_answered(tmp_path):
 def test_replacement_character_round_trips(tmp_path):
     async def scenario(ada):
         rows = [make.session("a", title="\\ufffd"), make.session("b", title="\ufffd")]
-        body = json.dumps([{"newDocumentState": row} for row in rows])  # in ASCII, with escapes
+        body = json.dumps([{"newDocumentState": row} for row in rows])  # ASCII with escape sequences
         answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body.encode())
         assert (answer.status_code, answer.json()) == (200, [])
         assert [await stored(ada, "sessions", row["id"]) for row in rows] == rows

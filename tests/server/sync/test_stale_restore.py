@@ -1,4 +1,4 @@
-"""A data folder that was copied and put back by hand: the devices bring what the copy lacks, and miss nothing that comes."""
+"""A data folder restored by hand from a copy: devices push the missing rows and receive all new ones."""
 
 import asyncio
 import itertools
@@ -19,7 +19,7 @@ async def ask(person, lwt, name):
 
 
 async def again(h: House, ada):
-    """The same device, at the server that stands now."""
+    """Return the same device, connected to the current server."""
     new = await h.person()
     new.client.headers.update(ada.client.headers)
     new.id = ada.id
@@ -28,14 +28,17 @@ async def again(h: House, ada):
 
 @pytest.fixture(params=[1, -1], ids=["longer gap", "shorter gap"])
 def gaps(request, monkeypatch):
-    """The gap that each start leaves in `seq` differs from the one before."""
+    """Make each start leave a different gap in `seq`."""
     gaps = itertools.count(500, request.param)
     monkeypatch.setattr(user_database.secrets, "randbelow", lambda _: next(gaps))
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """What is in place is a copy with one row; `checkpoint` is of a device that saw three."""
+    """Replace a data folder by an older copy with one row.
+
+    Return the folder, the person, and the checkpoint of a device that saw three writes.
+    """
     data, copy, seen = tmp_path / "data", tmp_path / "copy", {}
 
     async def scenario():
@@ -65,7 +68,7 @@ def test_signed_checkpoint_ahead_begins_a_new_epoch(folder):
                 refused(answer, 409, "EPOCH")
             new = await epoch(device)
             assert new != epoch_of(folder[2])
-            # What a client that names no epoch goes on upon is newer than the copy.
+            # A client that sends no epoch edits a row that is newer than the copy.
             assert await send(device, "facts", (NEWER | {"value": "newest"}, NEWER)) == []
             assert (await page(device, "facts", 0, new))["checkpoint"]["lwt"] > lwt, "seq goes on above"
         async with house(data) as h:
@@ -106,8 +109,8 @@ def test_reached_checkpoint_begins_no_epoch(tmp_path):
     run(scenario)
 
 
-def test_read_ahead_changes_nothing(tmp_path):
-    """`lwt=<Date.now()>` is refused, or answered with the current checkpoint; no later request suffers from it."""
+def test_pull_ahead_of_seq_changes_nothing(tmp_path):
+    """`lwt=<Date.now()>` is rejected or gets the current checkpoint. Later requests are unaffected."""
     ahead = 1_795_700_000_000
 
     async def scenario():
@@ -131,8 +134,8 @@ def test_read_ahead_changes_nothing(tmp_path):
     run(scenario)
 
 
-def test_lwt_inside_gap_is_not_signed(tmp_path):
-    """A restart leaves a gap in `seq`. A client that asks inside it gets no signature, which would prove a rollback."""
+def test_checkpoint_inside_seq_gap_is_not_signed(tmp_path):
+    """A restart leaves a gap in `seq`. A signed checkpoint inside the gap would wrongly prove a rollback."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -155,8 +158,8 @@ def test_lwt_inside_gap_is_not_signed(tmp_path):
 
 
 @pytest.mark.usefixtures("gaps")
-def test_rollback_is_proved_after_others_have_pushed(folder):
-    """The restored server gives out many rows before the device that saw more comes back."""
+def test_rollback_is_detected_after_other_devices_push(folder):
+    """Other devices push many rows to the restored server before the device that saw more returns."""
     data, ada, checkpoint = folder
 
     async def scenario():

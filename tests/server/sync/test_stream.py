@@ -1,4 +1,4 @@
-"""Both streams over a real socket: in order, without a gap, of one's own rows alone, and ended with the server."""
+"""Both streams over a real socket: ordered, without gaps, only the account's rows, and closed at shutdown."""
 
 import asyncio
 import json
@@ -87,7 +87,7 @@ def test_event_has_forgotten_at_after_a_forget(tmp_path):
 
 
 def test_forget_of_empty_account_reaches_streams(tmp_path):
-    """What a device holds and was refused, or has not sent, goes all the same."""
+    """A device may still hold rejected or unsent rows, and it must delete them too."""
 
     async def scenario(h, url, ada):
         async with (

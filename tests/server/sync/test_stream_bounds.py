@@ -1,4 +1,7 @@
-"""A stream is bounded in what waits for its listener and in number; what is over a bound is closed or refused, never skipped."""
+"""Streams are limited in queued bytes and in number.
+
+Beyond a limit they are closed or rejected, never skipped.
+"""
 
 import asyncio
 import json
@@ -17,7 +20,7 @@ from wait_until import soon
 
 
 def that_reads_late(url, person):
-    """A client for which the system keeps little: all else would take some megabytes more to fill."""
+    """Return a client with a small receive buffer, since a default buffer takes megabytes more to fill."""
     little = httpx.AsyncHTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)])
     headers = {"Authorization": person.client.headers["Authorization"]}
     return httpx.AsyncClient(transport=little, base_url=url, headers=headers, timeout=30)
@@ -29,7 +32,7 @@ def that_reads_late(url, person):
     ids=["events", "bytes"],
 )
 def test_slow_subscriber_is_closed_and_pulls_all(tmp_path, bound):
-    """It never skips: what came is a prefix of what was written."""
+    """The stream never skips a row: the received rows are a prefix of the written ones."""
 
     async def scenario(h, url, ada):
         async with (
@@ -66,7 +69,7 @@ def test_commit_beyond_the_queue_closes_the_stream(tmp_path):
 
 
 def test_largest_batch_fits_a_stream(tmp_path):
-    """RxDB sends 100 rows; blocks with their vectors are the largest."""
+    """RxDB sends 100 rows per batch. Blocks with vectors are the largest rows."""
 
     async def scenario(h, url, ada):
         await send(ada, "documents", (document(ada.id, "d"), None))
@@ -82,7 +85,7 @@ def test_largest_batch_fits_a_stream(tmp_path):
 
 
 def test_closed_subscription_frees_its_events(tmp_path):
-    """Its client may keep the connection for long without reading."""
+    """The client may keep the connection open for long without reading."""
 
     async def scenario(h, url, ada):
         with h.services.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
@@ -124,7 +127,7 @@ def test_large_commit_is_split_into_events(tmp_path):
 
 
 def rows_of(event):
-    """The rows of a server-sent event without a name."""
+    """Return the rows of an unnamed server-sent event."""
     assert event.startswith(b"data: ") and event.endswith(b"\n\n")
     return json.loads(event.removeprefix(b"data: "))["documents"]
 
@@ -146,7 +149,7 @@ def test_commit_is_encoded_once_for_all_streams(tmp_path):
 
 
 async def opens(person, url, path="/v1/sync/stream"):
-    """Whether a stream can be had; it is left at once."""
+    """Return whether a stream opens. The stream is closed immediately."""
     headers = {"Authorization": person.client.headers["Authorization"]}
     async with (
         httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client,
@@ -156,7 +159,7 @@ async def opens(person, url, path="/v1/sync/stream"):
 
 
 async def opens_soon(person, url):
-    """Well before the next heartbeat, which would find a dead connection too."""
+    """Check that a stream opens well before the next heartbeat, which would also detect a dead connection."""
     async with asyncio.timeout(60):
         await soon(lambda: opens(person, url))
 
@@ -179,7 +182,7 @@ def test_excess_stream_is_refused(tmp_path):
     on_the_wire(tmp_path, scenario, streams_max=2)
 
 
-def test_ended_stream_frees_its_place(tmp_path):
+def test_ended_stream_frees_its_slot(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream"):
             assert not await opens(ada, url)
@@ -192,8 +195,8 @@ def test_ended_stream_frees_its_place(tmp_path):
     on_the_wire(tmp_path, scenario, streams_max=1)
 
 
-def test_unread_stream_frees_its_place(tmp_path):
-    """The server is in the middle of sending to it."""
+def test_unread_stream_frees_its_slot(tmp_path):
+    """The client disconnects while the server is sending to it."""
 
     async def scenario(h, url, ada):
         async with that_reads_late(url, ada) as client, client.stream("GET", "/v1/sync/stream"):
