@@ -21,8 +21,8 @@ from vademecum.settings import Settings
 
 @contextmanager
 def server(*answers):
-    """Gives these answers in turn, (status, headers, body) each, and the last one from then on. Yields its address and
-    the bodies it was sent."""
+    """Run a server that gives these answers (status, headers, body) in turn and then repeats the last one. Yield its
+    address and the bodies that it received."""
     sent: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):

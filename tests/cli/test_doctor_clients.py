@@ -15,7 +15,7 @@ def clients(home: Home) -> dict[str, Any]:
     return dict(one)
 
 
-def test_doctor_counts_unsigned_checkpoints_ahead_until_a_new_epoch(tmp_path: Path) -> None:
+def test_doctor_counts_unproven_newer_checkpoints_until_new_epoch(tmp_path: Path) -> None:
     home = Home(tmp_path / "data")
     home.keep(EMAIL)
     token = home.token(EMAIL)

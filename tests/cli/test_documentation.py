@@ -97,7 +97,7 @@ def shape(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("page", EXECUTED)
-def test_blocks_run_and_answer_as_shown(page, tmp_path):
+def test_code_blocks_run_and_answer_as_shown(page, tmp_path):
     home = Home(tmp_path / "data", {"models": str(MODELS)})
     output, executed = "", 0
     with home.serving() as server:
@@ -112,7 +112,7 @@ def test_blocks_run_and_answer_as_shown(page, tmp_path):
     assert executed
 
 
-def test_list_of_blocks_that_are_not_run_is_short_and_current():
+def test_list_of_skipped_blocks_is_short_and_current():
     there = {block.text for page in EXECUTED for block in blocks_of(page)}
     assert len(NOT_RUN) <= 8 and NOT_RUN.keys() <= there
 
@@ -126,7 +126,7 @@ def commands_of(page: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGE_NAMES)
-def test_commands_and_their_options_exist(page, tmp_path):
+def test_documented_commands_and_options_exist(page, tmp_path):
     home = Home(tmp_path / "data")
     for words in commands_of(page):
         names = [word for word in words[:2] if re.fullmatch(r"[a-z]+", word)]
@@ -138,14 +138,14 @@ def test_commands_and_their_options_exist(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGE_NAMES)
-def test_settings_exist(page):
+def test_documented_settings_exist(page):
     named = set(re.findall(r"\bVADEMECUM_([A-Z_]+[A-Z])\b", text_of(page)))
     read_at_install = {"MVN"}  # before there are settings
     assert named <= {name.upper() for name in Settings.__struct_fields__} | read_at_install
 
 
 @pytest.mark.parametrize("page", PAGE_NAMES)
-def test_links_lead_to_files(page):
+def test_local_links_lead_to_files(page):
     targets = [one or other for one, other in LINK.findall(prose_of(page))]
     local = [target.partition("#")[0] for target in targets if not re.match(r"https?:|#|mailto:", target)]
     assert [target for target in local if not ((ROOT / page).parent / target).exists()] == []

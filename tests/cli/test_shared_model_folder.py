@@ -36,7 +36,7 @@ def signed_in(home, server):
     return httpx.Client(base_url=server.url, headers=headers, timeout=60)
 
 
-def test_running_server_finds_a_model_installed_for_the_machine(tmp_path):
+def test_running_server_finds_model_installed_in_shared_folder(tmp_path):
     home = SharedHome(tmp_path / "data")
     with home.serving() as server, signed_in(home, server) as ada:
         assert said_of_model(home, ada) is None

@@ -95,7 +95,7 @@ class Installed:
             return subprocess.Popen(command, cwd=self.empty, env=self.environment, stdout=log, stderr=log)
 
     def door(self, process):
-        """Where the server listens, once it does."""
+        """Wait until the server listens, and return its address."""
         until = time.monotonic() + START_S
         while (door := local_auth.read(self.data)) is None or door.pid != process.pid:
             assert process.poll() is None, self.data.with_suffix(".log").read_text()
@@ -113,7 +113,7 @@ def ready(client):
 
 
 def below(folder, suffix=""):
-    """Names of the files of a checkout's folder."""
+    """Return the names of the files in a folder of the checkout."""
     return {
         p.relative_to(ROOT / folder).as_posix() for p in (ROOT / folder).rglob(f"*{suffix}") if p.is_file()
     }

@@ -124,7 +124,7 @@ def test_wire_client_recovers_after_a_restore(home, tmp_path):
             assert titles == {edited: "edited after the backup", added: "added after the backup"}
 
 
-def test_wire_clients_bring_back_the_lost_end_of_a_log(home):
+def test_wire_clients_restore_lost_end_of_a_log(home):
     with home.serving() as server, clients(home, server) as (ada, there):
         sessions = []
         for number in range(10):

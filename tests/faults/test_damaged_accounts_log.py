@@ -147,7 +147,7 @@ def test_doctor_reports_its_own_repair(crashed, tmp_path):
     assert result.code == 1 and not logs["ok"]
 
 
-def test_reading_accounts_of_a_backup_does_not_change_it(crashed, tmp_path):
+def test_reading_accounts_of_a_backup_leaves_it_unchanged(crashed, tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             before = (crashed.data / FILE).read_bytes()
@@ -202,7 +202,7 @@ async def me_status(client: httpx.AsyncClient, secret: str, *, cookie: bool = Fa
     return (await client.get("/v1/me", headers=headers)).status_code
 
 
-def test_acknowledged_grants_and_revocations_survive_loss_of_the_log(tmp_path):
+def test_acknowledged_access_changes_survive_loss_of_the_log(tmp_path):
     async def scenario():
         server = ServerProcess(tmp_path / "data", tmp_path / "no-models")
         try:

@@ -13,7 +13,7 @@ from property.rows import fact
 CALLS_MAX = 8  # of one kind in a push
 
 
-def test_failed_disk_call_of_a_push_spares_other_accounts(tmp_path: Path, disk: FailingDisk) -> None:
+def test_failed_disk_call_of_push_spares_other_accounts(tmp_path: Path, disk: FailingDisk) -> None:
     async def scenario() -> None:
         server = ServerProcess(tmp_path / "data", tmp_path / "no models", environment=disk.environment)
         client = await server.start(in_new_process=True)

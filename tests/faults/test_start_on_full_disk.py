@@ -31,7 +31,7 @@ async def start_without_room(server: ServerProcess) -> httpx.AsyncClient:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_server_starts_with_a_full_disk_and_answers_reads(
+def test_server_starts_on_full_disk_and_answers_reads(
     tmp_path: Path, disk: FailingDisk, killed: bool
 ) -> None:
     server = ServerProcess(tmp_path / FOLDER, tmp_path / "no models", environment=disk.environment)

@@ -125,7 +125,7 @@ def test_file_of_a_newer_version_is_left_untouched(tmp_path, next_migrations):
     run(scenario)
 
 
-def test_newer_file_of_one_account_does_not_affect_others(tmp_path, next_migrations):
+def test_newer_file_of_one_account_spares_others(tmp_path, next_migrations):
     """The folder was copied from a newer server."""
 
     async def scenario():

@@ -1,5 +1,5 @@
-"""Whatever people do with their memory, and whichever way it is read: no scope shows a word of another, nor of another
-person. `SEED` repeats a run; `SOAK=1` makes it a thousand people."""
+"""No read shows text of another scope or of another person, after any random use of memory. Each text contains a canary.
+`SEED` repeats a run; `SOAK=1` uses a thousand people."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ LISTENERS = 3
 
 
 async def settle(h: House, books: Books) -> None:
-    """Extraction too, so that the books can say where what was found belongs."""
+    """Wait for extraction, so that the expected memory records the scope of each extracted row."""
     await h.services.background_jobs.jobs["work"].drain(books.person.id)
     await heard_by_the_model(books)
 
 
-def test_no_canary_is_heard_outside_its_scope_by_any_way_to_read(tmp_path: Path) -> None:
+def test_no_read_returns_text_of_another_scope(tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED", time.time_ns()))
     print(f"SEED={seed}")
     rng = Random(seed)

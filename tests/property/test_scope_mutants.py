@@ -1,6 +1,6 @@
-"""Standing mutation: with a condition of scope dropped, a canary is heard, or a row is changed, where it must not be.
+"""Mutation test: without one of the scope conditions, a read shows a canary, or a row is changed, outside its scope.
 
-`SEED` repeats a run; `SOAK=1` tries every condition, else it is one in `ONE_IN`."""
+`SEED` repeats a run; `SOAK=1` tries every condition; otherwise one in `ONE_IN` is tried."""
 
 import os
 import time
@@ -19,9 +19,9 @@ from server.scripted_llm import Model
 ONE_IN = 12
 ALL_ROWS = 1000
 ROUNDS = 6
-PERSON = 1  # one by whose rows each condition is missed: a random one may have none that it is about
-# Nothing is seen without these alone, and why. Where one condition stands behind another for what moves while it is
-# read, the predicate that both ask is a mutant of its own, and is missed.
+PERSON = 1  # each condition affects rows of this person; a random person may lack such rows
+# Removing one of these conditions alone has no visible effect, for the reason given. Where a condition is checked again
+# for rows that move during a read, the predicate of both checks is a mutant of its own, which is detected.
 SECOND_LOOKS = {
     "extract._ExtractionWriter._entities: is_within 1": "only where a device has given an id of one project to another",
     "memories.count_memories: list_keys_in_scope 1": "its route asks about all projects",
@@ -45,7 +45,7 @@ SECOND_LOOKS = {
 
 
 async def furnished(h: House, model: Model) -> Books:
-    """A person whose sessions have moved since something was remembered in them, with entities of two projects joined."""
+    """Return a person whose sessions moved after memories were stored in them, with linked entities of two projects."""
     books, rng = await furnish(h, PERSON, model), Random(PERSON)
     await h.services.background_jobs.jobs["work"].drain(books.person.id)
     await heard_by_the_model(books)
@@ -55,7 +55,7 @@ async def furnished(h: House, model: Model) -> Books:
 
 
 async def noticed(books: Books, mutant: Mutant) -> str:
-    """How it is noticed, or nothing."""
+    """Return how the mutant is detected, or an empty string."""
     with mutant.planted():
         for way in ("tampering", "reading") if mutant.writes else ("reading", "tampering"):
             try:
@@ -75,7 +75,7 @@ def chosen(rng: Random) -> list[Mutant]:
     return single if os.environ.get("SOAK") else rng.sample(single, len(single) // ONE_IN)
 
 
-def test_a_condition_of_scope_that_is_dropped_is_missed(tmp_path: Path) -> None:
+def test_removed_scope_condition_is_detected(tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED", time.time_ns()))
     print(f"SEED={seed}")
 
@@ -83,13 +83,13 @@ def test_a_condition_of_scope_that_is_dropped_is_missed(tmp_path: Path) -> None:
         unnoticed = []
         async with extracting(tmp_path, search_wait_s=60) as (h, model):
             books = await furnished(h, model)
-            await read_everywhere(books, Random(1), ALL_ROWS)  # all is well without a mutant
+            await read_everywhere(books, Random(1), ALL_ROWS)  # passes without a mutant
             assert await tamper_everywhere(books) > 100
-            books = await furnished(h, model)  # what says to have taken another's place is deleted by now
+            books = await furnished(h, model)  # tampering has deleted the superseding memories
             for mutant in chosen(Random(seed)):
                 way = await noticed(books, mutant)
                 print(mutant.name, way or "is not noticed", flush=True)
-                if way != "reading":  # a row has changed that the books know nothing of
+                if way != "reading":  # a row has changed that the expected memory does not know
                     books = await furnished(h, model)
                 if not way:
                     unnoticed.append(mutant.name)

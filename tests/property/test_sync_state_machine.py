@@ -1,10 +1,10 @@
-"""Three devices, a second user, and a model: whatever happens, the server answers and holds what the model says.
+"""Three devices and a second user act at random; the server's answers and rows must equal those of a reference model.
 
-`reference_model.py` is written from the design and shares no code with the server. After each step the answer, the rows that
-took a `seq`, and what is pulled are compared with it; at the end all devices must hold the same. Each step makes its
-choices from a seed of its own, so a failing run is cut down to the few steps that fail too, and those are named.
+`reference_model.py` is written from the design and shares no code with the server. After each step, the answer, the rows
+that took a `seq`, and the pulled rows are compared with the model; at the end all devices must have the same rows. Each
+step has its own seed, so a failing run can be reduced to the few steps that still fail, which are printed.
 
-Not in the model: STORAGE_LIMIT (bytes), and documents that are `pending`, which the server settles by itself.
+Not in the model: STORAGE_LIMIT (bytes), and documents that are `pending`, which the server completes by itself.
 """
 
 import os
@@ -25,7 +25,7 @@ SEEDS, STEPS = (range(60), 400) if SOAK else (range(3), 100)
 SHRINKING_S = 60
 SETTINGS = {
     "tiers": {"JIGGA": Limits(**asdict(BOUNDS))},
-    "erase_delay_s": 0.2 if SOAK else 3600,  # in the long run files are rewritten meanwhile
+    "erase_delay_s": 0.2 if SOAK else 3600,  # a soak run also rewrites files during the steps
     "attached_max": 1,
 }
 WEIGHTS = {
@@ -50,7 +50,7 @@ def served(tmp_path_factory):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_server_does_what_the_model_says_and_all_devices_meet(served, seed):
+def test_server_matches_model_and_devices_converge(served, seed):
     chance = random.Random(seed)
     acts = chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=STEPS)
     plan = [(act, chance.randrange(2**32)) for act in acts]
@@ -64,7 +64,7 @@ def test_the_server_does_what_the_model_says_and_all_devices_meet(served, seed):
 
 
 def play(served, plan):
-    """The failure of these steps, each with the seed of its own choices, or None."""
+    """Return the failure of these steps (action and seed each), or None."""
     try:
         world = World(served)
         for act, seed in plan:
@@ -76,7 +76,7 @@ def play(served, plan):
 
 
 def shrunk(served, plan):
-    """A shorter plan that fails too, as far as time allows: halves are left out, then quarters, then single steps."""
+    """Return a shorter plan that still fails, within a time limit, by leaving out halves, then quarters, then single steps."""
     end = time.monotonic() + SHRINKING_S
     size = len(plan)
     while size > 1:

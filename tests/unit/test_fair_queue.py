@@ -1,4 +1,4 @@
-"""Slots are shared among users in turn, and one user never holds more than a bound."""
+"""Users get slots in turn, and one user never occupies more slots than a bound."""
 
 import asyncio
 import threading
@@ -64,7 +64,7 @@ def test_slots_bound_all_users_together():
     assert taken(queue) == [("c", 0)]
 
 
-def test_work_of_the_server_has_no_bound_of_its_own():
+def test_server_work_has_no_per_user_bound():
     queue = FairQueue(3, 1)
     for item in range(4):
         queue.put(SERVER, item)
@@ -80,7 +80,7 @@ def test_discarded_items_are_not_taken():
     assert taken(queue) == [("a", 1)]
 
 
-def test_long_work_rests_only_while_other_users_are_active(monkeypatch):
+def test_long_work_rests_only_while_others_are_active(monkeypatch):
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     activity = Activity()
@@ -120,7 +120,7 @@ async def test_executor_runs_another_user_beside_a_busy_one():
 
 
 @on_loop
-async def test_executor_reports_errors_and_goes_on():
+async def test_executor_reports_errors_and_continues():
     executor = FairExecutor(1, 1, "test")
 
     def fail():

@@ -1,4 +1,4 @@
-"""The list of planted bugs fits the code as it is: `tests/plant.py` can plant every one of them."""
+"""The list of planted bugs matches the current code, so `tests/plant.py` can plant each of them."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""Each regular expression of the server takes time in proportion to the text, whatever stands in it.
+"""Each regular expression of the server takes linear time for any text.
 
-Short texts find those that are slowest for a pattern; these are then made long. A quadratic pattern takes seconds for
-what takes an ordinary one some milliseconds.
+Short texts show which kinds of text are slowest for a pattern; only these are tested at full length. A quadratic
+pattern takes seconds where a linear one takes milliseconds.
 """
 
 import heapq
@@ -30,7 +30,7 @@ def took(found: Regex, text: str) -> float:
 
 
 def explosive_text(found: Regex) -> str | None:
-    """Return a text of a few hundred characters that takes long already."""
+    """Return a text of a few hundred characters that is slow already."""
     for first in FIRST:
         for text in hostile_texts(found.pattern, first):
             if all(took(found, text) > EXPLOSIVE for _ in range(3)):
@@ -39,7 +39,7 @@ def explosive_text(found: Regex) -> str | None:
 
 
 def slow_text(found: Regex, length: int, seconds: float) -> str | None:
-    """Return a text of `length` characters for which the pattern takes more than `seconds`, or shorter ones as well."""
+    """Return a text of `length` characters that takes more than `seconds`, or a short text that is slow already."""
     if explosive := explosive_text(found):
         return explosive
     timed = ((took(found, text), at) for at, text in enumerate(hostile_texts(found.pattern, SHORT)))
@@ -75,19 +75,19 @@ def found() -> list[Regex]:
     return patterns()
 
 
-def test_patterns_are_found_and_none_is_built_in_a_function(found):
+def test_patterns_are_found_and_not_built_in_functions(found):
     assert len(found) > 200
 
 
 @pytest.mark.soak
-def test_time_of_a_pattern_grows_with_the_length(found):
+def test_time_of_a_pattern_grows_linearly(found):
     growing = [(one, growing_text(one)) for one in found]
     assert [f"{one.location}: {text[:20]!r}…" for one, text in growing if text] == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("source", ["(a+)+b", "x*y", "<a[^>]*>"])
-def test_growth_of_a_quadratic_pattern_is_noticed(source):
+def test_growth_check_detects_a_quadratic_pattern(source):
     assert growing_text(Regex("here", re.compile(source), set()))
 
 
@@ -98,10 +98,10 @@ def test_no_pattern_is_quadratic(found):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("source", ["(a+)+b", "x*y", "<a[^>]*>"])
-def test_a_quadratic_pattern_is_noticed(source):
+def test_time_check_detects_a_quadratic_pattern(source):
     assert slow_text(Regex("here", re.compile(source), set()), LONG, SECONDS)
 
 
 @pytest.mark.soak
-def test_a_megabyte_takes_at_most_a_second(found):
+def test_megabyte_takes_at_most_a_second(found):
     assert slow_ones(found, 1_000_000, 1) == []

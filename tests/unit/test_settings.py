@@ -1,4 +1,4 @@
-"""Settings as an operator gives them: part of one is enough, and what would make no sense is refused with a sentence."""
+"""Settings from the environment: omitted fields keep their defaults, and invalid values are refused with a sentence."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -14,7 +14,7 @@ def test_default_address_is_the_loopback(tmp_path):
     assert from_environment({}, data=tmp_path).host == "127.0.0.1"
 
 
-def test_what_is_not_named_of_a_tier_keeps_the_default_of_that_tier(tmp_path):
+def test_omitted_tier_fields_keep_their_defaults(tmp_path):
     settings = from_environment({"VADEMECUM_TIERS": '{"FREE": {"documents": 20}}'}, data=tmp_path)
     before = default_tiers()
     free = settings.tiers["FREE"]
@@ -32,7 +32,7 @@ def test_what_is_not_named_of_a_tier_keeps_the_default_of_that_tier(tmp_path):
         ("TIERS", '{"GOLD": {"documents": 20}}'),
         ("TIERS", '{"FREE": 20}'),
         ("TIERS", "[]"),
-        ("TIERS", '{"JIGGA": {"fileBytes": 67108864}}'),  # no request is so large
+        ("TIERS", '{"JIGGA": {"fileBytes": 67108864}}'),  # larger than any accepted request
         ("RATES", '{"answer": 0}'),
         ("RATES", '{"answers": 5}'),
         ("ORIGIN", "docs.example.org"),
@@ -46,19 +46,19 @@ def test_what_is_not_named_of_a_tier_keeps_the_default_of_that_tier(tmp_path):
         ("TRUSTED_PROXIES", "0.0.0.0/0"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_sentence(tmp_path, name, value):
+def test_invalid_setting_is_refused_with_a_sentence(tmp_path, name, value):
     with pytest.raises(BadRequest, match="A setting is invalid"):
         from_environment({f"VADEMECUM_{name}": value}, data=tmp_path)
 
 
 @pytest.mark.parametrize("proxies", ["", "127.0.0.1", "127.0.0.1, ::1", "10.0.0.0/8"])
 @pytest.mark.parametrize("origin", ["", "https://docs.example.org", "http://localhost:8443"])
-def test_what_a_proxy_needs_is_taken(tmp_path, origin, proxies):
+def test_valid_origin_and_proxies_are_accepted(tmp_path, origin, proxies):
     environment = {"VADEMECUM_ORIGIN": origin, "VADEMECUM_TRUSTED_PROXIES": proxies}
     assert from_environment(environment, data=tmp_path).origin == origin
 
 
-def test_whoever_fails_for_ever_waits_the_longest_time_and_no_longer():
+def test_delay_after_failures_is_bounded():
     limiter = RateLimiter(Rates(), lambda: 0.0)
     for _ in range(2000):
         limiter.record_failure("somebody")
@@ -67,7 +67,7 @@ def test_whoever_fails_for_ever_waits_the_longest_time_and_no_longer():
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_old_name_of_a_setting_is_read_with_a_warning(tmp_path, old, new):
+def test_old_setting_name_is_read_with_a_warning(tmp_path, old, new):
     value = '{"read": 2}' if old == "observations_days" else "7.5"
     expected = {**KEPT_DAYS, "read": 2} if old == "observations_days" else 7.5
     settings_module._warn_renamed.cache_clear()
@@ -79,7 +79,7 @@ def test_old_name_of_a_setting_is_read_with_a_warning(tmp_path, old, new):
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_new_name_of_a_setting_wins_over_the_old_one(tmp_path, old, new):
+def test_new_setting_name_wins_over_the_old_one(tmp_path, old, new):
     values = ('{"read": 2}', '{"read": 3}') if old == "observations_days" else ("7", "8")
     both = {f"VADEMECUM_{old.upper()}": values[0], f"VADEMECUM_{new.upper()}": values[1]}
     expected = {**KEPT_DAYS, "read": 3} if old == "observations_days" else 8

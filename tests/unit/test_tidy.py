@@ -1,4 +1,4 @@
-"""The layout is a promise: imports go one way, an engine alone imports its library, nothing grows too large."""
+"""The code layout is enforced: imports go one way, only its engine imports a library, and files stay short."""
 
 import ast
 import re
@@ -91,7 +91,7 @@ def test_imports_go_one_way():
 
 
 def wrong_import(path: Path) -> str:
-    """What is wrong with a file's imports, or nothing."""
+    """Return what is wrong with a file's imports, or an empty string."""
     allowed = ALLOWED[layer(path)]
     parts = path.relative_to(PACKAGE).parts
     for name in imports(path):
@@ -171,7 +171,7 @@ def test_web_files_are_short():
 
 
 def test_web_locks_and_channels_are_registered():
-    """Names of Web Locks and BroadcastChannels stand in one module, because tabs of all versions share them."""
+    """One module defines the names of Web Locks and BroadcastChannels, because tabs of all versions share them."""
     named = re.compile(r"""(?:\blocks\s*\.request\(|\bnew BroadcastChannel\()\s*[`"']""")
     assert [path for path in WEB_MODULES if named.search(source(path))] == []
     names = re.findall(r"`(vademecum-\w+-)\$", source(WEB / "lib" / "locks.ts"))
@@ -179,7 +179,7 @@ def test_web_locks_and_channels_are_registered():
     assert [(path, name) for path in others for name in names if name in source(path)] == []
 
 
-def test_a_file_and_its_functions_can_be_seen_whole():
+def test_files_and_functions_are_short_and_documented():
     for path in MODULES:
         assert source(path).count("\n") <= LINES_MAX, path
         tree = parsed(path)
@@ -191,7 +191,7 @@ def test_a_file_and_its_functions_can_be_seen_whole():
                 assert (node.end_lineno or 0) - node.lineno < FUNCTION_MAX, f"{path}: {node.name}"
 
 
-def test_no_file_is_dead():
+def test_every_module_is_used():
     started = {
         "vademecum.app",
         "vademecum.cli.main",
@@ -206,7 +206,7 @@ def dotted(path: Path) -> str:
 
 
 def is_used(path: Path, module: str) -> bool:
-    """Imported, run, or named in a table of readers or of commands."""
+    """Return whether the module is imported, run, or named in a table of parsers or commands."""
     if path.name == "__init__.py" or any(p != path and module in imports(p) for p in MODULES):
         return True
     parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -220,7 +220,7 @@ def is_used(path: Path, module: str) -> bool:
 
 
 def test_documents_name_files_that_exist():
-    """A mention of a module has its layer's folder, so that a script can rename it."""
+    """A mention of a module includes its layer's folder, so that a script can rename it."""
     folders = (PACKAGE, *(ROOT / name for name in ("web", "tests", "bench")))
     there = [f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in folder.rglob("*.*")]
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:

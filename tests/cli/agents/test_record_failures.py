@@ -89,7 +89,7 @@ def test_record_prints_why_events_wait(agent):
     assert len([file for file in agent.files() if file.suffix == ".json"]) == 2
 
 
-def test_full_disk_prints_one_line_and_leaves_no_file(agent):
+def test_full_disk_prints_one_line_without_leaving_files(agent):
     """A limit on the file size causes the same error in the same place."""
     import resource
 

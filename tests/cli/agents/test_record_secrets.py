@@ -83,7 +83,7 @@ def test_random_paths_and_sessions_are_not_redacted(agent, name):
     assert (kept["path"], kept["session"], kept["redactions"]) == (f"src/{name}", name, 0)
 
 
-def test_secrets_in_paths_are_redacted_and_paths_stay_distinct(agent):
+def test_secrets_in_paths_are_redacted_keeping_paths_distinct(agent):
     for secret in ("hunter2-swordfish", "hunter3-swordfish"):
         for name in ("a.py", "b.py"):
             path = f"dump/password={secret}/{name}"

@@ -53,7 +53,7 @@ def is_taken(port):
 
 
 def test_port_is_bound_before_files_are_opened(home):
-    """Early clients wait."""
+    """Clients that connect early wait."""
     home.data.mkdir()
     os.mkfifo(home.data / "accounts.duckdb")  # the start stops here
     with socket.socket() as kept:  # to the end, so that nobody else is given its port
@@ -139,7 +139,7 @@ def test_nohup_server_survives_terminal(home):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_idle_connection_is_kept_and_does_not_delay_stop(home):
+def test_idle_connection_stays_open_without_delaying_stop(home):
     with home.serving() as server:
         idle = HTTPConnection(server.url.removeprefix("http://"), timeout=30)
         for pause in (

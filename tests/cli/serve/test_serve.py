@@ -69,7 +69,7 @@ def test_first_start_prints_link_that_works_once(home):
             assert browser.get("/v1/me").status_code == 200
 
 
-def test_folder_has_one_server_and_killed_one_frees_it(home):
+def test_second_server_is_refused_until_first_is_killed(home):
     with home.serving() as server:
         assert "Another process uses" in home.run("serve", "--port", 0).refusal()
         home.add("ada@example.org")
@@ -333,8 +333,8 @@ def errors_of(server):
 
 
 def test_log_of_defect_has_no_content(home):
-    """The folder where jobs are marked is a file: no mark can be made, and that is logged with what led to it. (A folder
-    of an index would be begun anew, in silence.)"""
+    """The folder of job markers is a file, so writing a marker fails, and the error is logged with its cause. (A damaged
+    index folder would be rebuilt without an error.)"""
     canary = "Zanzibarquokka"
     with home.serving() as server:
         home.add("ada@example.org")

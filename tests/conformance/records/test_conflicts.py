@@ -35,7 +35,7 @@ def test_conflicting_transaction_is_stored_once(engine, monkeypatch, conflicts):
     assert len(runs) == conflicts + 1 and len(commits) == 1
 
 
-def test_endless_conflicts_end_in_an_error_and_store_nothing(engine, monkeypatch):
+def test_endless_conflicts_raise_and_store_nothing(engine, monkeypatch):
     runs = []
 
     async def scenario(store):

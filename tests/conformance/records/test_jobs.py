@@ -29,7 +29,7 @@ def read_job(store, number=0):
     return store.jobs.open.get(jobs.id_of(SUBJECTS[number]))
 
 
-def test_job_is_stored_with_its_row_and_survives_a_restart(engine):
+def test_job_stored_with_its_row_survives_a_restart(engine):
     def cause(tx):
         tx.put("facts/f", fact("f"), b"{}")
         enqueue()(tx)
@@ -87,7 +87,7 @@ def test_job_that_was_taken_over_cannot_be_completed(engine):
     engine.run_for_ada(scenario)
 
 
-def test_completed_job_is_listed_and_found_but_not_open(engine):
+def test_completed_job_is_listed_but_not_open(engine):
     async def complete(store):
         await store.write(enqueue())
         running = jobs.start(read_job(store), NOW)

@@ -31,7 +31,7 @@ def keys_after(store, collection, seq=0, limit=100):
     return [key for _, key in store.entries_after(collection, seq, limit)]
 
 
-def test_row_is_read_byte_for_byte_also_after_a_restart(engine):
+def test_row_bytes_are_unchanged_after_a_restart(engine):
     row = fact("f", value='ü 😀 " \\ 1e2')
     body = json.dumps(row, ensure_ascii=False).replace(": ", " : ").encode()
 
@@ -72,7 +72,7 @@ def test_one_sequence_numbers_the_rows_of_all_collections(engine):
     engine.run_for_ada(scenario)
 
 
-def test_pages_list_the_latest_state_of_each_row_once(engine):
+def test_pages_list_each_row_once_in_latest_state(engine):
     async def scenario(store):
         await store.write(put("facts", *(fact(name) for name in "abcde")))
         await store.write(put("facts", fact("b", value="new")))
@@ -101,7 +101,7 @@ def test_delete_leaves_a_tombstone_without_content(engine):
     engine.run_for_ada(scenario)
 
 
-def test_purge_removes_a_row_without_a_tombstone_and_reuses_no_seq(engine):
+def test_purge_leaves_no_tombstone_and_reuses_no_seq(engine):
     async def purge(store):
         await store.write(put("facts", fact("f")))
         await store.write(delete("facts/f"))
@@ -116,7 +116,7 @@ def test_purge_removes_a_row_without_a_tombstone_and_reuses_no_seq(engine):
     assert engine.run_for_ada(purge) == 2 and engine.run_for_ada(add) > 2
 
 
-def test_waiting_row_has_no_seq_and_is_not_listed(engine):
+def test_waiting_row_has_no_seq_and_is_unlisted(engine):
     async def wait(store):
         await store.write(put("episodes", episode("e", "s"), waiting=True))
         assert keys_after(store, "episodes") == [] and store.seq == 0
@@ -133,7 +133,7 @@ def test_waiting_row_has_no_seq_and_is_not_listed(engine):
 
 
 def test_failed_work_is_rolled_back_alone(engine):
-    """Works that arrive together may share a commit; each sees those before it."""
+    """Transactions that arrive together may share a commit; each sees the changes of those before it."""
 
     async def scenario(store):
         await store.write(put("sessions", session("s", externalId="x")))
@@ -178,7 +178,7 @@ def test_seq_grows_across_restarts(engine):
     assert seqs == sorted(set(seqs))
 
 
-def test_new_epoch_goes_on_above_the_old_one(engine):
+def test_new_epoch_continues_above_the_old_seq(engine):
     async def begin(store):
         await store.write(put("facts", fact("a")))
         before = store.epoch, store.checkpoint_id(1)

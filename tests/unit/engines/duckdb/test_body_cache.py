@@ -1,4 +1,4 @@
-"""Bodies that were written last: given only for a row as it is now, gone with it, and never more than the bound."""
+"""The cache of recently written bodies returns only current rows, drops deleted ones, and stays within its bound."""
 
 from vademecum.engines.duckdb.body_cache import CACHE_BYTES_MAX, BodyCache
 from vademecum.model.sync.transaction import Change, RowHead, RowIndex
@@ -9,7 +9,7 @@ class File:
         self.row_index, self.recent, self.seq = RowIndex(), BodyCache(), 0
 
     def commit(self, *rows, deleted=False, followed=True):
-        """`followed`: whether it hears of the commit."""
+        """Commit rows. `followed`: whether the cache absorbs the changes."""
         changes = {}
         for key, body in rows:
             self.seq += 1

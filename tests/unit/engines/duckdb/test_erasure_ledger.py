@@ -29,7 +29,7 @@ def append_to(path, *changes, forgotten_at=""):
 
 
 def reopen(path, *changes, alive=(), forgotten_at=""):
-    """Return the ledger after the records were reopen."""
+    """Return the ledger after the records were reopened."""
     ledger = ErasureLedger(path / "ada.jsonl")
     ledger.catch_up(ledger.read(), row_index(*changes, alive=alive), forgotten_at)
     return ledger
@@ -58,7 +58,7 @@ def test_opening_a_complete_ledger_writes_nothing(tmp_path):
     assert reopen(tmp_path, deletion("a", 1), deletion("b", 2)).path.read_bytes() == before
 
 
-def test_opening_adds_the_last_deletion_of_a_revived_row(tmp_path):
+def test_opening_adds_last_deletion_of_revived_row(tmp_path):
     append_to(tmp_path, deletion("a", 1), deletion("other", 9))
     assert last_seqs(reopen(tmp_path, deletion("a", 5), deletion("other", 9))) == {"a": 5, "other": 9}
 
@@ -95,7 +95,7 @@ def test_revival_of_an_expired_row_is_compacted_away(tmp_path):
     assert last_seqs(reopen(tmp_path, deletion("c", 5), alive=[("a", 3), ("b", 4)])) == {"b": 4, "c": 5}
 
 
-def test_opening_adds_a_missing_forget_that_spares_newer_rows(tmp_path):
+def test_opening_adds_missing_forget_sparing_newer_rows(tmp_path):
     ledger = reopen(tmp_path, deletion("a", 1), deletion("b", 5), alive=[("new", 4)], forgotten_at="2026")
     assert last_seqs(ledger) == {"a": 1, "b": 5, "": 0}
     assert max(line.forgotten_at for line in ledger.read()) == "2026"
@@ -115,7 +115,7 @@ def test_failed_append_is_repeated_with_the_next_one(tmp_path):
     assert last_seqs(ledger) == {"a": 1, "b": 2}
 
 
-def test_append_after_a_torn_line_starts_a_new_line(tmp_path):
+def test_append_after_torn_line_starts_a_new_line(tmp_path):
     ledger = append_to(tmp_path, deletion("a", 1))
     first = ledger.path.read_bytes()
     complete = append_to(tmp_path, deletion("b", 2)).path.read_bytes()

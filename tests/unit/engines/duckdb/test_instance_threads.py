@@ -39,7 +39,7 @@ async def opened(threads: int = 2, **limits: float) -> AsyncIterator[Instance]:
 
 
 def deaf(gate: threading.Event) -> Callable[[Cursor], object]:
-    """A statement that no interrupt ends: DuckDB waits inside a function of Python."""
+    """Return a statement that no interrupt ends, because DuckDB waits inside a Python function."""
 
     def wait(_: int) -> int:
         gate.wait(60)
@@ -93,7 +93,7 @@ def test_late_write_is_rolled_back() -> None:
     ],
 )
 def test_commit_is_never_interrupted(statements: list[str], interrupted: bool) -> None:
-    """The last statement is looked at while it runs, long after its deadline."""
+    """The deadline check runs during the last statement, long after its deadline."""
 
     class Raw:
         interrupts = 0

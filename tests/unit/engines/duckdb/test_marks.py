@@ -1,4 +1,4 @@
-"""The file of high-water marks: what a crash, damage or a full disk leaves of it is never more than was noted."""
+"""The file of high-water marks never contains a mark above the recorded one, also after a crash, damage or a full disk."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from vademecum.engines.duckdb.marks import HighWaterMarks
 
 
 def noted(data, **seqs):
-    """Marks that note these seqs and are closed."""
+    """Record these seqs as marks and close the file."""
     found = HighWaterMarks(data)
     for user_id, seq in seqs.items():
         found.raise_to(user_id, seq)
@@ -34,7 +34,7 @@ def test_mark_is_raised_and_never_lowered(tmp_path, file):
     assert file.stat().st_size == size
 
 
-def test_last_line_may_be_cut_anywhere(tmp_path, file):
+def test_truncated_last_line_is_ignored(tmp_path, file):
     noted(tmp_path, ada=5)
     first = len(file.read_bytes())
     noted(tmp_path, ada=123456)
@@ -42,11 +42,11 @@ def test_last_line_may_be_cut_anywhere(tmp_path, file):
     for cut in range(first, len(whole) - 1):
         file.write_bytes(whole[:cut])
         assert read(tmp_path, "ada") == [5]
-        noted(tmp_path, bob=3)  # is not glued to what was cut
+        noted(tmp_path, bob=3)  # starts a new line after the truncated one
         assert read(tmp_path, "ada", "bob") == [5, 3]
 
 
-def test_damaged_byte_costs_one_line(tmp_path, file):
+def test_damaged_byte_can_lose_but_not_change_marks(tmp_path, file):
     noted(tmp_path, ada=5)
     noted(tmp_path, bob=6)
     whole = file.read_bytes()
@@ -78,7 +78,7 @@ def test_dropped_account_has_no_mark(tmp_path, file):
     assert b"ada" not in file.read_bytes()
 
 
-def test_outdated_lines_are_removed_while_marks_are_in_use(tmp_path, file, monkeypatch):
+def test_outdated_lines_are_removed_during_use(tmp_path, file, monkeypatch):
     monkeypatch.setattr(marks, "OUTDATED_MAX", 500)
     found = HighWaterMarks(tmp_path)
     for seq in range(1, 200):

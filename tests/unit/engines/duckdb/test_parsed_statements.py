@@ -1,4 +1,4 @@
-"""Statements that are parsed once: by whichever cursor, for all of them, and no more of them than are bounded."""
+"""A statement is parsed once for all cursors, and the cache of parsed statements is bounded."""
 
 from vademecum.engines.duckdb import instance
 from vademecum.engines.duckdb.instance import PARSED_LENGTH, PARSED_MAX, connect, parse_cached

@@ -98,7 +98,7 @@ def test_lack_of_memory_is_not_reported_as_damage(data, sizes):
 
 
 @pytest.mark.parametrize("ending", ["docx", "xlsx", "pdf"])
-def test_lack_of_memory_in_document_is_not_reported_as_damage(ending):
+def test_out_of_memory_in_document_is_not_damage(ending):
     said = outcomes(SOUND[ending], (25, 30, 33, 36, 40, 45, 50, 60, 80) if SOAK else (30, 38, 45))
     assert set(said.values()) <= {"read", "PARSE_MEMORY"}, said
 

@@ -1,4 +1,4 @@
-"""Blocks that words find and meaning does not, yet, are told by name."""
+"""The index lists blocks without vectors, which keyword search finds but vector search does not find yet."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ AT = ("epoch", 1)
 
 @pytest.fixture(params=["in memory", "on disk"])
 def index(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
-    """Rows come into memory with the first search, if they fit."""
+    """An index whose rows are cached by the first search, or whose cache is too small for rows."""
     index = opened(shared=MatrixCache() if request.param == "in memory" else MatrixCache(0))
     index.apply([embedded("first", 0, 2)], [], [], AT)
     assert index.keyword_search("plain", {"first"}, 1)
     return index
 
 
-def test_only_blocks_with_a_chunk_that_has_no_vector_are_named(index: VectorIndex) -> None:
+def test_blocks_missing_a_vector_are_listed(index: VectorIndex) -> None:
     assert index.without_vectors() == []
     half = vectors(1, 2)
     half[1] = np.nan
@@ -29,13 +29,13 @@ def test_only_blocks_with_a_chunk_that_has_no_vector_are_named(index: VectorInde
     assert index.without_vectors() == []
 
 
-def test_without_a_model_nothing_lacks_a_vector(opened: Opener) -> None:
+def test_no_block_lacks_a_vector_without_a_model(opened: Opener) -> None:
     index = opened(None, None)
     index.apply([block("b", 0, ["x"])], [], [], AT)
     assert index.without_vectors() == []
 
 
-def test_the_documents_that_have_a_living_chunk_in_a_section_are_named(index: VectorIndex) -> None:
+def test_documents_with_current_chunks_in_sections_are_listed(index: VectorIndex) -> None:
     def said(name: str, *sections: str | None) -> Block:
         return Block(name, name, 0, [Chunk(at, None, one, "x") for at, one in enumerate(sections)])
 

@@ -1,4 +1,4 @@
-"""The shared memory: bounded in bytes, least recently used goes first."""
+"""The shared cache is bounded in bytes and evicts the least recently used entry."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from unit.engines.lance.sample_blocks import DIMS, MODEL, embedded
 from vademecum.engines.lance import MatrixCache, VectorIndex
 
 
-def test_the_least_recently_used_goes_first() -> None:
+def test_least_recently_used_entry_is_evicted() -> None:
     cache = MatrixCache(100)
     assert cache.put("a", 1, 40) and cache.put("b", 2, 40)
     assert cache.get("a") == 1
@@ -17,14 +17,14 @@ def test_the_least_recently_used_goes_first() -> None:
     assert cache.bytes == 80
 
 
-def test_what_is_larger_than_the_bound_is_not_kept() -> None:
+def test_entry_larger_than_the_bound_is_not_cached() -> None:
     cache = MatrixCache(100)
     cache.put("a", 1, 90)
     assert not cache.put("a", 2, 101)
     assert (cache.get("a"), cache.bytes, len(cache)) == (None, 0, 0)
 
 
-def test_putting_again_and_dropping_keep_the_account() -> None:
+def test_replacing_and_dropping_entries_update_the_size() -> None:
     cache = MatrixCache(100)
     for size in (10, 60, 30):
         cache.put("a", size, size)
@@ -35,7 +35,7 @@ def test_putting_again_and_dropping_keep_the_account() -> None:
 
 
 @pytest.mark.parametrize("users", [12])
-def test_many_users_share_one_bound(tmp_path: Path, users: int) -> None:
+def test_many_users_share_one_cache_bound(tmp_path: Path, users: int) -> None:
     cache = MatrixCache(200_000)
     indexes = [VectorIndex.open(tmp_path / f"{n}", MODEL, DIMS, cache=cache) for n in range(users)]
     for n, index in enumerate(indexes):

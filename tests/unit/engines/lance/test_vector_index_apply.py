@@ -1,4 +1,4 @@
-"""Writing: replace, delete, filter, checkpoint, and odd input."""
+"""Index writes: replacement, deletion, filters, checkpoints, and malformed input."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def names(index: VectorIndex, query: str, scope: list[str], k: int = 100) -> lis
     return [(hit.document_id, hit.chunk_index) for hit in index.keyword_search(query, scope, k)]
 
 
-def test_a_new_index_is_empty_and_leaves_no_file(index: VectorIndex, tmp_path: Path) -> None:
+def test_new_index_is_empty_and_creates_no_file(index: VectorIndex, tmp_path: Path) -> None:
     assert index.checkpoint == ("", 0)
     assert index.keyword_search("plain", ["a"], 10) == []
     assert index.vector_search(vectors(1, 1)[0], ["a"], 10) == []
@@ -24,7 +24,7 @@ def test_a_new_index_is_empty_and_leaves_no_file(index: VectorIndex, tmp_path: P
     assert not (tmp_path / "user").exists()
 
 
-def test_what_was_applied_is_found_whole(index: VectorIndex) -> None:
+def test_applied_chunk_is_found_with_all_fields(index: VectorIndex) -> None:
     index.apply([embedded("a", 0, 2)], [], [], ("epoch", 7))
     assert index.checkpoint == ("epoch", 7)
     hit = index.keyword_search("chunk 1", ["a"], 1)[0]
@@ -34,7 +34,7 @@ def test_what_was_applied_is_found_whole(index: VectorIndex) -> None:
 
 
 @pytest.mark.parametrize("warm", [True, False])
-def test_a_block_replaces_all_its_rows(index: VectorIndex, warm: bool) -> None:
+def test_updated_block_replaces_all_its_rows(index: VectorIndex, warm: bool) -> None:
     index.apply([embedded("a", 0, 3, word="old"), embedded("a", 1, 2, word="old")], [], [], ("e", 1))
     if warm:
         assert len(names(index, "old", ["a"])) == 5
@@ -45,7 +45,7 @@ def test_a_block_replaces_all_its_rows(index: VectorIndex, warm: bool) -> None:
 
 
 @pytest.mark.parametrize("warm", [True, False])
-def test_gone_blocks_and_documents_are_not_found(index: VectorIndex, warm: bool) -> None:
+def test_deleted_blocks_and_documents_are_not_found(index: VectorIndex, warm: bool) -> None:
     index.apply([embedded(name, at, 2) for name in "abc" for at in (0, 1)], [], [], ("e", 1))
     if warm:
         assert len(names(index, "plain", ["a", "b", "c"])) == 12
@@ -57,19 +57,19 @@ def test_gone_blocks_and_documents_are_not_found(index: VectorIndex, warm: bool)
     assert index.stats().documents == 2
 
 
-def test_gone_wins_over_a_block_in_the_same_call(index: VectorIndex) -> None:
+def test_delete_wins_over_write_in_the_same_call(index: VectorIndex) -> None:
     index.apply([embedded("a", 0, 1), embedded("b", 0, 1)], ["a.0"], ["b"], ("e", 1))
     assert names(index, "plain", ["a", "b"]) == []
 
 
-def test_a_block_without_chunks_empties_it(index: VectorIndex) -> None:
+def test_block_without_chunks_deletes_its_rows(index: VectorIndex) -> None:
     index.apply([embedded("a", 0, 2)], [], [], ("e", 1))
     index.apply([block("a", 0, [])], [], [], ("e", 2))
     assert names(index, "plain", ["a"]) == []
 
 
-def test_memory_and_disk_tell_the_same_after_many_writes(opened: Opener, cache: MatrixCache) -> None:
-    """Segments in memory are joined and masked; the disk knows nothing of that."""
+def test_cached_and_stored_results_agree_after_many_writes(opened: Opener, cache: MatrixCache) -> None:
+    """Segments are merged and masked only in the cache; a new cache reads the files."""
     index = opened()
     index.apply([embedded("seed", 0, 1)], [], [], ("e", 1))
     index.keyword_search("plain", ["seed"], 1)
@@ -88,7 +88,7 @@ def test_memory_and_disk_tell_the_same_after_many_writes(opened: Opener, cache: 
     assert len(warm[1]) == cold.stats().rows - 1 > 0
 
 
-def test_only_the_checkpoint_moves_when_nothing_changed(index: VectorIndex, opened: Opener) -> None:
+def test_apply_without_changes_only_advances_the_checkpoint(index: VectorIndex, opened: Opener) -> None:
     index.apply([], [], [], ("e", 5))
     assert opened().checkpoint == ("e", 5)
     index.apply([embedded("a", 0, 1)], [], [], ("e", 6))
@@ -97,7 +97,7 @@ def test_only_the_checkpoint_moves_when_nothing_changed(index: VectorIndex, open
     assert len(names(index, "plain", ["a"])) == 1
 
 
-def test_the_folder_may_have_any_name(tmp_path: Path, cache: MatrixCache) -> None:
+def test_folder_name_may_contain_special_characters(tmp_path: Path, cache: MatrixCache) -> None:
     folder = tmp_path / "a user's 100%20 #1 ü?x" / "vectors"
     index = VectorIndex.open(folder, "m", DIMS, cache=cache)
     index.apply([embedded("a", 0, 2)], [], [], ("e", 1))
@@ -106,8 +106,8 @@ def test_the_folder_may_have_any_name(tmp_path: Path, cache: MatrixCache) -> Non
     assert len(again.keyword_search("plain", ["a"], 9)) == 2
 
 
-def test_hostile_names_stay_names(index: VectorIndex) -> None:
-    """Ids cannot hold quotes by the schema; the index does not lean on it."""
+def test_document_id_with_quotes_is_escaped(index: VectorIndex) -> None:
+    """The schema forbids quotes in IDs, but the index does not rely on this."""
     evil = "x') OR ('1'='1"
     index.apply([embedded("a", 0, 1), embedded(evil, 0, 1)], [], [], ("e", 1))
     assert [name for name, _ in names(index, "plain", [evil])] == [evil]
@@ -115,7 +115,7 @@ def test_hostile_names_stay_names(index: VectorIndex) -> None:
     assert names(index, "plain", ["a", evil]) == [("a", 0)]
 
 
-def test_odd_input_is_kept_as_far_as_it_can_be(index: VectorIndex) -> None:
+def test_malformed_input_keeps_its_valid_parts(index: VectorIndex) -> None:
     twice = Block("a.0", "a", 0, [Chunk(0, None, None, "first"), Chunk(0, None, None, "second")])
     holes = vectors(1, 3)
     holes[1], holes[2, 0] = 0, np.nan
@@ -137,7 +137,7 @@ def test_odd_input_is_kept_as_far_as_it_can_be(index: VectorIndex) -> None:
     assert len(names(index, "good zeros nan", ["d"])) == 3
 
 
-def test_without_a_model_words_are_found(opened: Opener) -> None:
+def test_keyword_search_works_without_a_model(opened: Opener) -> None:
     index = opened(None, None)
     index.apply([embedded("a", 0, 2)], [], [], ("e", 1))
     assert len(names(index, "plain", ["a"])) == 2
@@ -150,7 +150,7 @@ def test_without_a_model_words_are_found(opened: Opener) -> None:
 def test_optimise_leaves_few_versions_and_files(
     index: VectorIndex, tmp_path: Path, clock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if clock == "was put back":  # Lance drops what is older than now, so nothing
+    if clock == "was put back":  # Lance deletes versions older than now: none, if the clock was set back
         monkeypatch.setattr(ChunkTable, "optimise", lambda table: None)
     for at in range(12):
         index.apply([embedded("a", at, 2)], [], [], ("e", at + 1))
@@ -172,7 +172,7 @@ def test_hits_and_stats_are_plain_structs(index: VectorIndex) -> None:
     assert msgspec.json.decode(msgspec.json.encode(hit))["document_id"] == "a"
 
 
-def test_a_closed_index_says_so(index: VectorIndex) -> None:
+def test_search_of_closed_index_raises_an_error(index: VectorIndex) -> None:
     index.apply([embedded("a", 0, 1)], [], [], ("e", 1))
     index.close()
     with pytest.raises(RuntimeError, match="closed"):

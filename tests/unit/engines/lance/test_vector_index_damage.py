@@ -1,4 +1,4 @@
-"""Crashes and damaged folders: re-applied or rebuilt, never half believed."""
+"""After a crash, repeated writes restore the index. A damaged index is rebuilt and never returns partial results."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from unit.engines.lance.sample_blocks import DIMS, MODEL, embedded, kill_at
 from vademecum.engines.lance import IndexDamaged, MatrixCache, VectorIndex
 from vademecum.engines.lance import checkpoint as states
 
-# Writes what the test then writes again, and dies by kill -9 at the named place.
+# Makes the writes that the test repeats afterwards, and kills itself with SIGKILL at the named place.
 CRASH = """
 from vademecum.engines.lance import checkpoint as state, chunk_table as table
 index = VectorIndex.open(folder, MODEL, DIMS, cache=MatrixCache())
@@ -48,7 +48,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_after_a_kill_applying_again_gives_the_same(killed: Path, place: str) -> None:
+def test_repeated_apply_after_kill_gives_the_same_rows(killed: Path, place: str) -> None:
     folder = killed / place
     index = VectorIndex.open(folder, MODEL, DIMS, cache=MatrixCache())
     assert index.checkpoint == ("e", 2 if place == "after all" else 1)
@@ -69,13 +69,13 @@ def filled(opened: Opener) -> VectorIndex:
 
 
 def rebuilt(index: VectorIndex) -> bool:
-    """Whether the index begins again and works."""
+    """Return whether the index starts empty and accepts new writes."""
     assert index.checkpoint == ("", 0)
     index.apply([embedded("c", 0, 4)], [], [], ("e", 3))
     return [len(index.keyword_search("plain", [name], 50)) for name in "abc"] == [0, 0, 4]
 
 
-def test_opening_again_finds_everything(opened: Opener) -> None:
+def test_reopened_index_finds_all_rows(opened: Opener) -> None:
     filled(opened)
     index = opened(shared=MatrixCache())
     assert index.checkpoint == ("e", 2)
@@ -83,12 +83,14 @@ def test_opening_again_finds_everything(opened: Opener) -> None:
 
 
 @pytest.mark.parametrize(("model", "dims"), [("model-b", DIMS), (MODEL, DIMS * 2), (None, None)])
-def test_another_model_begins_again(opened: Opener, model: str | None, dims: int | None) -> None:
+def test_index_of_another_model_is_rebuilt(opened: Opener, model: str | None, dims: int | None) -> None:
     filled(opened)
     assert rebuilt(opened(model, dims))
 
 
-def test_another_layout_begins_again(opened: Opener, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_index_of_an_older_layout_is_rebuilt(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     filled(opened)
     path = tmp_path / "user" / "vectors" / states.FILE
     older = f'"layout":{states.LAYOUT - 1}'.encode()
@@ -98,13 +100,13 @@ def test_another_layout_begins_again(opened: Opener, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"seq":"x"}', b"\xff\xfe"])
-def test_an_unreadable_checkpoint_begins_again(opened: Opener, tmp_path: Path, content: bytes) -> None:
+def test_index_with_unreadable_checkpoint_is_rebuilt(opened: Opener, tmp_path: Path, content: bytes) -> None:
     filled(opened)
     (tmp_path / "user" / "vectors" / states.FILE).write_bytes(content)
     assert rebuilt(opened())
 
 
-def test_a_foreign_folder_is_emptied(opened: Opener, tmp_path: Path) -> None:
+def test_folder_with_foreign_files_is_emptied(opened: Opener, tmp_path: Path) -> None:
     folder = tmp_path / "user" / "vectors"
     (folder / "chunks.lance").mkdir(parents=True)
     (folder / "chunks.lance" / "x").write_text("not ours")
@@ -112,17 +114,17 @@ def test_a_foreign_folder_is_emptied(opened: Opener, tmp_path: Path) -> None:
     assert not (folder / "chunks.lance").exists()
 
 
-def test_a_table_older_than_its_checkpoint_begins_again(opened: Opener, tmp_path: Path) -> None:
-    """A power cut can lose the newest files of Lance, which does not sync them, and keep the checkpoint."""
+def test_table_older_than_its_checkpoint_is_rebuilt(opened: Opener, tmp_path: Path) -> None:
+    """A power cut can lose Lance's newest files, which Lance does not sync, and keep the checkpoint."""
     filled(opened)
     manifests = sorted((tmp_path / "user").rglob("*.manifest"))
-    manifests[0].unlink()  # names count down: the first is the newest
+    manifests[0].unlink()  # file names count down, so the first is the newest
     for hint in (tmp_path / "user").rglob("latest_version_hint.json"):
         hint.unlink()
     assert rebuilt(opened())
 
 
-def test_data_lost_under_an_open_index_is_said_and_rebuilt(opened: Opener, tmp_path: Path) -> None:
+def test_search_of_lost_data_raises_and_resets_index(opened: Opener, tmp_path: Path) -> None:
     index = filled(opened)
     for path in (tmp_path / "user").rglob("data/*.lance"):
         path.write_bytes(b"")
@@ -131,7 +133,7 @@ def test_data_lost_under_an_open_index_is_said_and_rebuilt(opened: Opener, tmp_p
     assert rebuilt(index)
 
 
-def test_a_folder_deleted_under_an_open_index_is_rebuilt(opened: Opener, tmp_path: Path) -> None:
+def test_folder_deleted_while_index_is_open_is_rebuilt(opened: Opener, tmp_path: Path) -> None:
     index = filled(opened)
     shutil.rmtree(tmp_path / "user")
     with pytest.raises(IndexDamaged):
@@ -139,7 +141,7 @@ def test_a_folder_deleted_under_an_open_index_is_rebuilt(opened: Opener, tmp_pat
     assert rebuilt(index)
 
 
-def test_a_failing_machine_is_not_a_damaged_folder(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_error_does_not_reset_the_index(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     index = filled(opened)
     index.keyword_search("plain", ["a"], 1)
 
@@ -155,9 +157,7 @@ def test_a_failing_machine_is_not_a_damaged_folder(opened: Opener, monkeypatch: 
     assert len(index.keyword_search("plain", ["a", "b", "c"], 50)) == 25
 
 
-def test_a_mistake_of_the_caller_is_not_a_damaged_folder(
-    opened: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programming_error_does_not_reset_the_index(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     index = filled(opened)
 
     def broken(*_: object) -> None:
@@ -171,8 +171,8 @@ def test_a_mistake_of_the_caller_is_not_a_damaged_folder(
     assert len(index.keyword_search("plain", ["a", "b"], 50)) == 24
 
 
-def test_broken_files_never_stop_the_index(opened: Opener, tmp_path: Path) -> None:
-    """Cut, emptied, zeroed or missing files: found whole, or emptied and usable."""
+def test_index_stays_usable_with_damaged_files(opened: Opener, tmp_path: Path) -> None:
+    """Truncate, empty or zero a file: the index finds all rows, or is empty and usable."""
     filled(opened)
     folder, gold = tmp_path / "user" / "vectors", tmp_path / "gold"
     shutil.copytree(folder, gold)
@@ -199,7 +199,7 @@ def test_broken_files_never_stop_the_index(opened: Opener, tmp_path: Path) -> No
     assert outcomes == {True, False}
 
 
-def test_reset_begins_again_and_drop_removes(opened: Opener, tmp_path: Path) -> None:
+def test_reset_empties_index_and_drop_deletes_folder(opened: Opener, tmp_path: Path) -> None:
     index = filled(opened)
     index.reset()
     assert rebuilt(index)

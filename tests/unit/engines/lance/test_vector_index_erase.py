@@ -1,4 +1,4 @@
-"""Erasure: what is gone is gone from the disk, by a scan that is known to be able to see."""
+"""Erasure removes deleted rows from the disk. Each scan is first shown to find the rows before the erasure."""
 
 import base64
 import os
@@ -21,7 +21,7 @@ SIZES = [
 
 
 def needles(text: str, vector: NDArray[np.float32]) -> dict[str, bytes]:
-    """All the forms in which a chunk may stand on a disk. The terms are scanned for one by one."""
+    """Return all forms in which a chunk may be stored on disk. Terms are stored, and searched for, one by one."""
     forms = {"text": text.encode(), "utf-16": text.encode("utf-16-le"), "vector": vector.tobytes()}
     forms["base64"] = base64.b64encode(vector.tobytes())
     forms["term"] = count_terms(text)["term"][0].tobytes()
@@ -29,7 +29,7 @@ def needles(text: str, vector: NDArray[np.float32]) -> dict[str, bytes]:
 
 
 def found(folder: Path, wanted: dict[str, bytes]) -> set[str]:
-    """Which forms are on the disk."""
+    """Return the names of the forms that occur in the folder's files."""
     content = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
     return {form for form, needle in wanted.items() if any(needle in some for some in content)}
 
@@ -48,7 +48,7 @@ CONTROL = {"text", "vector", "term"}
 
 @pytest.mark.parametrize(("documents", "filler"), SIZES)
 @pytest.mark.parametrize("compacted", [False, True])
-def test_nothing_of_a_deleted_document_is_left(
+def test_erase_leaves_no_byte_of_deleted_document(
     index: VectorIndex, tmp_path: Path, documents: int, filler: str, compacted: bool
 ) -> None:
     blocks, wanted = library(documents, filler)
@@ -70,7 +70,7 @@ def test_nothing_of_a_deleted_document_is_left(
     )
 
 
-def test_nothing_of_a_replaced_block_is_left(index: VectorIndex, tmp_path: Path) -> None:
+def test_erase_leaves_no_byte_of_replaced_block(index: VectorIndex, tmp_path: Path) -> None:
     old, new = vectors(1, 1), vectors(2, 1)
     index.apply([block("a", 0, ["oldsecret here"], old)], [], [], ("e", 1))
     index.apply([block("a", 0, ["newsecret here"], new)], [], [], ("e", 2))
@@ -80,7 +80,7 @@ def test_nothing_of_a_replaced_block_is_left(index: VectorIndex, tmp_path: Path)
     assert found(tmp_path, needles("newsecret", new[0])) == CONTROL
 
 
-def test_named_documents_go_with_the_erasure(index: VectorIndex, opened: Opener, tmp_path: Path) -> None:
+def test_erase_deletes_the_named_documents(index: VectorIndex, opened: Opener, tmp_path: Path) -> None:
     blocks, wanted = library(3, "")
     index.apply(blocks, [], [], ("e", 1))
     index.erase(["d0", "d2"])
@@ -89,7 +89,7 @@ def test_named_documents_go_with_the_erasure(index: VectorIndex, opened: Opener,
     assert [len(index.keyword_search("zebra", [f"d{n}"], 50)) for n in range(3)] == [0, 16, 0]
 
 
-def test_an_index_with_nothing_left_keeps_no_table(index: VectorIndex, tmp_path: Path) -> None:
+def test_erase_of_empty_index_deletes_the_table(index: VectorIndex, tmp_path: Path) -> None:
     blocks, wanted = library(2, "")
     index.apply(blocks, [], [], ("e", 1))
     index.apply([], [], ["d0", "d1"], ("e", 2))

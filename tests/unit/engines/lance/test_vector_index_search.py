@@ -1,4 +1,4 @@
-"""Searching: exact meaning, words of many scripts, scopes, memory against disk."""
+"""Vector search is exact, keyword search knows many scripts, scopes are respected, and cache and disk agree."""
 
 import os
 import threading
@@ -13,11 +13,11 @@ from vademecum.engines.lance import MatrixCache, VectorIndex
 
 @pytest.fixture(params=["memory", "disk"])
 def either(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
-    """An index whose rows fit the cache, and one whose rows never do."""
+    """An index whose rows fit the cache, or one whose rows never do."""
     return opened(shared=MatrixCache(1 if request.param == "disk" else 1 << 28))
 
 
-def test_an_empty_scope_finds_nothing(either: VectorIndex) -> None:
+def test_search_in_empty_scope_finds_nothing(either: VectorIndex) -> None:
     either.apply([embedded("a", 0, 3)], [], [], ("e", 1))
     for scope in ([], set(), ["unknown"]):
         assert either.vector_search(vectors(1, 1)[0], scope, 10) == []
@@ -27,8 +27,8 @@ def test_an_empty_scope_finds_nothing(either: VectorIndex) -> None:
 
 
 @pytest.mark.parametrize("scope_size", [1, 5, 40])
-def test_meaning_is_exact(either: VectorIndex, scope_size: int) -> None:
-    """Recall 1.0 against brute force, for few and for all of the documents."""
+def test_vector_search_is_exact(either: VectorIndex, scope_size: int) -> None:
+    """Recall is 1.0 against brute force, for a few documents and for all."""
     given = {f"d{n:02}": vectors(n, 20) * (n + 1) for n in range(40)}
     either.apply([block(name, 0, ["x"] * 20, some) for name, some in given.items()], [], [], ("e", 1))
     scope = sorted(given)[:scope_size]
@@ -43,13 +43,13 @@ def test_meaning_is_exact(either: VectorIndex, scope_size: int) -> None:
         assert np.allclose([hit.score for hit in hits], np.sort(cosines)[::-1][:10], atol=2e-6)
 
 
-def test_meaning_refuses_a_vector_of_another_size(index: VectorIndex) -> None:
+def test_vector_search_refuses_wrong_dimensions(index: VectorIndex) -> None:
     with pytest.raises(ValueError, match="dimensions"):
         index.vector_search(vectors(1, 1, DIMS + 1)[0], ["a"], 3)
     assert index.vector_search(np.zeros(DIMS, np.float32), ["a"], 3) == []
 
 
-def test_blocks_without_vectors_are_found_by_words_only(either: VectorIndex) -> None:
+def test_blocks_without_vectors_are_found_by_keywords_only(either: VectorIndex) -> None:
     either.apply([block("a", 0, ["waiting text"]), embedded("a", 1, 2)], [], [], ("e", 1))
     assert len(either.keyword_search("waiting", ["a"], 10)) == 1
     assert [hit.block for hit in either.vector_search(vectors(1, 1)[0], ["a"], 10)] == [1, 1]
@@ -94,7 +94,9 @@ SCRIPTS = {
         ("http2 3.14", "code"),
     ],
 )
-def test_words_fold_accents_case_and_scripts(either: VectorIndex, query: str, name: str) -> None:
+def test_keyword_search_ignores_case_and_accents_across_scripts(
+    either: VectorIndex, query: str, name: str
+) -> None:
     either.apply([block(key, 0, [text]) for key, text in SCRIPTS.items()], [], [], ("e", 1))
     assert either.keyword_search(query, list(SCRIPTS), 1)[0].document_id == name
 
@@ -116,7 +118,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("query", HOSTILE)
-def test_nothing_in_a_query_is_syntax(either: VectorIndex, query: str) -> None:
+def test_query_characters_are_not_syntax(either: VectorIndex, query: str) -> None:
     either.apply(
         [block("a", 0, ["the needle in the hay"]), block("b", 0, ["text or else"])], [], [], ("e", 1)
     )
@@ -126,8 +128,8 @@ def test_nothing_in_a_query_is_syntax(either: VectorIndex, query: str) -> None:
     assert either.keyword_search("?!… —", ["a", "b"], 10) == []
 
 
-def test_rarity_is_counted_within_the_scope(either: VectorIndex) -> None:
-    """What other documents hold neither helps nor hurts, nor shows."""
+def test_term_rarity_is_counted_within_the_scope(either: VectorIndex) -> None:
+    """Documents outside the scope do not change scores or appear in results."""
     either.apply([block("a", 0, ["red apple", "red pear"]), block("b", 0, ["green apple"])], [], [], ("e", 1))
     alone = either.keyword_search("red apple", ["a"], 10)
     either.apply([block("c", 0, ["apple"] * 16)], [], [], ("e", 2))
@@ -135,7 +137,7 @@ def test_rarity_is_counted_within_the_scope(either: VectorIndex) -> None:
     assert alone[0].text == "red apple"
 
 
-def test_memory_and_disk_give_the_same(opened: Opener) -> None:
+def test_cached_and_uncached_searches_agree(opened: Opener) -> None:
     blocks = [embedded(f"d{n}", at, 16, seed=n) for n in range(8) for at in range(4)]
     opened().apply(blocks, [], [], ("e", 1))
     memory, disk = opened(shared=MatrixCache()), opened(shared=MatrixCache(1))
@@ -148,7 +150,7 @@ def test_memory_and_disk_give_the_same(opened: Opener) -> None:
         assert np.allclose([hit.score for hit in warm], [hit.score for hit in cold], atol=2e-6)
 
 
-def test_equal_scores_stand_in_the_order_of_their_places(index: VectorIndex) -> None:
+def test_equal_scores_are_ordered_by_place(index: VectorIndex) -> None:
     same = np.repeat(vectors(1, 1), 16, axis=0)
     for name in "dacb":
         index.apply([block(name, 0, ["twin text"] * 16, same)], [], [], ("e", 1))
@@ -159,8 +161,8 @@ def test_equal_scores_stand_in_the_order_of_their_places(index: VectorIndex) -> 
         assert [hit.place for hit in hits] == [(n, 0, at) for n in "ab" for at in range(16)][:20]
 
 
-def test_readers_beside_a_writer_see_whole_blocks(index: VectorIndex) -> None:
-    """A block is replaced by a larger one again and again: a reader finds the one or the other, never a mixture."""
+def test_concurrent_searches_see_whole_blocks(index: VectorIndex) -> None:
+    """A block alternates between two sizes. Each search finds one version, never a mixture."""
     index.apply([embedded("a", 0, 4, word="v4")], [], [], ("e", 1))
     wrong: list[object] = []
     done = threading.Event()

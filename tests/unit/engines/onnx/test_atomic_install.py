@@ -1,4 +1,4 @@
-"""A model takes another's place: at no moment is there none, or half of one."""
+"""While a model is replaced, a complete model is installed at every moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vademecum.engines.onnx.pinned_models import PinnedModel
 
 @contextmanager
 def before_every_line_of(file: str, look: Callable[[], None]) -> Iterator[None]:
-    """A crash between two lines leaves what `look` sees there."""
+    """Call `look` before each line of `file`: it sees what a crash between two lines would leave."""
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         if frame.f_code.co_filename != file:
@@ -35,7 +35,7 @@ def before_every_line_of(file: str, look: Callable[[], None]) -> Iterator[None]:
         sys.settrace(before)
 
 
-def test_a_crash_at_any_moment_leaves_the_old_model_or_the_new_one(
+def test_crash_during_install_leaves_one_complete_model(
     tiny: tuple[PinnedModel, Path], tmp_path: Path
 ) -> None:
     known, source = tiny
@@ -51,7 +51,7 @@ def test_a_crash_at_any_moment_leaves_the_old_model_or_the_new_one(
     assert [path.name for path in tmp_path.iterdir()] == [known.id], "the old one is gone in the end"
 
 
-def test_what_stands_in_the_way_is_no_matter(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
+def test_install_replaces_a_file_at_the_target(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     target = tmp_path / tiny[0].id
     target.write_text("not even a folder")
     download.prepare_from_folder(*tiny, tmp_path)

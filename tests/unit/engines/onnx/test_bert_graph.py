@@ -1,4 +1,4 @@
-"""The ONNX graph computes what a BERT written down independently computes, alone or in a batch, in the same bytes."""
+"""The ONNX graph equals an independent BERT implementation, alone and in a batch, and is built reproducibly."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def tiny_graph(tiny: tuple[PinnedModel, Path]) -> tuple[BertConfig, dict[str, ND
     return shape, weights, build_graph(shape, weights)
 
 
-def test_equals_the_reference(tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes]) -> None:
+def test_graph_equals_the_reference(
+    tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes],
+) -> None:
     shape, weights, graph = tiny_graph
     published = ort.InferenceSession(build_float32_graph(shape, weights).SerializeToString())
     stored = ort.InferenceSession(graph)
@@ -58,7 +60,7 @@ def test_equals_the_reference(tiny_graph: tuple[BertConfig, dict[str, NDArray[np
         assert run(stored, [ids])[0] @ expected > 0.99999
 
 
-def test_does_not_depend_on_company(
+def test_vector_does_not_depend_on_the_batch(
     tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes],
 ) -> None:
     shape, _, graph = tiny_graph
@@ -69,7 +71,7 @@ def test_does_not_depend_on_company(
         assert np.abs(run(session, [row])[0] - vector).max() < 1e-5
 
 
-def test_twelve_layers_of_384_dimensions() -> None:
+def test_graph_with_e5_shape_equals_the_reference() -> None:
     shape = BertConfig("bert", 384, 12, 12, 1536, vocab_size=200, max_position_embeddings=512)
     weights = {name: value * np.float32(0.3) for name, value in numpy_bert.random_weights(shape).items()}
     session = ort.InferenceSession(build_graph(shape, weights))
@@ -77,7 +79,9 @@ def test_twelve_layers_of_384_dimensions() -> None:
         assert run(session, [ids])[0] @ numpy_bert.forward(shape, weights, ids) > 0.9999
 
 
-def test_is_valid_plain_onnx(tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes]) -> None:
+def test_graph_is_valid_onnx_without_custom_operators(
+    tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes],
+) -> None:
     model = onnx.load_from_string(tiny_graph[2])
     onnx.checker.check_model(model, full_check=True)
     assert [(item.domain, item.version) for item in model.opset_import] == [("", 17)]
@@ -85,7 +89,7 @@ def test_is_valid_plain_onnx(tiny_graph: tuple[BertConfig, dict[str, NDArray[np.
     assert [item.name for item in model.graph.output] == ["embedding"]
 
 
-def test_same_weights_same_bytes(
+def test_same_weights_give_the_same_bytes(
     tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes],
 ) -> None:
     shape, weights, graph = tiny_graph
@@ -106,7 +110,7 @@ def test_all_minilm_equals_the_reference(minilm: Path, minilm_source: Path) -> N
         assert vector @ expected > 0.999999
 
 
-def test_all_minilm_is_the_pinned_file_and_space(minilm: Path) -> None:
+def test_all_minilm_has_the_pinned_hashes(minilm: Path) -> None:
     assert sha256(minilm / GRAPH) == MINILM_GRAPH, (
         "vectors already stored would no longer belong to this file"
     )
@@ -123,13 +127,13 @@ def test_all_minilm_is_the_pinned_file_and_space(minilm: Path) -> None:
         ({"hidden_size": "many"}, "not the configuration"),
     ],
 )
-def test_refuses_what_it_cannot_build(tmp_path: Path, changes: dict[str, object], says: str) -> None:
+def test_unsupported_configuration_is_refused(tmp_path: Path, changes: dict[str, object], says: str) -> None:
     (tmp_path / "config.json").write_text(json.dumps(numpy_bert.config(**changes)))
     with pytest.raises(ModelError, match=says):
         read_config(tmp_path / "config.json")
 
 
-def test_says_which_weight_is_wrong(
+def test_error_names_the_wrong_weight(
     tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes], tmp_path: Path
 ) -> None:
     shape, weights, _ = tiny_graph
@@ -143,7 +147,7 @@ def test_says_which_weight_is_wrong(
         read_weights(tmp_path / "model.safetensors")
 
 
-def test_prefixed_names_are_the_same_model(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
+def test_prefix_of_weight_names_is_ignored(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     weights = read_weights(tiny[1] / "model.safetensors")
     save_file({f"bert.{name}": value for name, value in weights.items()}, tmp_path / "model.safetensors")
     again = read_weights(tmp_path / "model.safetensors")

@@ -1,4 +1,4 @@
-"""The ONNX graph against torch: `golden/*.json` is what `make_golden.py` had from it, with weights made from a seed."""
+"""The ONNX graph equals torch, whose vectors for seeded weights `make_golden.py` wrote to `golden/*.json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.mark.parametrize("name", ["small", "e5-shaped"])
-def test_the_graph_computes_what_torch_computes(name: str) -> None:
+def test_graph_equals_torch(name: str) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_bytes())
     fields = {
         key: value

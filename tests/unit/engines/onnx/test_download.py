@@ -1,4 +1,4 @@
-"""A model arrives whole or not at all: from a folder, from a hub that drops, lies, refuses or fills the disk."""
+"""A model is installed completely or not at all, from a folder or from a hub that drops, refuses or sends wrong data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def left(models: Path) -> set[str]:
     )
 
 
-def test_from_a_folder(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
+def test_model_is_installed_from_a_folder(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     folder = download.prepare_from_folder(
         *tiny, tmp_path / "models", lambda done, total: seen.append((done, total))
@@ -63,7 +63,7 @@ def test_from_a_folder(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     assert tokenizer["padding"] is None is tokenizer["truncation"]
 
 
-def test_twice_is_once_and_the_same_bytes_elsewhere(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
+def test_install_is_idempotent_and_reproducible(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     first = download.prepare_from_folder(*tiny, tmp_path / "a")
     before = (first / "model.onnx").stat().st_mtime_ns
     download.prepare_from_folder(*tiny, tmp_path / "a")
@@ -74,7 +74,7 @@ def test_twice_is_once_and_the_same_bytes_elsewhere(tiny: tuple[PinnedModel, Pat
 
 
 def made_older(folder: Path, source: Path) -> None:
-    """As an older program has left it: the same model, its weights in float32."""
+    """Change an installed model to the state that an older version installed: weights in float32."""
     weights = read_weights(source / "model.safetensors")
     (folder / "model.onnx").write_bytes(
         build_float32_graph(read_config(source / "config.json"), weights).SerializeToString(
@@ -86,9 +86,7 @@ def made_older(folder: Path, source: Path) -> None:
     manifests.save(msgspec.structs.replace(manifests.load(folder), **changes), folder)
 
 
-def test_what_an_older_program_prepared_serves_on_and_is_prepared_anew_without_a_download(
-    tiny: tuple[PinnedModel, Path], tmp_path: Path
-) -> None:
+def test_float32_model_is_upgraded_without_a_download(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     folder = download.prepare_from_folder(*tiny, tmp_path)
     today = manifests.load(folder)
     for again in (
@@ -104,9 +102,7 @@ def test_what_an_older_program_prepared_serves_on_and_is_prepared_anew_without_a
     assert not download.upgrade_precision(tiny[0], tmp_path), "once is enough"
 
 
-def test_an_older_model_that_is_damaged_is_not_taken_for_its_weights(
-    tiny: tuple[PinnedModel, Path], tmp_path: Path
-) -> None:
+def test_damaged_float32_model_is_not_upgraded(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     folder = download.prepare_from_folder(*tiny, tmp_path)
     made_older(folder, tiny[1])
     data = bytearray((folder / "model.onnx").read_bytes())
@@ -116,7 +112,7 @@ def test_an_older_model_that_is_damaged_is_not_taken_for_its_weights(
     assert (folder / "model.onnx").read_bytes() == data
 
 
-def test_make_install_prepares_an_older_model_anew_and_says_so(
+def test_install_command_upgrades_and_reports_float32_model(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pinned_models, "PINNED_MODELS", {tiny[0].id: tiny[0]})
@@ -128,7 +124,7 @@ def test_make_install_prepares_an_older_model_anew_and_says_so(
     assert manifests.verify(tmp_path / "tiny-e5").precision == "float16"
 
 
-def test_a_broken_model_is_replaced(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
+def test_damaged_model_is_replaced(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     folder = download.prepare_from_folder(*tiny, tmp_path)
     (folder / "model.onnx").write_bytes(b"torn")
     assert not download.is_installed(tiny[0], tmp_path)
@@ -137,7 +133,7 @@ def test_a_broken_model_is_replaced(tiny: tuple[PinnedModel, Path], tmp_path: Pa
     assert left(tmp_path) == {"tiny-e5"}
 
 
-def test_what_a_killed_process_left_is_swept_up(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
+def test_stale_folder_of_killed_process_is_deleted(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     for name, age in (("old", 2 * atomic_install.STALE_S), ("new", 0)):
         folder = tmp_path / f".tiny-e5.new-{name}"
         folder.mkdir()
@@ -147,7 +143,7 @@ def test_what_a_killed_process_left_is_swept_up(tiny: tuple[PinnedModel, Path], 
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_a_folder_with_other_files_is_refused(
+def test_folder_with_unpublished_files_is_refused(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, name: str
 ) -> None:
     source = Path(shutil.copytree(tiny[1], tmp_path / "source"))
@@ -163,7 +159,7 @@ def test_a_folder_with_other_files_is_refused(
     assert left(tmp_path / "models") == set()
 
 
-def test_from_the_hub(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_model_is_downloaded_from_the_hub(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     seen: list[tuple[int, int]] = []
     folder = pull(tiny, tmp_path / "models", hub, progress=lambda done, total: seen.append((done, total)))
     elsewhere = download.prepare_from_folder(*tiny, tmp_path / "elsewhere")
@@ -178,7 +174,7 @@ def test_from_the_hub(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) 
     assert hub.log == [], "what is there is not fetched again"
 
 
-def test_the_hub_of_the_environment(
+def test_hf_endpoint_variable_selects_the_hub(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", hub.url + "/")
@@ -186,18 +182,20 @@ def test_the_hub_of_the_environment(
     assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_a_hub_that_falls_silent_is_given_up_and_asked_again(
+def test_stalled_download_is_resumed(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "READ_S", 0.5)
     hub.drop_after, hub.drops = 1000, 1
-    hub.silence.clear()  # it would last for ever
+    hub.silence.clear()  # the hub stays silent until this event is set
     pull(tiny, tmp_path, hub)
     assert download.is_installed(tiny[0], tmp_path)
     assert any(wanted for _, wanted in hub.log), "what had come was kept"
 
 
-def test_a_download_goes_on_in_the_next_run(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_interrupted_download_is_resumed_by_next_run(
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
+) -> None:
     class Stop(Exception):
         pass
 
@@ -215,7 +213,9 @@ def test_a_download_goes_on_in_the_next_run(tiny: tuple[PinnedModel, Path], tmp_
     assert hub.log[0][1], "the part was there"
 
 
-def test_a_hub_without_ranges_starts_again(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_download_restarts_if_hub_ignores_ranges(
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
+) -> None:
     hub.ranges, hub.drop_after, hub.drops = False, 30_000, 2
     pull(tiny, tmp_path, hub)
     assert download.is_installed(tiny[0], tmp_path)
@@ -225,7 +225,7 @@ def test_a_hub_without_ranges_starts_again(tiny: tuple[PinnedModel, Path], tmp_p
     )
 
 
-def test_a_hub_that_resumes_elsewhere_is_not_believed(
+def test_response_with_wrong_range_is_not_appended(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     hub.wrong_range, hub.drop_after, hub.drops = True, 30_000, 1
@@ -233,7 +233,7 @@ def test_a_hub_that_resumes_elsewhere_is_not_believed(
     assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_a_part_that_is_whole_is_used(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_complete_part_file_is_reused(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     parts = tmp_path / ".tiny-e5.download"
     parts.mkdir()
     shutil.copy(tiny[1] / "model.safetensors", parts / "model.safetensors.part")
@@ -241,13 +241,13 @@ def test_a_part_that_is_whole_is_used(tiny: tuple[PinnedModel, Path], tmp_path: 
     assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_a_hub_that_is_busy_is_asked_again(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_busy_hub_is_retried(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     hub.statuses = [503, 429]
     pull(tiny, tmp_path, hub)
     assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_a_hub_that_gives_up_keeps_what_came(
+def test_download_fails_after_last_attempt_and_keeps_parts(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     hub.statuses = [500] * 50
@@ -258,7 +258,7 @@ def test_a_hub_that_gives_up_keeps_what_came(
     assert left(tmp_path) == {".tiny-e5.download"}
 
 
-def test_a_wrong_file_is_thrown_away(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_file_with_wrong_hash_is_deleted(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     good = hub.files["model.safetensors"]
     hub.files["model.safetensors"] = good[:-4] + b"evil"
     with pytest.raises(ModelError, match="not the published file") as error:
@@ -272,7 +272,7 @@ def test_a_wrong_file_is_thrown_away(tiny: tuple[PinnedModel, Path], tmp_path: P
     pull(tiny, tmp_path, hub)
 
 
-def test_a_revision_that_is_not_there(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_missing_revision_is_reported(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     other = msgspec.structs.replace(tiny[0], revision="feedbeef")
     hub.prefix = "/nothing/"
     hub.files.clear()
@@ -282,7 +282,7 @@ def test_a_revision_that_is_not_there(tiny: tuple[PinnedModel, Path], tmp_path: 
     assert error.value.code == "MODEL_HUB"
 
 
-def test_offline_is_honoured(
+def test_offline_variable_prevents_the_download(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -292,7 +292,7 @@ def test_offline_is_honoured(
     assert hub.log == []
 
 
-def test_a_hub_out_of_reach_is_tried_once(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
+def test_unreachable_hub_is_tried_once(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         pauses: list[float] = []
@@ -304,7 +304,7 @@ def test_a_hub_out_of_reach_is_tried_once(tiny: tuple[PinnedModel, Path], tmp_pa
     assert pauses == []
 
 
-def test_the_known_models() -> None:
+def test_pinned_models_have_hashes_and_revisions() -> None:
     assert pinned_models.find_model("e5-small-v2").prefixes.passage == "passage: "
     for model in pinned_models.PINNED_MODELS.values():
         assert all(len(file.sha256) == 64 for file in model.files)
@@ -315,7 +315,7 @@ def test_the_known_models() -> None:
         pinned_models.find_model("word2vec")
 
 
-def test_the_offline_package_is_the_published_model(minilm_source: Path) -> None:
+def test_offline_package_equals_the_published_model(minilm_source: Path) -> None:
     for file in pinned_models.ALL_MINILM.files:
         assert manifests.sha256(minilm_source / file.path) == file.sha256
         assert (minilm_source / file.path).stat().st_size == file.bytes

@@ -1,4 +1,4 @@
-"""E5's whole way, with a model of its very shape and size: through a bad line from the hub to right vectors."""
+"""A model with E5's shape and size is downloaded over an unreliable connection and computes correct vectors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Pulled:
 
 @pytest.fixture(scope="module")
 def pulled(published: tuple[PinnedModel, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
-    """The model as it comes over a line that drops four times."""
+    """The model, downloaded over a connection that drops four times."""
     models = tmp_path_factory.mktemp("e5")
     with pytest.MonkeyPatch.context() as patch, running(*published) as hub:
         patch.delenv("HF_HUB_OFFLINE", raising=False)
@@ -59,9 +59,7 @@ def asked_for_weights(hub: Hub) -> list[str | None]:
     return [wanted for name, wanted in hub.log if name == WEIGHTS]
 
 
-def test_a_line_that_drops_four_times_costs_no_byte_twice(
-    published: tuple[PinnedModel, Path], pulled: Pulled
-) -> None:
+def test_resumed_download_fetches_no_byte_twice(published: tuple[PinnedModel, Path], pulled: Pulled) -> None:
     known, hub = published[0], pulled.hub
     assert asked_for_weights(hub) == [None, *(f"bytes={n * PART}-" for n in range(1, 5))]
     assert hub.sent == sum(file.bytes for file in known.files)
@@ -78,14 +76,14 @@ def test_a_line_that_drops_four_times_costs_no_byte_twice(
     )
 
 
-def test_a_pull_that_is_killed_is_in_nobodys_way_and_the_next_goes_on_from_there(
+def test_killed_pull_releases_lock_and_is_resumed(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     source = tmp_path_factory.mktemp("narrow")
     known = numpy_bert.write_source(
         source, name=E5_SMALL.id, vocab_size=2**16
-    )  # 9 MB: how it ends is not a matter of size
+    )  # 9 MB: the outcome does not depend on the size
     with running(known, source) as hub:
         kill_a_pull(known, tmp_path, hub)
 
@@ -111,7 +109,7 @@ def kill_a_pull(known: PinnedModel, tmp_path: Path, hub: Hub) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"e5-small-v2", ".e5-small-v2.lock"}
 
 
-def test_the_vectors_of_twelve_layers_are_those_of_the_reference_alone_and_in_a_batch(pulled: Pulled) -> None:
+def test_vectors_equal_reference_alone_and_in_a_batch(pulled: Pulled) -> None:
     embedder = Embedder(pulled.folder, workers=1)
     embedder.close()
     ids = [embedder.token_ids(text) for text in TEXTS]
@@ -127,7 +125,7 @@ def test_the_vectors_of_twelve_layers_are_those_of_the_reference_alone_and_in_a_
 
 
 def run(session: ort.InferenceSession, rows: list[list[int]]) -> np.ndarray:
-    """The vectors of a batch, the shorter texts filled up to the longest."""
+    """Return the vectors of a batch, in which shorter rows are padded to the longest."""
     longest = max(map(len, rows))
     tokens = np.array([row + [0] * (longest - len(row)) for row in rows])
     mask = np.array([[1] * len(row) + [0] * (longest - len(row)) for row in rows])

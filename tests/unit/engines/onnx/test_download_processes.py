@@ -1,4 +1,4 @@
-"""Pulls in processes of their own: two at once, and such whose disk takes no more."""
+"""Pulls in separate processes: two at the same time, and with a file size limit or a full disk."""
 
 from __future__ import annotations
 
@@ -39,15 +39,13 @@ def online(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
 
 
-def test_of_two_processes_that_pull_at_once_one_is_told_so(
-    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
-) -> None:
+def test_second_concurrent_pull_is_refused(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     hub.drop_after, hub.drops = 1000, 1
     hub.silence.clear()
     answers: multiprocessing.Queue[str] = SPAWN.Queue()
     first, second = (SPAWN.Process(target=pull, args=(tiny[0], tmp_path, hub.url, answers)) for _ in range(2))
     first.start()
-    soon_outside(lambda: hub.sent >= 1000)  # the first is in the middle of it
+    soon_outside(lambda: hub.sent >= 1000)  # the first process is downloading
     second.start()
     said = answers.get(timeout=DONE_S)
     assert said.startswith("MODEL_BUSY: tiny-e5 is being downloaded by another process"), said
@@ -58,7 +56,7 @@ def test_of_two_processes_that_pull_at_once_one_is_told_so(
     assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_a_file_that_the_system_cuts_off_installs_nothing_and_is_gone_on_with(
+def test_pull_beyond_file_size_limit_can_be_resumed(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     answers: multiprocessing.Queue[str] = SPAWN.Queue()
@@ -75,17 +73,17 @@ def test_a_file_that_the_system_cuts_off_installs_nothing_and_is_gone_on_with(
 
 
 def namespace() -> list[str]:
-    """How a process gets disks that nobody else sees."""
+    """Return the command that gives a process private mounts; skip the test if the system refuses them."""
     for words in NAMESPACES:
         if (
             subprocess.run([*words, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode
             == 0
         ):
             return words
-    pytest.skip(NO_DISK)  # and said so: a machine that mounts nothing has shown nothing
+    pytest.skip(NO_DISK)  # and report it: without a small disk nothing was tested
 
 
-def test_a_disk_that_is_full_installs_nothing_and_what_has_come_is_kept(
+def test_full_disk_installs_nothing_and_keeps_parts(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     arguments = [str(tmp_path), hub.url, msgspec.json.encode(tiny[0]).decode()]

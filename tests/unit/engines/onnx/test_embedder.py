@@ -1,4 +1,4 @@
-"""The embedder: right vectors, questions first, a bounded queue, nothing left behind by who goes away."""
+"""The embedder computes correct vectors, runs queries first, bounds its queue, and drops the work of cancelled calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def opened(folder: Path, **options: Any) -> Iterator[Embedder]:
 
 
 class Gate:
-    """Holds every run until it is opened, and writes down what is run."""
+    """Block every model run until `open` is set, and record the texts that are run."""
 
     def __init__(self, embedder: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open = threading.Event()
@@ -57,7 +57,9 @@ def embedder(tiny_model: Path) -> Iterator[Embedder]:
         yield found
 
 
-def test_vectors_are_the_models(embedder: Embedder, tiny: tuple[PinnedModel, Path], tiny_model: Path) -> None:
+def test_vectors_equal_the_reference(
+    embedder: Embedder, tiny: tuple[PinnedModel, Path], tiny_model: Path
+) -> None:
     shape = read_config(tiny[1] / "config.json")
     weights = read_weights(tiny[1] / "model.safetensors")
     texts = ["one passage", "", "x", "naïve ΣΟΦΟΣ 𠀀𠀁 😀", "long " * 500]
@@ -79,7 +81,7 @@ def test_vectors_are_the_models(embedder: Embedder, tiny: tuple[PinnedModel, Pat
     assert embedder.model == load(tiny_model).hash == embedder.manifest.hash
 
 
-def test_a_text_has_one_vector_whatever_the_company(embedder: Embedder) -> None:
+def test_vector_does_not_depend_on_other_texts(embedder: Embedder) -> None:
     async def main() -> None:
         texts = [f"text number {number} " * (number % 7) for number in range(40)]
         together = await embedder.embed_passages(texts)
@@ -91,7 +93,7 @@ def test_a_text_has_one_vector_whatever_the_company(embedder: Embedder) -> None:
     asyncio.run(main())
 
 
-def test_tokens_are_cut_in_front_of_the_last(embedder: Embedder) -> None:
+def test_truncated_text_keeps_its_end_token(embedder: Embedder) -> None:
     most = embedder.manifest.max_tokens
     short, exact, long = (embedder.token_ids("x " * count) for count in (3, most - 2, 5000))
     assert (len(short), len(exact), len(long)) == (5, most, most)
@@ -104,7 +106,7 @@ def test_tokens_are_cut_in_front_of_the_last(embedder: Embedder) -> None:
 
 
 @pytest.mark.parametrize("work", ["count_tokens", "token_ids"])
-def test_other_threads_go_on_while_a_long_text_is_tokenized(embedder: Embedder, work: str) -> None:
+def test_tokenizing_a_long_text_does_not_block_threads(embedder: Embedder, work: str) -> None:
     thread = threading.Thread(target=getattr(embedder, work), args=("x " * 400_000,))
     thread.start()
     turns = 0
@@ -114,7 +116,7 @@ def test_other_threads_go_on_while_a_long_text_is_tokenized(embedder: Embedder, 
     assert turns > 50, "it takes a second"
 
 
-def test_questions_go_first(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_run_before_passages(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
         passages = asyncio.create_task(embedder.embed_passages([f"p{number}" for number in range(20)]))
@@ -154,7 +156,7 @@ def test_user_does_not_occupy_all_threads(tiny_model: Path, monkeypatch: pytest.
         asyncio.run(main(embedder))
 
 
-def test_user_fills_a_quarter_of_the_queue(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_may_fill_only_a_quarter_of_queue(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
         busy = await asyncio.create_task(queries_of(embedder, "busy", 9))
@@ -169,7 +171,7 @@ def test_user_fills_a_quarter_of_the_queue(tiny_model: Path, monkeypatch: pytest
         asyncio.run(main(embedder))
 
 
-def test_threads_that_embed_passages_are_less_urgent_than_the_one_for_questions_and_the_loop(
+def test_passage_threads_have_lower_priority(
     tiny_model: Path,
 ) -> None:
     with opened(tiny_model, workers=2) as embedder:
@@ -179,9 +181,7 @@ def test_threads_that_embed_passages_are_less_urgent_than_the_one_for_questions_
     assert nice["embed-0"] == own < min(nice["embed-1"], nice["embed-2"])
 
 
-def test_a_full_queue_refuses_at_once_and_takes_nothing(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_queue_refuses_a_call_at_once(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
         running = asyncio.create_task(embedder.embed_passages(["runs"]))
@@ -207,7 +207,7 @@ def test_a_full_queue_refuses_at_once_and_takes_nothing(
         asyncio.run(main(embedder))
 
 
-def test_who_goes_away_takes_the_work_along(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_call_leaves_the_queue(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
         running = asyncio.create_task(embedder.embed_passages(["runs"]))
@@ -227,7 +227,9 @@ def test_who_goes_away_takes_the_work_along(tiny_model: Path, monkeypatch: pytes
         asyncio.run(main(embedder))
 
 
-def test_cancelled_while_it_runs(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedder_works_after_cancelling_a_running_call(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
         running = asyncio.create_task(embedder.embed_passages(["runs"]))
@@ -241,9 +243,7 @@ def test_cancelled_while_it_runs(tiny_model: Path, monkeypatch: pytest.MonkeyPat
         asyncio.run(main(embedder))
 
 
-def test_a_text_that_fails_is_the_callers_error_alone(
-    embedder: Embedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_text_fails_only_its_caller(embedder: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
     real = embedder._run
 
     def run(text: str) -> np.ndarray:
@@ -266,8 +266,10 @@ def test_a_text_that_fails_is_the_callers_error_alone(
     asyncio.run(main())
 
 
-def test_one_core_is_left_to_who_asks(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two threads for passages one rests while somebody is there, goes on when nobody is, and holds up no end."""
+def test_one_passage_thread_rests_unless_server_is_idle(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two passage threads rests while the server is in use, works while it is idle, and does not delay a close."""
     alone = threading.Event()
 
     async def main() -> None:
@@ -289,12 +291,12 @@ def test_one_core_is_left_to_who_asks(tiny_model: Path, monkeypatch: pytest.Monk
     asyncio.run(main())
 
 
-def test_an_only_thread_for_passages_does_not_rest(tiny_model: Path) -> None:
+def test_single_passage_thread_does_not_rest(tiny_model: Path) -> None:
     with opened(tiny_model, workers=1, is_idle=lambda: False) as embedder:
         assert asyncio.run(embedder.embed_passages(["waits"] * 3)).shape == (3, embedder.dims)
 
 
-def test_close_drops_what_waits(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_drops_waiting_work(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         embedder = Embedder(tiny_model, workers=1)
         gate = Gate(embedder, monkeypatch)
@@ -319,8 +321,8 @@ def embedding() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("embed-")}
 
 
-def test_close_can_finish_first(tiny_model: Path) -> None:
-    others = set(threading.enumerate())  # a server of another test may have an embedder of its own here
+def test_close_with_finish_completes_waiting_work(tiny_model: Path) -> None:
+    others = set(threading.enumerate())  # a server of another test may have its own embedder in this process
 
     async def main() -> None:
         embedder = Embedder(tiny_model, workers=2)
@@ -334,7 +336,9 @@ def test_close_can_finish_first(tiny_model: Path) -> None:
     assert not embedding() - others
 
 
-def test_a_loop_that_is_gone_does_no_harm(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedder_works_after_its_event_loop_closed(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with opened(tiny_model, workers=1) as embedder:
         gate = Gate(embedder, monkeypatch)
 
@@ -348,7 +352,7 @@ def test_a_loop_that_is_gone_does_no_harm(tiny_model: Path, monkeypatch: pytest.
         assert asyncio.run(embedder.embed_query("a new loop")).shape == (embedder.dims,)
 
 
-def test_a_model_that_is_broken_says_so(tiny_model: Path, tmp_path: Path) -> None:
+def test_missing_or_damaged_model_is_reported(tiny_model: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="There is no model"):
         Embedder(tmp_path)
     copy = Path(shutil.copytree(tiny_model, tmp_path / "model"))
@@ -358,7 +362,7 @@ def test_a_model_that_is_broken_says_so(tiny_model: Path, tmp_path: Path) -> Non
         Embedder(copy)
 
 
-def test_all_minilm_knows_what_belongs_together(minilm: Path) -> None:
+def test_all_minilm_ranks_related_texts_higher(minilm: Path) -> None:
     async def main(embedder: Embedder) -> None:
         texts = [
             "The tenant pays the rent monthly.",

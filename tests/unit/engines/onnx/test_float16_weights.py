@@ -1,4 +1,4 @@
-"""Weights stored in half the bytes: the file is half as large, the computing and the vectors are the same."""
+"""Weights are stored as float16: the file is half as large, while the computation and the vectors stay the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tiny_source(tiny: tuple[PinnedModel, Path]) -> tuple[BertConfig, dict[str, n
     return read_config(tiny[1] / "config.json"), read_weights(tiny[1] / "model.safetensors")
 
 
-def test_matrices_are_float16_and_everything_else_is_as_published(
+def test_only_matrices_are_stored_as_float16(
     tiny_source: tuple[BertConfig, dict[str, np.ndarray]],
 ) -> None:
     shape, weights = tiny_source
@@ -64,7 +64,7 @@ def test_nothing_is_computed_in_float16(tiny_source: tuple[BertConfig, dict[str,
     assert kinds["embedding"] == TensorProto.FLOAT
 
 
-def test_a_file_of_an_older_program_becomes_the_file_of_this_one(
+def test_converted_float32_graph_equals_new_graph(
     tiny_source: tuple[BertConfig, dict[str, np.ndarray]],
 ) -> None:
     now = build_graph(*tiny_source)
@@ -72,7 +72,7 @@ def test_a_file_of_an_older_program_becomes_the_file_of_this_one(
     assert convert_to_float16(now) == now
 
 
-def test_a_weight_that_float16_cannot_hold_is_refused(
+def test_weight_too_large_for_float16_is_refused(
     tiny_source: tuple[BertConfig, dict[str, np.ndarray]],
 ) -> None:
     shape, weights = tiny_source
@@ -84,25 +84,23 @@ def test_a_weight_that_float16_cannot_hold_is_refused(
 
 
 def texts() -> list[str]:
-    """Ten languages and more, emoji, tables, right-to-left, combining marks: the cases of normaliser and chunker,
-    of which the model is asked no more than the first words."""
+    """Return the cases of the normalizer and the chunker, each cut to its first words: more than ten languages, emoji,
+    tables, right-to-left text and combining marks."""
     cases = json.loads((CONFORMANCE / "chunking.json").read_text("utf-8"))
     found = [part["text"] for case in cases for part in case["parts"]]
     found += [case["text"] for case in json.loads((CONFORMANCE / "normalization.json").read_text("utf-8"))]
     whole = ((t if isinstance(t, str) else "".join(text * times for text, times in t))[:400] for t in found)
-    # Half a surrogate pair is a case of the normaliser; the tokenizer takes none, and JSON brings none here.
+    # Leave out lone surrogates, a case of the normalizer: the tokenizer refuses them, and JSON input contains none.
     return [text for text in dict.fromkeys(whole) if text.encode(errors="replace").decode() == text]
 
 
-def test_the_vectors_of_all_minilm_are_those_of_its_published_weights(
-    minilm: Path, minilm_source: Path
-) -> None:
+def test_all_minilm_vectors_equal_those_of_float32(minilm: Path, minilm_source: Path) -> None:
     published = build_float32_graph(
         read_config(minilm_source / "config.json"), read_weights(minilm_source / "model.safetensors")
     ).SerializeToString()
     assert (minilm / GRAPH).stat().st_size < 0.51 * len(published)
     alone = ort.SessionOptions()
-    alone.intra_op_num_threads = 1  # more of them spin while they wait, on cores that other tests need
+    alone.intra_op_num_threads = 1  # additional threads spin while waiting, on cores that other tests need
     sessions = [ort.InferenceSession(graph, alone) for graph in (published, minilm / GRAPH)]
     tokenizer = Tokenizer.from_file(str(minilm / TOKENIZER))
     tokenizer.enable_truncation(64)

@@ -1,4 +1,4 @@
-"""A manifest names a space of vectors; what is on the disk is what it says, or the error says what is not."""
+"""A manifest identifies a vector space and describes the files on disk; an error names the file that differs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def copy(tiny_model: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_model, tmp_path / "model"))
 
 
-def test_the_hash_is_stable_and_about_vectors_only() -> None:
+def test_hash_covers_only_what_changes_vectors() -> None:
     assert len(PLAIN.hash) == 64
     assert PLAIN.hash == msgspec.json.decode(msgspec.json.encode(PLAIN), type=Manifest).hash
     judged = msgspec.structs.replace(PLAIN, thresholds=Thresholds(fitted_on="locomo", same_memory=0.91))
@@ -47,14 +47,14 @@ def test_the_hash_is_stable_and_about_vectors_only() -> None:
         assert msgspec.structs.replace(PLAIN, **change).hash != PLAIN.hash
 
 
-def test_save_and_load(tmp_path: Path) -> None:
+def test_saved_manifest_loads_unchanged(tmp_path: Path) -> None:
     manifests.save(PLAIN, tmp_path)
     assert manifests.load(tmp_path) == PLAIN
     assert manifests.load(tmp_path).hash == PLAIN.hash
     assert json.loads((tmp_path / "manifest.json").read_text())["maxTokens"] == 512
 
 
-def test_verify(copy: Path) -> None:
+def test_verify_reports_changed_and_missing_files(copy: Path) -> None:
     manifest = manifests.verify(copy)
     assert manifest.file("model.onnx").bytes == (copy / "model.onnx").stat().st_size
     data = bytearray((copy / "model.onnx").read_bytes())
@@ -84,7 +84,7 @@ def test_verify(copy: Path) -> None:
         ({"dims": "many"}, "cannot be read"),
     ],
 )
-def test_a_manifest_of_another_kind_is_refused(copy: Path, change: dict[str, object], says: str) -> None:
+def test_unsupported_manifest_is_refused(copy: Path, change: dict[str, object], says: str) -> None:
     path = copy / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ModelError, match=says):
@@ -92,13 +92,13 @@ def test_a_manifest_of_another_kind_is_refused(copy: Path, change: dict[str, obj
 
 
 @pytest.mark.parametrize("name", ["../model.onnx", "/etc/passwd", "a\\b"])
-def test_files_stay_inside_the_folder(tmp_path: Path, name: str) -> None:
+def test_file_outside_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     manifests.save(msgspec.structs.replace(PLAIN, files=(*PLAIN.files, File(name, 1, "2" * 64))), tmp_path)
     with pytest.raises(ModelError, match="outside"):
         manifests.load(tmp_path)
 
 
-def test_no_model_says_how_to_get_one(tmp_path: Path) -> None:
+def test_missing_model_error_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="models pull"):
         manifests.load(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
@@ -106,7 +106,7 @@ def test_no_model_says_how_to_get_one(tmp_path: Path) -> None:
         manifests.load(tmp_path)
 
 
-def test_a_model_prepared_before_its_thresholds_were_fitted_has_those_known_by_now() -> None:
+def test_model_without_thresholds_uses_the_pinned_ones() -> None:
     minilm = pinned_models.ALL_MINILM
     before = msgspec.structs.replace(PLAIN, id=minilm.id, revision=minilm.revision)
     own = Thresholds(fitted_on="here", same_memory=0.5)

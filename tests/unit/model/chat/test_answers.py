@@ -1,4 +1,4 @@
-"""Which answers enter prompts: the shared cases (tests/conformance/answers.json), for the browser as well."""
+"""The choice of answers that enter prompts matches the shared cases (tests/conformance/answers.json), as in the browser."""
 
 import json
 from pathlib import Path
@@ -12,5 +12,5 @@ CASES = json.loads((Path(__file__).parents[3] / "conformance" / "answers.json").
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_conformance(case: dict[str, Any]) -> None:
+def test_prompt_inclusion_matches_shared_cases(case: dict[str, Any]) -> None:
     assert enters_prompts(case["model"] or "", case["aiResponse"]) is case["entersPrompts"]

@@ -1,4 +1,4 @@
-"""The pure parts of asking an assistant: its address, its thinking, its bytes."""
+"""The parts of an LLM request that need no I/O: endpoint URL, removal of reasoning, splitting of lines, hidden key."""
 
 import pytest
 
@@ -22,17 +22,17 @@ from vademecum.settings import Secret, Settings
         ("http://[::1]:8080", "http://[::1]:8080/v1"),
     ],
 )
-def test_an_address_is_understood_as_people_write_it(written, base):
+def test_endpoint_url_is_normalized(written, base):
     assert base_address(written) == base
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "99999"])
-def test_a_port_that_cannot_be_is_refused(port):
+def test_invalid_port_is_refused(port):
     with pytest.raises(ValueError, match="65535"):
         base_address(f"http://localhost:{port}")
 
 
-def test_what_is_shown_does_not_depend_on_where_the_pieces_are_cut():
+def test_reasoning_is_removed_however_answer_is_split():
     said = {
         "<think>Hm.</think>\n\nIt is R9.": "It is R9.",
         "\n<think></think><think>again</think> Yes </think> no": "Yes </think> no",
@@ -60,7 +60,7 @@ def test_what_is_shown_does_not_depend_on_where_the_pieces_are_cut():
             assert "".join([*pieces, shown.end()]) == told, (text, step)
 
 
-def test_lines_are_whole_wherever_the_bytes_are_cut():
+def test_lines_are_complete_however_bytes_are_split():
     data = "data: Grüße 🏡\n\n: hb\r\ndata: x\nrest".encode()
     for step in range(1, len(data) + 1):
         lines = LineBuffer()

@@ -1,7 +1,7 @@
-"""The prompt: shared cases (tests/conformance/prompt.json), and its promises as properties.
+"""Prompts match the shared cases (tests/conformance/prompt.json) and keep their promises for random input.
 
-Tokens of the cases are runs of what is not blank, and terms are runs of a–z and 0–9 in lower case. `.venv/bin/python
-tests/unit/model/chat/test_prompt.py` writes the expected values anew; read the difference before you commit it.
+In the cases, a token is a run of non-blank characters, and a term a run of a–z and 0–9 in lower case. `.venv/bin/python
+tests/unit/model/chat/test_prompt.py` rewrites the expected values; read the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def count_words(texts: Sequence[str]) -> list[int]:
 
 
 async def guess(texts: Sequence[str]) -> list[int]:
-    """What the server does without a model: four bytes a token."""
+    """Count tokens as the server does without a model: four bytes each."""
     return [-(-len(text.encode(errors="replace")) // 4) for text in texts]
 
 
@@ -75,11 +75,11 @@ def cases() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
-def test_the_prompt_is_what_the_shared_cases_say(case: dict[str, Any]) -> None:
+def test_prompt_matches_shared_cases(case: dict[str, Any]) -> None:
     assert answer(case) == case["expected"]
 
 
-def test_the_budgets_are_those_of_the_contract() -> None:
+def test_budgets_equal_those_of_the_contract() -> None:
     table = {tier: (b.state, b.rag, b.volatile, b.response) for tier, b in BUDGETS.items()}
     assert table == {
         "FREE": (1000, 0, 4000, 4000),
@@ -96,7 +96,7 @@ budgets = st.builds(Budget, size, size, size, st.integers(MIN_RESPONSE_TOKENS, 2
 
 
 def some(kind: Any) -> Any:
-    """Up to six of them, with ids that are told apart."""
+    """Return a strategy for up to six items of this kind with distinct IDs."""
     named = st.lists(kind, max_size=6)
     return named.map(lambda all_: [msgspec.structs.replace(one, id=f"id{at}") for at, one in enumerate(all_)])
 
@@ -149,7 +149,7 @@ def _fits(prompt: Prompt, budget: Budget, count: Any) -> None:
 
 
 def _is_told_apart(prompt: Prompt, told: PromptInput) -> None:
-    """Every delimiter stands once if its section is there, and nowhere else."""
+    """Check that each delimiter occurs exactly once if its section is present, and otherwise never."""
     documents = "AUTHORITATIVE DOCUMENT" if told.mode == "authoritative" else "DOCUMENT"
     kept = prompt.kept
     sections = {
@@ -177,13 +177,13 @@ def _is_told_apart(prompt: Prompt, told: PromptInput) -> None:
 
 
 @given(told_things, budgets, counters)
-def test_no_budget_is_exceeded_and_nothing_is_lost_or_mistaken(
+def test_random_prompts_fit_budgets_and_account_for_items(
     told: PromptInput, budget: Budget, count: Any
 ) -> None:
     hold_promises(told, budget, count)
 
 
-def test_a_word_that_is_one_unknown_token_does_not_carry_a_book_past_the_budget() -> None:
+def test_long_word_counted_as_one_token_is_bounded() -> None:
     passages = [Passage("long", "a.txt", "x" * 20_000), Passage("short", "b.txt", "short")]
     prompt = made(PromptInput(passages=passages), Budget(100, 500, 100, 2000))
     assert prompt.kept.passages == ["short"]

@@ -1,8 +1,8 @@
-"""The splitter: shared cases (tests/conformance/chunking.json), its promises as properties, and linear time.
+"""The splitter matches the shared cases (tests/conformance/chunking.json), keeps its promises, and takes linear time.
 
 A part's `text` is a string or a list of [string, times]. `units` is the length of the document's normalised text in
 UTF-16 units; `chunks` are [start, length, page, section], a chunk's text being that slice. `.venv/bin/python
-tests/unit/model/documents/test_chunking.py` writes the expected values anew; read the difference before you commit it.
+tests/unit/model/documents/test_chunking.py` rewrites the expected values; read the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CASES = Path(__file__).parents[3] / "conformance" / "chunking.json"
 
 SOAK = bool(os.environ.get("SOAK"))
 MANY = 300_000 if SOAK else 80_000
-LONG = 10_000  # units: more of a shared case is one piece, again and again
+LONG = 10_000  # UTF-16 units; a longer shared case repeats one piece
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def hold_promises(parts: list[Part]) -> list[Chunk]:
 
 
 @pytest.mark.parametrize("case", cases() if CASES.exists() else [], ids=lambda case: case["name"])
-def test_conformance(case: dict[str, Any]) -> None:
+def test_chunks_match_shared_cases(case: dict[str, Any]) -> None:
     if case["units"] > LONG and not SOAK:
         hold_the_beginning(case)
         return
@@ -93,7 +93,7 @@ def test_conformance(case: dict[str, Any]) -> None:
 
 
 def hold_the_beginning(case: dict[str, Any]) -> None:
-    """A fifth of a long text is cut like the whole one, but for its end."""
+    """Check that a fifth of a long text is split like the whole text, except at its end."""
     (part,) = case["parts"]
     text = [[piece, times // 5 if times > 5 else times] for piece, times in part["text"]]
     parts = parts_of({"parts": [part | {"text": text}]})
@@ -132,12 +132,12 @@ documents = st.lists(
 
 
 @given(documents)
-def test_promises(parts: list[Part]) -> None:
+def test_chunk_properties_hold_for_random_documents(parts: list[Part]) -> None:
     hold_promises(parts)
 
 
 @given(documents)
-def test_no_chunk_reaches_into_another_page(parts: list[Part]) -> None:
+def test_no_chunk_crosses_a_page_boundary(parts: list[Part]) -> None:
     spans = []
     at = 0
     for part in parts:
@@ -153,7 +153,7 @@ def test_no_chunk_reaches_into_another_page(parts: list[Part]) -> None:
         assert touched == {found.page}
 
 
-def test_boundaries_are_taken_in_order_of_worth() -> None:
+def test_stronger_boundaries_are_preferred() -> None:
     words = "word " * 60
     paragraphs = f"{words}\n\n{words}one. two\n{words}{words}"
     assert chunk([Part(paragraphs)])[0].text == words.rstrip()
@@ -164,20 +164,20 @@ def test_boundaries_are_taken_in_order_of_worth() -> None:
     assert all(re.fullmatch("(word ?)+", found.text) for found in chunk([Part("word " * 1000)]))
 
 
-def test_the_end_is_no_crumb() -> None:
+def test_last_chunk_is_not_tiny() -> None:
     lengths = [len(found.text) for found in chunk([Part("word " * 210)])]
     assert len(lengths) == 2
     assert min(lengths) > SIZE // 4
 
 
-def test_a_section_of_some_length_starts_a_chunk() -> None:
+def test_section_after_a_long_one_starts_a_chunk() -> None:
     parts = [Part("alpha " * 80, None, "A"), Part("beta " * 10, None, "B"), Part("gamma " * 10, None, "C")]
     assert [(found.section, found.text[:4]) for found in chunk(parts)] == [("A", "alph"), ("B", "beta")]
 
 
 @pytest.mark.parametrize("code", range(0x100))
-def test_a_character_costs_the_same_beside_others(code: int) -> None:
-    """Texts of Latin letters alone are weighed in another way than the rest."""
+def test_character_cost_does_not_depend_on_other_characters(code: int) -> None:
+    """Texts that contain only Latin-1 characters use another cost computation than other texts."""
     alike = [chunk([Part(chr(code) * 1100 + other * 300)])[0].text for other in ("b", "\u0411")]
     assert alike[0] == alike[1].replace("\u0411", "b")
 
@@ -194,7 +194,7 @@ def test_a_character_costs_the_same_beside_others(code: int) -> None:
         "क\u093f",
     ],
 )
-def test_what_is_read_as_one_is_not_parted(unit: str) -> None:
+def test_grapheme_clusters_are_not_split(unit: str) -> None:
     for found in chunk([Part("x" + unit * 2000)]):
         assert re.fullmatch(f"x?({re.escape(document_text([Part(unit)]))})+", found.text)
 
@@ -215,7 +215,7 @@ def test_what_is_read_as_one_is_not_parted(unit: str) -> None:
     ],
     ids=lambda text: f"{text[:2]!a}",
 )
-def test_time_is_linear(text: str) -> None:
+def test_chunking_takes_linear_time(text: str) -> None:
     began = time.thread_time()
     hold_promises([Part(text)])
     assert time.thread_time() - began < (10 if SOAK else 5), "a quadratic splitter takes minutes for this"

@@ -1,4 +1,4 @@
-"""What to delete when room is short: the shared cases (tests/conformance/cleanup_candidates.json), for the browser as well."""
+"""Suggested deletions for full storage match the shared cases (tests/conformance/cleanup_candidates.json) of the browser."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ CASES = json.loads((Path(__file__).parents[3] / "conformance" / "cleanup_candida
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_what_would_be_missed_least_comes_first(case: dict[str, Any]) -> None:
+def test_cleanup_suggests_least_needed_documents_first(case: dict[str, Any]) -> None:
     documents = [
         Candidate(d["id"], bool(d["activeSessions"]), d["lastAccessedAt"], d["accessCount"])
         for d in case["documents"]

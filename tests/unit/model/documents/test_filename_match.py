@@ -1,4 +1,4 @@
-"""Documents that a message names."""
+"""The search for documents whose file names occur in a message."""
 
 import json
 from pathlib import Path
@@ -36,6 +36,6 @@ def test_unassigned_character_splits_words() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_conformance(case: dict[str, Any]) -> None:
+def test_filename_matches_equal_the_shared_cases(case: dict[str, Any]) -> None:
     filenames = {name: name for name in case["filenames"]}
     assert find_named_documents(case["message"], filenames) == (set(case["named"]), case["isCertain"])

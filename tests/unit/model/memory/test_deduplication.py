@@ -1,4 +1,4 @@
-"""A memory takes another's place only if it says the same: in doubt both stay."""
+"""A memory replaces another only if both state the same; in doubt both stay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAME = [  # old, new
     ("Der Kater von Ada frisst nicht gern Fisch", "Der Kater, der Ada gehört, frisst nicht gern Fisch"),
 ]  # fmt: skip
 
-DIFFERENT = [  # what the two differ in, old, new
+DIFFERENT = [  # kind of difference, old, new
     ("subject", "Evan plans a painting session with friends next week", "Sam plans a painting session with friends next week"),
     ("whose", "My brother lives in an old house by the sea", "My sister lives in an old house right by the sea"),
     ("whose", "Jolene plays console games with her friends", "Jolene's partner plays console games with her friends"),
@@ -64,28 +64,28 @@ NEGATED = [
 
 
 @pytest.mark.parametrize(("old", "new"), SAME)
-def test_what_is_said_in_other_words_may_repeat(old: str, new: str) -> None:
+def test_paraphrase_may_be_a_duplicate(old: str, new: str) -> None:
     assert may_be_duplicate(new, old)
 
 
 @pytest.mark.parametrize(("what", "old", "new"), DIFFERENT)
-def test_what_differs_in_something_firm_does_not_repeat(what: str, old: str, new: str) -> None:
+def test_memories_with_different_details_are_not_duplicates(what: str, old: str, new: str) -> None:
     assert not may_be_duplicate(new, old), what
 
 
 @pytest.mark.parametrize(("old", "new"), NEGATED)
-def test_a_negation_keeps_two_memories_apart_in_ten_languages(old: str, new: str) -> None:
+def test_negation_prevents_a_duplicate_in_ten_languages(old: str, new: str) -> None:
     assert not may_be_duplicate(new, old) and not may_be_duplicate(old, new)
 
 
 @pytest.mark.parametrize(
     "text", ["彼女は来週京都に引っ越す", "她下个星期要搬到北京去住了", "انتقلت إلى القاهرة", "", "42", "!"]
 )
-def test_where_no_subject_can_be_told_only_the_exact_form_counts(text: str) -> None:
+def test_text_without_detectable_subject_has_no_duplicate(text: str) -> None:
     assert not may_be_duplicate(text, text + " x") and not may_be_duplicate(text, text)
 
 
-def test_a_long_text_is_not_compared_word_by_word() -> None:
+def test_long_text_is_not_compared_by_words() -> None:
     assert not may_be_duplicate("Ada " + "word " * 300, "Ada " + "word " * 300)
 
 
@@ -102,14 +102,14 @@ def test_a_long_text_is_not_compared_word_by_word() -> None:
         ("Es ist schon", "Es ist schön", False),
     ],
 )
-def test_the_exact_form_forgets_case_blanks_and_the_last_mark_only(one: str, other: str, same: bool) -> None:
+def test_exact_form_ignores_case_spaces_and_final_mark(one: str, other: str, same: bool) -> None:
     assert (exact_form(one) == exact_form(other)) is same
 
 
 OLD, NEW = SAME[2]
 
 
-def test_the_nearest_that_is_repeated_is_superseded_and_not_the_first() -> None:
+def test_nearest_duplicate_is_superseded() -> None:
     near = [
         SimilarMemory("a", OLD, 0.93),
         SimilarMemory("b", OLD, 0.96),
@@ -119,7 +119,7 @@ def test_the_nearest_that_is_repeated_is_superseded_and_not_the_first() -> None:
     assert find_superseded(NEW, near, 0.97) is None
 
 
-def test_without_a_threshold_of_the_model_nothing_is_superseded_by_nearness() -> None:
+def test_model_without_threshold_supersedes_nothing() -> None:
     assert find_superseded(NEW, [SimilarMemory("a", OLD, 1.0)], None) is None
 
 
@@ -131,7 +131,7 @@ WORDS = st.lists(
 
 
 @given(WORDS, st.integers(0, 10**6), st.integers(0, 10**6), WORDS)
-def test_no_pair_with_a_differing_number_is_merged(a: list[str], n: int, m: int, b: list[str]) -> None:
+def test_different_numbers_prevent_a_merge(a: list[str], n: int, m: int, b: list[str]) -> None:
     if n != m:
         assert not may_be_duplicate(
             f"Ada {' '.join(a)} {n} {' '.join(b)}", f"Ada {' '.join(b)} {m} {' '.join(a)}"
@@ -146,7 +146,7 @@ def test_no_pair_with_a_differing_number_is_merged(a: list[str], n: int, m: int,
     ),
     st.data(),
 )
-def test_no_pair_with_a_differing_negation_is_merged(
+def test_negation_in_one_memory_prevents_a_merge(
     a: list[str], b: list[str], no: str, data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(a)))

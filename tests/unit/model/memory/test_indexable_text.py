@@ -1,4 +1,4 @@
-"""What a row of memory says, and how it is cut: the turn before is embedded with it and never kept beside it."""
+"""The searchable text of memory rows and its pieces. The end of the previous turn is embedded but not stored."""
 
 import pytest
 
@@ -14,7 +14,7 @@ TEXTS = {
 }
 
 
-def test_what_each_kind_says() -> None:
+def test_each_kind_has_its_searchable_text() -> None:
     turn = MemoryRow(user_message="Who?", ai_response="Ada.", status="done")
     assert index_text("episodes/e", turn) == "Who?\n\nAda."
     assert (
@@ -28,11 +28,11 @@ def test_what_each_kind_says() -> None:
 
 
 @pytest.mark.parametrize("status", ["queued", "streaming", "failed", ""])
-def test_a_turn_that_is_not_finished_says_nothing(status: str) -> None:
+def test_unfinished_turn_has_no_searchable_text(status: str) -> None:
     assert index_text("episodes/e", MemoryRow(user_message="Who?", ai_response="A", status=status)) == ""
 
 
-def test_what_was_superseded_or_deleted_says_nothing() -> None:
+def test_superseded_or_deleted_row_has_no_searchable_text() -> None:
     assert index_text("memories/m", MemoryRow(text="likes tea", superseded_by="n")) == ""
     assert index_text("memories/m", MemoryRow(text="likes tea", deleted=True)) == ""
 
@@ -40,9 +40,7 @@ def test_what_was_superseded_or_deleted_says_nothing() -> None:
 @pytest.mark.parametrize("own", TEXTS)
 @pytest.mark.parametrize("before", TEXTS)
 @pytest.mark.parametrize("times", [1, 9, 60])
-def test_the_first_piece_is_embedded_with_the_end_of_the_turn_before_which_is_in_no_text(
-    own: str, before: str, times: int
-) -> None:
+def test_first_piece_is_embedded_with_the_previous_turn(own: str, before: str, times: int) -> None:
     text, told = (TEXTS[own] * times).strip(), f"{'BEGINNING ' * 40}{TEXTS[before] * 9}".strip()
     cut_up = split_text(text, told)
     assert cut_up[0].embedded == f"{context_of(told)}\n\n{cut_up[0].text}"
@@ -53,12 +51,12 @@ def test_the_first_piece_is_embedded_with_the_end_of_the_turn_before_which_is_in
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_end_of_a_turn_is_short_enough_to_be_no_chunk_by_itself(name: str) -> None:
+def test_context_of_turn_is_shorter_than_a_chunk(name: str) -> None:
     end = context_of(TEXTS[name] * 100)
     assert 0 < len(end) <= MAX_CONTEXT and TEXTS[name].strip().endswith(end[-4:].strip())
     assert sum(map(cost, map(ord, end))) < BUDGET // 4
 
 
-def test_the_first_turn_of_a_session_stands_alone_and_nothing_has_no_pieces() -> None:
+def test_first_turn_is_embedded_without_context() -> None:
     assert [(p.text, p.embedded) for p in split_text("Who?")] == [("Who?", "Who?")]
     assert split_text(" \n", "And before that, this.") == [] == split_text("")

@@ -1,4 +1,4 @@
-"""Which rows cause which jobs, and how long a job that does not succeed waits."""
+"""Rows create and cancel jobs, and a failed attempt delays its job."""
 
 import msgspec
 import pytest
@@ -18,12 +18,12 @@ KEY, ID = "episodes/e1", "extract.episodes.e1"
 
 
 class File:
-    """The heads and jobs of a user, and commits upon them."""
+    """The row index and the jobs of one user, and commits that change them."""
 
     def __init__(self):
         self.row_index = RowIndex()
         self.bodies = {}
-        self.jobs = {}  # done ones, too
+        self.jobs = {}  # completed jobs, too
         self.stored = jobs.StoredJobs(extracted_up_to_seq=0)
 
     def commit(self, work):
@@ -63,14 +63,14 @@ class File:
 
 
 @pytest.mark.parametrize("status", ["queued", "streaming", "done", "stopped", "failed"])
-def test_only_a_turn_that_is_over_causes_an_extraction(status):
+def test_only_finished_turn_creates_an_extraction_job(status):
     file = File()
     file.say(episode("e1", "s1", status=status))
     assert set(file.jobs) == ({ID} if status in ("done", "stopped") else set())
     assert all(job.subject == KEY and job.state == "waiting" and job.due == NOW for job in file.jobs.values())
 
 
-def test_a_text_causes_one_extraction_and_another_text_another():
+def test_each_version_of_text_is_extracted_once():
     file = File()
     file.say(episode("e1", "s1"))
     first = file.jobs[ID]
@@ -83,7 +83,7 @@ def test_a_text_causes_one_extraction_and_another_text_another():
     assert file.jobs[ID].state == "waiting" and file.jobs[ID].text != first.text
 
 
-def test_a_turn_without_a_word_and_one_that_waits_for_its_session_cause_none():
+def test_blank_or_waiting_turn_creates_no_job():
     file = File()
     file.say(episode("e1", "s1", userMessage=" ", aiResponse="\n"))
     file.say(episode("e2", "s1"), waiting=True)
@@ -92,14 +92,14 @@ def test_a_turn_without_a_word_and_one_that_waits_for_its_session_cause_none():
     assert set(file.jobs) == {"extract.episodes.e2"}, "it has come in"
 
 
-def test_without_a_model_no_jobs_pile_up():
+def test_no_job_is_created_without_a_model():
     file = File()
     file.stored.extracted_up_to_seq = None
     file.say(episode("e1", "s1"))
     assert (file.jobs, file.stored.extracted_up_to_seq) == ({}, None)
 
 
-def test_two_that_look_at_once_make_one_job_of_a_turn():
+def test_repeated_scan_creates_no_second_job():
     file = File()
     file.put("episodes", episode("e1", "s1"))
     file.put("episodes", episode("e2", "s1"))
@@ -109,7 +109,7 @@ def test_two_that_look_at_once_make_one_job_of_a_turn():
     assert (file.jobs, file.stored.extracted_up_to_seq) == (made, 2) and len(made) == 2
 
 
-def test_an_imported_turn_and_that_its_text_was_worked_on_are_one_commit():
+def test_imported_turn_and_completed_job_share_a_commit():
     file = File()
     registry = Registry()
     row = msgspec.json.encode(episode("e1", "s1")).decode()
@@ -122,7 +122,7 @@ def test_an_imported_turn_and_that_its_text_was_worked_on_are_one_commit():
     assert file.jobs[ID].state == "done"
 
 
-def test_a_turn_that_has_died_since_causes_none():
+def test_turn_deleted_before_the_scan_creates_no_job():
     file = File()
     turn = episode("e1", "s1")
     file.put("episodes", turn)
@@ -132,7 +132,7 @@ def test_a_turn_that_has_died_since_causes_none():
 
 
 @pytest.mark.parametrize("followed", [0, None])
-def test_a_row_that_dies_takes_its_job_along(followed):
+def test_deleting_a_row_deletes_its_job(followed):
     file = File()
     file.stored.extracted_up_to_seq = followed
     for collection, row in {
@@ -161,7 +161,7 @@ def test_deleting_extracted_rows_discards_unstored_answers(collection):
     assert file.stored.open[ID].found == ("" if collection == "facts" else "an answer")
 
 
-def test_what_is_undone_takes_its_jobs_back():
+def test_savepoint_rollback_restores_jobs():
     def work(tx):
         undo = tx.savepoint()
         tx.jobs.put(jobs.create(KEY, 1, "", NOW))
@@ -172,25 +172,25 @@ def test_what_is_undone_takes_its_jobs_back():
     assert (tx.jobs.changed, tx.jobs.extracted_up_to_seq) == ({}, 0)
 
 
-def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():
+def test_retry_delay_grows_until_the_job_fails():
     job = jobs.create(KEY, 1, "", NOW)
     waits = []
     while job.state == "waiting":
         job = jobs.retry_later(jobs.start(job, NOW), NOW, "It failed.")
         waits.append(timestamps.seconds_until(job.due, NOW))
-    assert waits == [1, 4, 16, 64, 256, 1024, 3600, 3600, 3600, 0]  # a failed job waits for a person only
+    assert waits == [1, 4, 16, 64, 256, 1024, 3600, 3600, 3600, 0]  # only a person retries a failed job
     assert (job.state, job.attempts, job.error) == ("failed", jobs.TRIES, "It failed.")
     once_more = jobs.reset(job, NOW)
     assert (once_more.state, once_more.attempts, once_more.due, once_more.error) == ("waiting", 0, NOW, "")
 
 
-def test_a_model_that_asks_to_wait_is_given_the_time():
+def test_requested_retry_delay_is_respected():
     job = jobs.start(jobs.create(KEY, 1, "", NOW), NOW)
     assert timestamps.seconds_until(jobs.retry_later(job, NOW, "Busy.", 30).due, NOW) == 30
     assert timestamps.seconds_until(jobs.retry_later(job, NOW, "Busy.", 0.1).due, NOW) == 1
 
 
-def test_a_turn_with_another_text_loses_its_job_at_once_and_any_other_edit_keeps_it():
+def test_only_a_text_edit_deletes_the_job():
     file = File()
     turn = episode("e1", "s1")
     file.say(turn)
@@ -200,7 +200,7 @@ def test_a_turn_with_another_text_loses_its_job_at_once_and_any_other_edit_keeps
     assert file.jobs == {}
 
 
-def test_what_a_model_has_answered_goes_when_its_job_fails_for_good_and_no_sooner():
+def test_answer_is_discarded_only_when_job_finally_fails():
     job = jobs.with_answer(jobs.start(jobs.create(KEY, 1, "", NOW), NOW), "an answer")
     assert jobs.retry_later(job, NOW, "Full.").found == "an answer"
     last = msgspec.structs.replace(job, attempts=jobs.TRIES)

@@ -1,4 +1,4 @@
-"""What is remembered fades, unless it is pinned; how well it fits counts more than how old it is."""
+"""Memories lose score with age unless they are pinned, and relevance counts more than recency."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ days = st.floats(0, 20_000)
 candidates = st.lists(st.tuples(relevance, days, st.booleans()), max_size=30)
 
 
-def test_the_best_fit_said_now_has_1_and_the_worst_of_a_half_life_ago_half_of_what_recency_gives() -> None:
+def test_score_weighs_relevance_and_recency() -> None:
     assert score_candidates(
         [0.9, 0.7, 0.8], [0, HALF_LIFE_DAYS, HALF_LIFE_DAYS], [False] * 3
     ) == pytest.approx([1.0, RECENCY / 2, RELEVANCE / 2 + RECENCY / 2])
 
 
-def test_a_narrow_band_of_cosines_is_rescaled_so_that_age_does_not_decide() -> None:
+def test_rescaling_lets_small_relevance_differences_outweigh_age() -> None:
     fits, newest = score_candidates([0.84, 0.80], [365, 0], [False, False])
     assert fits > newest
 
 
-def test_candidates_that_fit_equally_well_are_told_apart_by_age_alone() -> None:
+def test_equally_relevant_candidates_differ_only_by_age() -> None:
     assert score_candidates([0.5], [0], [False]) == [1.0]
     assert score_candidates([0.5, 0.5], [0, HALF_LIFE_DAYS], [False, False]) == pytest.approx(
         [1.0, 1 - RECENCY / 2]
@@ -32,15 +32,15 @@ def test_candidates_that_fit_equally_well_are_told_apart_by_age_alone() -> None:
     assert score_candidates([], [], []) == []
 
 
-def test_what_is_pinned_does_not_fade() -> None:
+def test_pinned_memory_does_not_lose_score() -> None:
     assert score_candidates([1.0, 1.0], [10_000, 0], [True, False]) == [1.0, 1.0]
 
 
-def test_a_time_to_come_is_now() -> None:
+def test_future_time_counts_as_now() -> None:
     assert freshness(-10_000_000) == 1.0
 
 
-def test_lists_of_different_lengths_are_a_mistake() -> None:
+def test_lists_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="shorter"):
         score_candidates([1.0, 2.0], [0], [False, False])
 
@@ -52,7 +52,7 @@ def test_every_score_lies_between_0_and_1(some: list[tuple[float, float, bool]])
 
 
 @given(candidates, days)
-def test_growing_older_never_raises_a_score_nor_changes_anothers(
+def test_aging_never_raises_a_score_or_affects_others(
     some: list[tuple[float, float, bool]], more: float
 ) -> None:
     relevances, ages, pinned = ([c[i] for c in some] for i in range(3))
@@ -65,7 +65,7 @@ def test_growing_older_never_raises_a_score_nor_changes_anothers(
 
 
 @given(candidates, st.floats(0.01, 10), st.floats(-5, 5))
-def test_the_range_of_the_relevances_does_not_matter(
+def test_scores_ignore_scale_and_offset_of_relevance(
     some: list[tuple[float, float, bool]], scale: float, shift: float
 ) -> None:
     relevances, ages, pinned = ([round(c[0], 3) for c in some], [c[1] for c in some], [c[2] for c in some])

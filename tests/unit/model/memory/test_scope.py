@@ -1,4 +1,4 @@
-"""Scope, the pure part: what each scope sees. The browser's twin runs the same cases (tests/conformance/scope.json)."""
+"""The rows that each scope includes. The browser's implementation runs the same cases (tests/conformance/scope.json)."""
 
 import json
 from pathlib import Path
@@ -15,11 +15,11 @@ CASES: dict[str, list[dict[str, Any]]] = json.loads(
 
 
 @pytest.mark.parametrize("case", CASES["sees"], ids=lambda case: case["name"])
-def test_a_scope_sees_its_own_rows_alone(case: dict[str, Any]) -> None:
+def test_scope_includes_only_its_own_rows(case: dict[str, Any]) -> None:
     scope = msgspec.convert(case["scope"], MemoryScope)  # type: ignore[arg-type]
     assert sees(scope, case["project"]) is case["seen"]
 
 
 @pytest.mark.parametrize("case", CASES["home"], ids=lambda case: case["name"])
-def test_partition_of_a_row(case: dict[str, Any]) -> None:
+def test_row_belongs_to_partition_of_its_project(case: dict[str, Any]) -> None:
     assert msgspec.to_builtins(partition_of(case["project"])) == case["home"]

@@ -1,4 +1,4 @@
-"""Names are one however they are spelt; the ids derived from them are the same on every device."""
+"""Spelling variants of a name give the same derived ID, which is equal on every device."""
 
 import re
 
@@ -20,17 +20,17 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("one", "other", "same"), SPELLINGS)
-def test_case_accents_widths_and_spaces_make_no_other_entity(one: str, other: str, same: bool) -> None:
+def test_entity_id_ignores_case_width_spaces_and_composition(one: str, other: str, same: bool) -> None:
     assert (normalize_name(one) == normalize_name(other)) is same
     assert (entity_id("p1", "person", one) == entity_id("p1", "person", other)) is same
 
 
 @pytest.mark.parametrize("name", ["", " \n", "\u200b\ufeff", "\u0301"])
-def test_what_nobody_can_be_called_by_is_no_name(name: str) -> None:
+def test_name_without_visible_characters_is_empty(name: str) -> None:
     assert normalize_name(name) == ""
 
 
-def test_project_type_name_and_each_end_of_an_edge_tell_rows_apart() -> None:
+def test_different_attributes_give_different_ids() -> None:
     entities = [("p", "place", "x"), ("p", "person", "x"), ("q", "place", "x"), ("p", "place", "y")]
     edges = [("a", "b", "of"), ("b", "a", "of"), ("a", "b", "Of"), ("a", "b", "of "), ("a", "b", "of\n")]
     made = {entity_id(*entity) for entity in entities} | {relationship_id(*edge) for edge in edges}
@@ -38,8 +38,8 @@ def test_project_type_name_and_each_end_of_an_edge_tell_rows_apart() -> None:
     assert all(re.fullmatch(ID_PATTERN, row_id) for row_id in made)
 
 
-def test_the_ids_are_those_that_devices_have_made_already() -> None:
-    """Whoever changes the rule makes every entity twice."""
+def test_derived_ids_never_change() -> None:
+    """Changing the derivation would duplicate every entity."""
     assert entity_id("p1", "person", "Zoë Miller") == "09a8594ec0a91f11b72dbff830ea4983"
     assert relationship_id("a", "b", "knows") == "e923ff693c7e14e9451000cba00a0528"
 
@@ -57,7 +57,7 @@ def test_the_ids_are_those_that_devices_have_made_already() -> None:
         ("theirs\nold", "new", "old", "theirs\nnew"),
     ],
 )
-def test_notes_of_two_are_joined_line_by_line(
+def test_notes_are_merged_line_by_line(
     known: str | None, said: str | None, before: str | None, joined: str | None
 ) -> None:
     assert join_notes(known, said, before) == joined

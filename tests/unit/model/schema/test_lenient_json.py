@@ -1,4 +1,4 @@
-"""What is nested too deeply is cut out of JSON, and what is no JSON takes no longer to be looked at."""
+"""Values that are nested too deeply are removed from JSON, and invalid JSON takes no longer to scan."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from vademecum.model.schema.lenient_json import MAX_DEPTH, truncate_depth
 DEEP = b"[" * (MAX_DEPTH + 6)
 
 
-def test_what_lies_deeper_is_null_and_brackets_in_strings_are_letters():
+def test_too_deep_values_become_null_outside_strings():
     cut = truncate_depth(DEEP + b"1" + b"]" * len(DEEP))
     assert cut == b"[" * MAX_DEPTH + b"null" + b"]" * MAX_DEPTH
     said = b'["' + DEEP + b'", "\\"' + DEEP + b'"]'
@@ -15,7 +15,7 @@ def test_what_lies_deeper_is_null_and_brackets_in_strings_are_letters():
 
 
 @pytest.mark.parametrize("end", [b"", b"\\", b"\\u", b'\\"'])
-def test_a_string_that_does_not_end_goes_to_the_end(end):
-    """Else each quote in it would be tried for the beginning of one: of four megabytes, for a day."""
+def test_unterminated_string_extends_to_the_end(end):
+    """Otherwise each quote would be tried as the start of a string, which takes a day for four megabytes."""
     said = b'["' + b'\\"' * 1_000_000 + DEEP + end
     assert truncate_depth(said) == said

@@ -1,6 +1,6 @@
-"""How vectors travel: the shared cases (tests/conformance/vectors.json). `vectors` are the numbers, or null: refused.
+"""Decoding of vectors matches the shared cases (tests/conformance/vectors.json). `vectors`: numbers, or null if refused.
 
-`.venv/bin/python tests/unit/model/schema/test_vector_codec.py` writes the expected values anew; read the difference before you commit it.
+`.venv/bin/python tests/unit/model/schema/test_vector_codec.py` rewrites the expected values; read the diff before you commit it.
 """
 
 import json
@@ -30,11 +30,11 @@ def decoded(case: dict[str, Any]) -> list[float] | None:
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
-def test_the_shared_case_is_decoded_as_written(case: dict[str, Any]) -> None:
+def test_decoding_matches_shared_cases(case: dict[str, Any]) -> None:
     assert decoded(case) == case["vectors"]
 
 
-def test_what_was_encoded_is_decoded() -> None:
+def test_encoded_vectors_decode_unchanged() -> None:
     vectors = np.random.default_rng(1).standard_normal((5, 7)).astype(np.float32)
     assert (decode(encode(vectors), 7) == vectors).all()
 

@@ -1,4 +1,4 @@
-"""Vectors survive the way over the wire bit by bit; what is no vector is refused."""
+"""Encoding and decoding preserve every bit of a vector; invalid input is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from vademecum.model.schema.vector_codec import decode, encode
 
 
-def test_there_and_back() -> None:
+def test_encoding_and_decoding_preserve_all_bits() -> None:
     vectors = np.random.default_rng(0).standard_normal((16, 384)).astype(np.float32)
     assert decode(encode(vectors), 384).tobytes() == vectors.tobytes()
     assert decode(encode(vectors[3]), 384).tobytes() == vectors[3].tobytes()
@@ -19,7 +19,7 @@ def test_there_and_back() -> None:
     assert decode(encode(vectors), 384).flags.writeable
 
 
-def test_is_little_endian_float32() -> None:
+def test_encoding_is_little_endian_float32() -> None:
     assert base64.b64decode(encode(np.array([1.0, -2.0]))) == bytes.fromhex("0000803f000000c0")
     assert encode(np.array([1.0], dtype=">f4")) == encode(np.array([1.0], dtype="<f4"))
 
@@ -37,6 +37,6 @@ def test_is_little_endian_float32() -> None:
         ("", 0, "at least one"),
     ],
 )
-def test_refuses(text: str, dims: int, says: str) -> None:
+def test_decode_refuses_invalid_input(text: str, dims: int, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         decode(text, dims)

@@ -1,4 +1,4 @@
-"""Secrets are found and hidden; names, hashes and ordinary talk are left."""
+"""Secrets are found and redacted; names, hashes and ordinary text stay unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vademecum.model.secrets import HIDDEN, find, hide, is_bare, redact
 
 
 @pytest.mark.parametrize(("text", "secret"), MUST, ids=[text for text, _ in MUST])
-def test_a_secret_is_hidden_and_what_stands_around_it_is_left(text: str, secret: str) -> None:
+def test_secret_is_redacted_without_changing_other_text(text: str, secret: str) -> None:
     whole = text.format(secret)
     hidden = redact(whole)
     assert secret not in hidden and HIDDEN in hidden
@@ -24,22 +24,22 @@ def test_a_secret_is_hidden_and_what_stands_around_it_is_left(text: str, secret:
 
 
 @pytest.mark.parametrize("text", MUST_NOT)
-def test_what_only_looks_like_a_secret_is_left(text: str) -> None:
+def test_lookalike_of_a_secret_is_unchanged(text: str) -> None:
     assert redact(text) == text, [(text[s.start : s.end], s.kind) for s in find(text)]
 
 
-def test_several_secrets_of_a_text_are_all_hidden() -> None:
+def test_all_secrets_of_a_text_are_redacted() -> None:
     keys = [made("ghp_", 36), made("sk_live_", 30), JWT]
     hidden = redact(f"{keys[0]} and {keys[1]}, password: {keys[2]}")
     assert hidden == f"{HIDDEN} and {HIDDEN}, password: {HIDDEN}"
 
 
-def test_a_private_key_that_was_cut_off_is_hidden_to_the_end() -> None:
+def test_truncated_private_key_is_redacted_to_the_end() -> None:
     assert redact(f"Mine: {PEM[:90]}") == f"Mine: {HIDDEN}"
 
 
 @pytest.mark.parametrize("most", range(3, 60))
-def test_a_secret_that_a_cut_divides_leaves_no_half_behind(most: int) -> None:
+def test_truncation_leaves_no_part_of_a_secret(most: int) -> None:
     key = made("ghp_", 36)
     text = f"The key {key} is new."
     hidden, count = hide(text, most)
@@ -48,19 +48,19 @@ def test_a_secret_that_a_cut_divides_leaves_no_half_behind(most: int) -> None:
     assert hidden == redact(text)[: len(hidden)]
 
 
-def test_what_a_hidden_secret_makes_room_for_is_not_what_lies_beyond_the_cut() -> None:
+def test_redaction_adds_no_text_from_beyond_limit() -> None:
     first, second = made("ghp_", 200), made("glpat-", 1900)
     assert hide(f"{first} {second}", 210) == (f"{HIDDEN} {HIDDEN}", 2)
     assert hide(f"{first} and on", 206) == (f"{HIDDEN} a", 1)
 
 
-def test_a_text_that_says_nothing_but_a_secret_is_bare() -> None:
+def test_text_with_only_a_secret_is_bare() -> None:
     assert is_bare(redact(made("ghp_", 36))) and is_bare(redact("Password: hunter2!"))
     assert not is_bare(redact("The password of the router is hunter2")) and not is_bare("Ada")
 
 
 @given(st.text(max_size=300))
-def test_spans_are_in_order_apart_and_within_the_text(text: str) -> None:
+def test_spans_are_ordered_disjoint_and_in_bounds(text: str) -> None:
     at = 0
     for span in find(text):
         assert at <= span.start < span.end <= len(text)
@@ -68,6 +68,6 @@ def test_spans_are_in_order_apart_and_within_the_text(text: str) -> None:
 
 
 @given(st.text(alphabet="ab \n", max_size=60), st.text(alphabet="ab \n", max_size=60))
-def test_a_known_key_is_found_wherever_it_stands(before: str, after: str) -> None:
+def test_known_key_is_found_at_any_position(before: str, after: str) -> None:
     key = made("ghp_", 36)
     assert redact(f"{before} {key} {after}") == f"{before} {HIDDEN} {after}"

@@ -1,4 +1,4 @@
-"""Which files are kept for the secrets in them: told by the path; source, notes and examples are none."""
+"""The path determines whether a file stores secrets. Source files, notes and examples do not count."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ WORD = "hunter2"
 
 
 @pytest.mark.parametrize("path", MUST)
-def test_a_file_of_secrets_is_known_by_its_path(path: str) -> None:
+def test_secret_file_is_detected_by_its_path(path: str) -> None:
     assert holds_secrets(path)
 
 
 @pytest.mark.parametrize("path", MUST_NOT)
-def test_another_file_is_none(path: str) -> None:
+def test_other_file_is_not_a_secret_file(path: str) -> None:
     assert not holds_secrets(path)
 
 
 def told(tool: str, failed: str = "", **given: object) -> tuple[str, str, str]:
-    """Kind, path and content of what is kept."""
+    """Return kind, path and content of the recorded action."""
     event = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": given}
     if failed:
         event |= {"hook_event_name": "PostToolUseFailure", "error": failed}
@@ -48,7 +48,7 @@ def told(tool: str, failed: str = "", **given: object) -> tuple[str, str, str]:
     return kept.kind, kept.path, kept.content
 
 
-def test_of_a_file_of_secrets_no_word_is_kept_whatever_is_done_to_it() -> None:
+def test_no_content_of_secret_file_is_recorded() -> None:
     line = f"localhost:5432:db:user:{WORD}\n"
     assert told("Write", file_path=".pgpass", content=line) == ("write", ".pgpass", "31 bytes")
     edit = {"file_path": "a/.env", "old_string": WORD, "new_string": f"{WORD}3"}
@@ -62,6 +62,6 @@ def test_of_a_file_of_secrets_no_word_is_kept_whatever_is_done_to_it() -> None:
     assert other == ("command", "~/.netrc", "a file of secrets")
 
 
-def test_of_another_file_a_few_words_are_kept() -> None:
+def test_excerpt_of_other_file_is_recorded() -> None:
     assert told("Write", file_path="id_generator.py", content="import os\n")[2] == "10 bytes\nimport os"
     assert told("Edit", file_path="README.md", old_string="a", new_string="b")[2] == "- a\n+ b"

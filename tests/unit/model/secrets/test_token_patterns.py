@@ -1,4 +1,4 @@
-"""The patterns of secrets: no text takes them longer than its length, and no hint keeps a pattern from what it matches."""
+"""The patterns of secrets take linear time for any text, and no hint prevents a match of its pattern."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ HOSTILE = ["eyJ", "eyJ.", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "-----B
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_hostile_line_takes_no_more_than_its_length_asks_for(piece: str) -> None:
-    """Quadratic would be 10^9 steps, many seconds; the processor's time allowed is many times what is needed."""
+def test_hostile_line_takes_linear_time(piece: str) -> None:
+    """Quadratic time would be 10^9 steps, many seconds. The CPU time limit is many times what linear time needs."""
     line = piece * ((2**20 if SOAK else 2**15) // len(piece))
-    redact(line[:100])  # a pattern is compiled when it is first wanted
+    redact(line[:100])  # compiles the patterns, which happens at their first use
     began = time.process_time()
     redact(line)
     assert time.process_time() - began < (60 if SOAK else 2)
@@ -55,7 +55,7 @@ def patterns() -> list[Pattern]:
 
 
 def walk(parsed: Any, inside: bool, last: bool) -> None:
-    """Every repeat: bounded, or at the end of its pattern, or possessive; and none within one that repeats often."""
+    """Check that each repeat is bounded, possessive or at the end of its pattern, and not inside another repeat."""
     items = list(parsed)
     for at, (op, args) in enumerate(items):
         end = last and at == len(items) - 1
@@ -75,14 +75,14 @@ def walk(parsed: Any, inside: bool, last: bool) -> None:
             walk(args, inside, end)
 
 
-def test_no_pattern_can_go_back_more_than_a_bounded_number_of_steps() -> None:
+def test_backtracking_of_each_pattern_is_bounded() -> None:
     assert len(patterns()) >= 30
     for pattern in patterns():
         walk(parser.parse(pattern.source, pattern.flags), False, True)
 
 
 def sample(parsed: Any, rng: random.Random) -> str:
-    """A text that the pattern may match: any way through it, but what it only looks at."""
+    """Return a text that the pattern may match: a random path through the pattern, ignoring its lookarounds."""
     return "".join(part(op, args, rng) for op, args in parsed)
 
 
@@ -109,7 +109,7 @@ def one_of(member: tuple[Any, Any], rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("pattern", [one for one in patterns() if one.hints != ("",)], ids=lambda one: one.source[:40])  # fmt: skip
-def test_whatever_a_pattern_matches_contains_one_of_its_hints(pattern: Pattern) -> None:
+def test_each_match_contains_a_hint_of_its_pattern(pattern: Pattern) -> None:
     rng, parsed = random.Random(7), parser.parse(pattern.source, pattern.flags)
     texts = chain((text.format(secret) for text, secret in MUST), (sample(parsed, rng) for _ in range(1000)))
     found = (match[0] for text in texts for match in pattern.compiled().finditer(text))
@@ -119,7 +119,7 @@ def test_whatever_a_pattern_matches_contains_one_of_its_hints(pattern: Pattern) 
         assert pattern.is_hinted(match) and (not pattern.flags & re.IGNORECASE or pattern.is_hinted(match.upper())), match  # fmt: skip
 
 
-def test_a_hint_is_seen_in_whatever_letters_its_pattern_matches() -> None:
+def test_hint_is_found_in_all_case_variants() -> None:
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     hints = {hint for pattern in patterns() if pattern.flags & re.IGNORECASE for hint in pattern.hints}
     for letter in set("".join(hints)):
@@ -139,12 +139,12 @@ def by_every_pattern(text: str) -> list[secrets.Span]:
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40), st.sampled_from([" ", "\n", ": ", "=", ""]))
-def test_hints_hide_no_secret_in_pieces_of_the_cases(pieces: list[str], between: str) -> None:
+def test_hints_miss_no_secret_in_joined_case_pieces(pieces: list[str], between: str) -> None:
     text = between.join(pieces)
     assert find(text) == by_every_pattern(text)
 
 
-def test_hints_hide_no_secret_in_the_cases_and_in_our_own_files() -> None:
+def test_hints_miss_no_secret_in_cases_and_repository() -> None:
     root = Path(__file__).parents[4]
     ours = ("server/vademecum/**/*.py", "tests/**/*.py") if SOAK else ("server/vademecum/model/**/*.py",)
     files = [

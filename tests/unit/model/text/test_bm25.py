@@ -28,12 +28,12 @@ def test_compound_ranks_above_its_words(asked: str, right: str, wrong: str) -> N
 
 
 def test_term_hash_is_stable() -> None:
-    """They are kept on disk: another hash is another layout."""
+    """Hashes are stored on disk, so another hash function needs another layout version."""
     assert hash_term("lease") == 8432223190212403530
 
 
 def plain_bm25(texts: list[str], query: str) -> list[float]:
-    """The formula as it is written in books."""
+    """Return the BM25 scores by the textbook formula."""
     rows = [tokenize(text) for text in texts]
     average = sum(map(len, rows)) / len(rows) or 1
     scores = []

@@ -15,11 +15,11 @@ NOW = "2026-11-24T15:00:00.000Z"
     ("query", "now", "terms"),
     [*((query, NOW, terms) for query, terms in CASES["queries"]), *CASES["relative"]],
 )
-def test_query_date_terms(query: str, now: str, terms: str) -> None:
+def test_query_date_terms_match_shared_cases(query: str, now: str, terms: str) -> None:
     assert query_date_terms(query, now) == terms
 
 
 @pytest.mark.parametrize(("timestamp", "terms"), CASES["timestamps"])
-def test_date_terms_include_those_of_a_query_for_the_day(timestamp: str, terms: str) -> None:
+def test_date_terms_include_those_of_a_day_query(timestamp: str, terms: str) -> None:
     assert date_terms(timestamp) == terms
     assert set(query_date_terms(f"on {timestamp[:10]}", NOW).split()) < set(terms.split())

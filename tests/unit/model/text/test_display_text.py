@@ -1,4 +1,4 @@
-"""Names from outside, as a message shows them."""
+"""External names are shortened and cleaned before a message shows them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from vademecum.model.text.display_text import MAX_NAME_LENGTH, short_name
         ("a" * 200 + "\u0301" * 40 + ".pdf", "a" * 49 + "….pdf"),
     ],
 )
-def test_short_name(name: str, shown: str) -> None:
+def test_short_name_removes_invisible_characters_and_truncates(name: str, shown: str) -> None:
     assert short_name(name) == shown
 
 

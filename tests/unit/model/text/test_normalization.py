@@ -36,7 +36,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", cases() if CASES.exists() else [], ids=lambda case: case["name"])
-def test_conformance(case: dict[str, Any]) -> None:
+def test_normalization_matches_shared_cases(case: dict[str, Any]) -> None:
     text = normalize(spelled(case["text"]))
     assert text == spelled(case["normalized"])
     assert prepare_for_tokenizer(text) == spelled(case["forTokenizer"])
@@ -47,7 +47,7 @@ JOINING = "a\u0301\u0323\u1100\u1161\u11a8\uac00\u200b\ufeff\u0915\u093c\u0958\u
 
 @pytest.mark.parametrize("piece", [1, 2, 31])
 @given(text=st.text(st.one_of(st.sampled_from(JOINING), st.characters(codec=None)), max_size=90))
-def test_pieces_give_the_result_of_the_whole(piece: int, text: str) -> None:
+def test_normalizing_in_pieces_gives_the_same_result(piece: int, text: str) -> None:
     whole = normalize(text)
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr("vademecum.model.text.normalization.MAX_PIECE_LENGTH", piece)
@@ -98,7 +98,7 @@ def test_a_million_marks_take_linear_time() -> None:
 
 
 def as_pieces(source: Text, change: Callable[[str], str], wanted: str) -> Text:
-    """`wanted` as short as its source: pieces, if the change of each makes the change of the whole."""
+    """Return `wanted` as repeated pieces like its source, if changing each piece equals changing the whole text."""
     if isinstance(source, str):
         return wanted
     pieces = [(change(piece), times) for piece, times in source]

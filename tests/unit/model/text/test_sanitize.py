@@ -20,7 +20,7 @@ hostile = st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=3)), m
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["text"][:40])
-def test_conformance(case: dict[str, str]) -> None:
+def test_sanitizing_and_quoting_match_shared_cases(case: dict[str, str]) -> None:
     assert sanitize(case["text"]) == case["sanitized"]
     assert quote(case["text"]) == case["quoted"]
 

@@ -92,7 +92,7 @@ def test_unassigned_characters_stay_and_separate() -> None:
 CONTEXTUAL = "abE kΣσ .,\u0300\u0323\u0345\u200d\u00adéİſﬁά\u1112\u1161\u11ab각かｶ\u3099ﾞ漢\u0915\u093c\u0e33\U0001f469½"
 
 
-def test_pieces_give_the_result_of_the_whole() -> None:
+def test_splitting_text_does_not_change_results() -> None:
     chance = random.Random(14)
     for _ in range(5_000):
         text = "".join(chance.choices(CONTEXTUAL, k=chance.randrange(1, 40)))

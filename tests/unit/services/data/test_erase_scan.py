@@ -1,4 +1,4 @@
-"""The scan of a folder for what was erased, while an index beside it comes and goes."""
+"""The scan of a folder for erased text, while an index adds and removes files in it."""
 
 import shutil
 import tracemalloc
@@ -7,7 +7,7 @@ from vademecum.services.data import erase
 from vademecum.services.data.erase import files_below, scan
 
 
-def test_a_folder_that_goes_during_the_walk_ends_nothing(tmp_path):
+def test_folder_deleted_during_the_walk_is_skipped(tmp_path):
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_bytes(b"x")
@@ -18,13 +18,13 @@ def test_a_folder_that_goes_during_the_walk_ends_nothing(tmp_path):
     assert list(files) == []
 
 
-def test_a_file_that_goes_before_it_is_read_holds_nothing(tmp_path):
+def test_file_deleted_before_the_read_is_skipped(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     (tmp_path / "stays").write_bytes(b"some secret text")
     assert scan(tmp_path, [b"secret text", b"another text"]) == 1
 
 
-def test_text_is_found_as_it_is_and_as_utf_16_and_bytes_as_they_are(tmp_path):
+def test_scan_finds_utf8_utf16_and_raw_bytes(tmp_path):
     (tmp_path / "wide").write_bytes("über uns die Sterne".encode("utf-16-le"))
     (tmp_path / "raw").write_bytes(b"\x00" + bytes(range(200, 216)))
     assert scan(tmp_path, ["über uns".encode()]) == 1
@@ -32,7 +32,7 @@ def test_text_is_found_as_it_is_and_as_utf_16_and_bytes_as_they_are(tmp_path):
     assert scan(tmp_path, [b"not there at all"]) == 0
 
 
-def test_what_stands_across_two_pieces_is_found(tmp_path, monkeypatch):
+def test_text_across_two_pieces_is_found(tmp_path, monkeypatch):
     short, long = b"a secret", b"a long and well kept secret indeed"
     for size in range(1, 50):
         monkeypatch.setattr(erase, "PIECE", size)
@@ -40,7 +40,7 @@ def test_what_stands_across_two_pieces_is_found(tmp_path, monkeypatch):
         assert scan(tmp_path, [short, long, b"another secret"]) == 2, size
 
 
-def test_a_large_file_is_not_read_into_memory_as_a_whole(tmp_path):
+def test_large_file_is_scanned_in_pieces(tmp_path):
     with (tmp_path / "large").open("wb") as file:
         file.seek(64 * 2**20)
         file.write(b"at the very end")

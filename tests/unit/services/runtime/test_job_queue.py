@@ -1,4 +1,4 @@
-"""When the work of a job is done: at the earliest moment that was asked for, once for all who asked before it."""
+"""A job runs at the earliest requested time, once for all requests made before the run."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ SOON, LATE = 0.2, 600.0
 
 
 class Works:
-    """A job's work, counted. It goes on while `gate` is shut."""
+    """Count the runs of a job. A run lasts until `gate` is set."""
 
     def __init__(self):
         self.done = self.failures = 0
@@ -37,7 +37,7 @@ class Works:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """What the time is to a queue: a test moves it on. Waits begin and end as ever, and look at it then."""
+    """A clock for the queue that tests advance. Waits still take real time, and read this clock when they end."""
     told = SimpleNamespace(now=time.monotonic(), time=time.time)
     told.monotonic = lambda: told.now
     monkeypatch.setattr(job_queue, "time", told)
@@ -59,7 +59,7 @@ async def ended(job):
     await soon(lambda: not job.is_pending("ada"))
 
 
-def test_an_ask_is_marked_behind_what_its_asker_does_next_and_not_if_it_was_taken_back(tmp_path):
+def test_marker_is_written_after_response_unless_cancelled(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, _):
             marker, committed = tmp_path / "test" / "ada", asyncio.Event()
@@ -83,7 +83,7 @@ def test_an_ask_is_marked_behind_what_its_asker_does_next_and_not_if_it_was_take
     asyncio.run(scenario())
 
 
-def test_many_asks_before_the_work_are_one(tmp_path):
+def test_requests_before_the_run_are_combined(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
             for _ in range(10):
@@ -94,7 +94,7 @@ def test_many_asks_before_the_work_are_one(tmp_path):
     asyncio.run(scenario())
 
 
-def test_a_later_ask_does_not_put_the_work_off_and_an_earlier_one_brings_it_forward(tmp_path):
+def test_earliest_requested_time_wins(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
             job.schedule("ada")
@@ -109,7 +109,7 @@ def test_a_later_ask_does_not_put_the_work_off_and_an_earlier_one_brings_it_forw
     asyncio.run(scenario())
 
 
-def test_an_ask_while_the_work_runs_is_served_after_its_own_delay(tmp_path):
+def test_request_during_a_run_keeps_its_delay(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
             for delay, served in ((LATE, 1), (SOON, 2)):
@@ -126,7 +126,7 @@ def test_an_ask_while_the_work_runs_is_served_after_its_own_delay(tmp_path):
     asyncio.run(scenario())
 
 
-def test_turns_are_kept_apart_but_for_whoever_hurries(tmp_path):
+def test_minimum_interval_applies_unless_run_now_is_called(tmp_path):
     async def scenario():
         async with begun(tmp_path, 0, min_interval_s=LATE) as (job, works):
             job.schedule("ada")
@@ -143,7 +143,7 @@ def test_turns_are_kept_apart_but_for_whoever_hurries(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_ask_when_the_time_between_two_turns_is_nearly_over_begins_the_next(tmp_path, clock):
+def test_request_near_end_of_interval_starts_the_run(tmp_path, clock):
     async def scenario():
         async with begun(tmp_path, 0, min_interval_s=LATE) as (job, works):
             job.schedule("ada")
@@ -157,7 +157,7 @@ def test_an_ask_when_the_time_between_two_turns_is_nearly_over_begins_the_next(t
     asyncio.run(scenario())
 
 
-def test_one_that_was_asked_for_during_a_turn_comes_when_they_are_far_enough_apart(tmp_path, clock):
+def test_request_during_a_run_waits_for_the_interval(tmp_path, clock):
     async def scenario():
         async with begun(tmp_path, 0, min_interval_s=0.1) as (job, works):
             works.gate.clear()
@@ -174,9 +174,7 @@ def test_one_that_was_asked_for_during_a_turn_comes_when_they_are_far_enough_apa
     asyncio.run(scenario())
 
 
-def test_what_is_asked_for_when_it_is_quiet_waits_for_that_but_not_for_ever_and_not_for_who_hurries(
-    tmp_path, clock
-):
+def test_quiet_request_waits_for_quiet_within_its_limit(tmp_path, clock):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             for _ in range(5):
@@ -206,7 +204,7 @@ def test_what_is_asked_for_when_it_is_quiet_waits_for_that_but_not_for_ever_and_
     asyncio.run(scenario())
 
 
-def test_who_hurries_while_the_work_runs_is_served_right_after(tmp_path):
+def test_run_now_during_a_run_starts_another(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
@@ -221,7 +219,7 @@ def test_who_hurries_while_the_work_runs_is_served_right_after(tmp_path):
     asyncio.run(scenario())
 
 
-def test_who_hurries_does_not_wait_until_work_that_failed_is_tried_again(tmp_path, monkeypatch):
+def test_run_now_skips_the_retry_delay(tmp_path, monkeypatch):
     async def scenario():
         monkeypatch.setattr(job_queue, "RETRY_S", (LATE,))
         async with begun(tmp_path) as (job, works):
@@ -240,7 +238,7 @@ def test_who_hurries_does_not_wait_until_work_that_failed_is_tried_again(tmp_pat
     asyncio.run(scenario())
 
 
-def test_settling_leaves_nothing_to_do_also_when_more_was_asked_meanwhile(tmp_path):
+def test_drain_also_completes_requests_made_meanwhile(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
@@ -256,7 +254,7 @@ def test_settling_leaves_nothing_to_do_also_when_more_was_asked_meanwhile(tmp_pa
     asyncio.run(scenario())
 
 
-def test_a_restart_keeps_the_moment_when_the_work_is_due(tmp_path):
+def test_due_time_survives_a_restart(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
             job.schedule("ada", 1.5)
@@ -270,7 +268,7 @@ def test_a_restart_keeps_the_moment_when_the_work_is_due(tmp_path):
     asyncio.run(scenario())
 
 
-def test_work_that_is_cut_off_is_taken_up_by_the_next_start(tmp_path):
+def test_interrupted_run_is_repeated_after_restart(tmp_path):
     async def scenario():
         async with begun(tmp_path, 0) as (job, works):
             works.gate.clear()
@@ -284,14 +282,14 @@ def test_work_that_is_cut_off_is_taken_up_by_the_next_start(tmp_path):
     asyncio.run(scenario())
 
 
-def test_who_asks_between_the_end_of_the_work_and_a_stop_is_remembered(tmp_path):
+def test_request_between_run_and_stop_is_kept(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
             job.run_now("ada")
             await works.under_way.wait()
             works.gate.set()
-            asyncio.get_running_loop().call_soon(job.schedule, "ada")  # behind the last step of the work
+            asyncio.get_running_loop().call_soon(job.schedule, "ada")  # after the last step of the run
             await asyncio.create_task(job.close())
             assert works.done == 1
         async with begun(tmp_path) as (job, works):
@@ -300,7 +298,7 @@ def test_who_asks_between_the_end_of_the_work_and_a_stop_is_remembered(tmp_path)
     asyncio.run(scenario())
 
 
-def test_who_is_forgotten_in_the_moment_of_asking_has_no_work(tmp_path):
+def test_cancelled_request_does_not_run(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
             job.schedule("ada")
@@ -315,8 +313,8 @@ def test_who_is_forgotten_in_the_moment_of_asking_has_no_work(tmp_path):
     asyncio.run(scenario())
 
 
-def test_what_is_asked_for_when_it_is_quiet_right_behind_a_forgetting_is_done(tmp_path):
-    """While the work that was forgotten has not ended yet."""
+def test_quiet_request_right_after_cancel_still_runs(tmp_path):
+    """The cancelled task has not ended yet."""
 
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
@@ -330,8 +328,8 @@ def test_what_is_asked_for_when_it_is_quiet_right_behind_a_forgetting_is_done(tm
     asyncio.run(scenario())
 
 
-def test_a_stop_right_behind_an_ask_is_not_overheard(tmp_path):
-    """The work would begin after it."""
+def test_stop_right_after_run_now_prevents_the_run(tmp_path):
+    """Otherwise the run would begin after the stop."""
 
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
@@ -346,7 +344,7 @@ def test_a_stop_right_behind_an_ask_is_not_overheard(tmp_path):
     asyncio.run(scenario())
 
 
-def test_marker_stays_until_work_asked_for_now_is_done(tmp_path):
+def test_marker_stays_until_awaited_run_ends(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
@@ -362,7 +360,7 @@ def test_marker_stays_until_work_asked_for_now_is_done(tmp_path):
     asyncio.run(scenario())
 
 
-def test_work_asked_for_now_raises_its_failure_and_is_retried(tmp_path, monkeypatch):
+def test_awaited_run_raises_its_error_and_is_retried(tmp_path, monkeypatch):
     monkeypatch.setattr(job_queue, "RETRY_S", (SOON,))
 
     async def scenario():
@@ -377,7 +375,7 @@ def test_work_asked_for_now_raises_its_failure_and_is_retried(tmp_path, monkeypa
     asyncio.run(scenario())
 
 
-def test_work_asked_for_now_runs_after_the_work_under_way(tmp_path):
+def test_awaited_run_starts_after_the_current_run(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
@@ -392,7 +390,7 @@ def test_work_asked_for_now_runs_after_the_work_under_way(tmp_path):
     asyncio.run(scenario())
 
 
-def test_stop_ends_the_wait_for_work_asked_for_now(tmp_path):
+def test_stop_ends_the_wait_for_a_run(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
@@ -409,8 +407,8 @@ def test_stop_ends_the_wait_for_work_asked_for_now(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["0", "", "nan?"])
-def test_marker_of_the_future_is_clamped_to_its_delay(tmp_path, content):
-    """The clock was set back since it was written."""
+def test_future_marker_is_clamped_to_its_delay(tmp_path, content):
+    """The clock was set back after the marker was written."""
 
     async def scenario():
         async with begun(tmp_path, LATE) as (job, _):
@@ -418,7 +416,7 @@ def test_marker_of_the_future_is_clamped_to_its_delay(tmp_path, content):
             await asyncio.sleep(0)
         marker = tmp_path / "test" / "ada"
         if content != "0":
-            marker.write_text(content)  # of an earlier version, or damaged
+            marker.write_text(content)  # a marker of an earlier version, or a damaged one
         far = time.time() + 400 * 86_400
         os.utime(marker, (far, far))
         async with begun(tmp_path, SOON) as (job, works):

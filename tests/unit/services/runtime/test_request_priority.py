@@ -66,7 +66,7 @@ def test_unthrottled_work_does_not_rest(clock):
     assert clock.naps > 0
 
 
-def test_server_is_idle_some_time_after_the_last_request(clock):
+def test_server_becomes_idle_after_the_last_request(clock):
     priority = RequestPriority()
     assert priority.is_idle()
     priority.begin_request()

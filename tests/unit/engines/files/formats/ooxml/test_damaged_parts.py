@@ -56,7 +56,7 @@ def test_embedded_file_is_read_in_its_place(name):
     assert [part.text for part in read(with_chunk(name, data), "a.docx").parts] == texts
 
 
-def test_chunks_of_a_chunk_are_not_read():
+def test_embedded_files_of_embedded_files_are_not_read():
     inner = with_chunk("chunk.html", b"<html><body>inner</body></html>")
     assert [part.text for part in read(with_chunk("chunk.docx", inner), "a.docx").parts] == [
         "Before chunk\n\nBefore chunk"

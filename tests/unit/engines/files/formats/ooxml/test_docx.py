@@ -215,7 +215,7 @@ def docx_boxed():
     )
 
 
-def test_docx_text_box_is_read_once_on_own_lines():
+def test_docx_text_box_gets_own_lines_once():
     assert text_of(docx_boxed()) == "Before.\n\nPaid\nIn a\nbox.\nmonthly.\n\nAfter."
 
 
