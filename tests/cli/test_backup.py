@@ -72,7 +72,7 @@ def test_restore_starts_epoch_and_keeps_erased_rows_erased(home, tmp_path):
             assert len(made["users"]) == 3 and len(made["files"]) >= 3
             before = digest(copy)
             assert {k: v for k, v in before.items() if k != "backup.json"} == made["files"]
-            # life goes on after the backup
+            # changes after the backup
             assert ada.delete(f"/v1/documents/{erased['id']}").status_code == 200
             later = upload(ada, "later.txt", "The barn was built last year.")
             assert bob.post("/v1/forget", json={"confirm": "forget everything"}).status_code == 200
@@ -206,7 +206,7 @@ def test_stray_files_in_backup_are_not_restored(home, ada, tmp_path):
         stray.write_text("stray")
     assert home.ok("restore", copy, "--yes", "--json").json["users"] == 1
     assert not holds(home.data, "stray")
-    (folder / "records.duckdb.wal").write_text("stray")  # this one would be read as a part of the records
+    (folder / "records.duckdb.wal").write_text("stray")  # would be read as part of the records
     printed_text = home.run("restore", copy, "--yes").refusal()
     assert (
         f"{folder.relative_to(copy)}/records.duckdb.wal is not part of it. Nothing was changed."

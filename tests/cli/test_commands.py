@@ -180,7 +180,7 @@ def test_commands_work_alike_with_and_without_server(tmp_path):
     with_server, without = Home(tmp_path / "with" / "data"), Home(tmp_path / "without" / "data")
     for home in (with_server, without):
         home.data.parent.mkdir()
-    with without.serving() as server:  # its first start makes the owner
+    with without.serving() as server:  # the first start creates the owner
         server.end()
     with with_server.serving(), ThreadPoolExecutor() as both:
         one, other = both.map(story, (with_server, without))

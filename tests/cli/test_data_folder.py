@@ -73,7 +73,7 @@ def test_advice_installs_offline_model(tmp_path):
 
 
 def test_unsearchable_folder_is_skipped():
-    top = Path(mkdtemp(prefix="vademecum-"))  # which everybody may enter
+    top = Path(mkdtemp(prefix="vademecum-"))  # a folder that every user may enter
     top.chmod(0o755)
     shut = top / "shut"
     shut.mkdir()

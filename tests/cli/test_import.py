@@ -42,7 +42,7 @@ def test_each_file_is_reported_when_done(home, tmp_path):
     with subprocess.Popen(
         command, env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        watchdog = threading.Timer(60, process.kill)  # a line that does not come must not be waited for
+        watchdog = threading.Timer(60, process.kill)  # do not wait for a line that never comes
         watchdog.start()
         assert process.stderr.readline() == f"{files[0]}: stored, 1 passage\n"
         assert process.stderr.readline().startswith(f"{files[1]}: This file contains no text.")
@@ -115,7 +115,7 @@ def test_huge_file_is_refused_and_others_are_imported(home, tmp_path):
     papers = tmp_path / "papers"
     papers.mkdir()
     with (papers / "film.txt").open("wb") as film:
-        film.truncate(2**40)  # which takes no room
+        film.truncate(2**40)  # a sparse file, which uses no disk space
     (papers / "note.txt").write_text("The harbour bell rings at noon.")
     done = home.run("import", papers, *WHO, "--no-wait")
     assert (done.code, done.out) == (1, "1 of 2 files imported.\n")

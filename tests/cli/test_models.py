@@ -107,7 +107,7 @@ def test_model_change_is_paused_and_resumed(home):
     rows = {row["id"]: row for row in home.ok("models", "list", "--json").json}
     assert rows[SMALL]["beingReplaced"] and rows[SLOW]["inUse"]
     assert "paused" not in home.ok("models", "resume").out
-    if home.running is None:  # nobody works while no server runs
+    if home.running is None:  # the change does not advance while no server runs
         assert "0 of 1 accounts" in state(home)[1]
         with home.serving():
             wait_for_the_end(home)

@@ -16,14 +16,14 @@ from vademecum.services.accounts import local_auth
 
 ROOT = Path(__file__).parents[2]
 START_S = 60
-# All that our own files may name: themselves, examples, the licence, names of XML, and the hub of the models.
+# The hosts that our own files may contain: our own, examples, the license, XML namespaces, and the model hub.
 HOSTS = {
     "127.0.0.1",
     "localhost",
     "docs.example.org",
     "www.apache.org",
     "schemas.openxmlformats.org",
-    "purl.oclc.org",  # names of XML, as the one before
+    "purl.oclc.org",  # XML namespaces, like the previous one
     "huggingface.co",
 }
 ROW = {
@@ -142,7 +142,7 @@ def test_wheel_contains_no_build_paths_or_registries(wheel):
         for name in archive.namelist():
             assert not name.startswith("/") and ".." not in name
             content = archive.read(name)
-            if not name.startswith("vademecum/web/"):  # built from others' files, which name their homes
+            if not name.startswith("vademecum/web/"):  # third-party code names its home pages
                 named = re.findall(rb"https?://([A-Za-z0-9.-]*[A-Za-z0-9])", content)
                 found += [(name, host) for host in named if host.decode() not in HOSTS]
                 assert b"-index-" not in content, f"{name} names a package index"

@@ -49,7 +49,7 @@ def test_wire_client_syncs_by_documented_protocol(home):
         assert ada.live("sessions")[first]["title"] == "renamed here"
         assert ada.live("sessions")[first] == there.live("sessions")[first]
         assert ada.live("sessions")[first]["externalId"] == "there"
-        # deletion wins, and takes the turns of the session along
+        # the deletion wins, and deletes the session's turns
         turn = {"userMessage": "?", "aiResponse": "!", "citations": [], "status": "done"}
         episode = ada.put("episodes", sessionId=first, **turn)["id"]
         ada.sync()
@@ -60,7 +60,7 @@ def test_wire_client_syncs_by_documented_protocol(home):
         ada.sync()
         ada.sync()
         assert first not in ada.live("sessions") and episode not in ada.live("episodes")
-        # a rejected row stays marked, holds up nothing, and is accepted after it was corrected
+        # a rejected row stays marked, blocks no others, and is accepted after a correction
         bad = ada.put("sessions", title="bad", mode="wrong")["id"]
         good = session(ada, "good")["id"]
         ada.sync()
@@ -70,7 +70,7 @@ def test_wire_client_syncs_by_documented_protocol(home):
         there.sync()
         assert "syncError" not in ada.live("sessions")[bad]
         assert {bad, good} <= there.live("sessions").keys()
-        # a row whose parent is not here yet waits
+        # a row waits until its parent is stored
         ada.put("episodes", id="early", sessionId="late", **turn)
         ada.sync()
         there.sync()

@@ -53,7 +53,7 @@ class Client:
         self.collections = {name: Collection() for name in names}
 
     def move_to(self, url: str) -> None:
-        """Go on with a server that listens elsewhere."""
+        """Continue with a server at another address."""
         self._http.base_url = url
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class Client:
                 mine.dirty.discard(row_id)
 
     def _begin_again(self) -> None:
-        """Pull everything from zero, unite it with the local rows, and base what differs on the pulled rows."""
+        """Pull everything from zero, merge it with the local rows, and base local edits on the pulled rows."""
         held = {name: mine.rows for name, mine in self.collections.items()}
         self.collections = {name: Collection() for name in held}
         for name, rows in held.items():

@@ -1,6 +1,6 @@
-"""Random texts, searches and scores through both languages: run by hand, `PYTHONPATH=server .venv/bin/python
-tests/conformance/random_texts.py [first seed [how many seeds [texts a seed]]]`. The first seed also brings every
-character. Whatever differs becomes a case in the files beside this one.
+"""Compare Python and TypeScript on random texts, searches and scores. Run by hand: `PYTHONPATH=server .venv/bin/python
+tests/conformance/random_texts.py [first seed [number of seeds [texts per seed]]]`. The first seed also tests every
+character. Add each difference as a case to the JSON files in this folder.
 """
 
 import json
@@ -39,13 +39,13 @@ def character(chance: random.Random) -> str:
 
 
 def made(chance: random.Random, length: int) -> str:
-    """A random text as JSON can carry it: what stands as two halves of a pair is a pair."""
+    """Return a random text in which adjacent surrogates are joined to characters, as in JSON."""
     pieces = (character(chance) * chance.choice([1] * 9 + [40]) for _ in range(length))
     return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def every_character() -> list[str]:
-    """The characters of all planes in use, each between some that join with much, some hundred to a text."""
+    """Return texts with the characters of all used planes, each between characters that combine, 200 per text."""
     codes = [*range(0xD800), *range(0xE000, 0x20400), *range(0x2F700, 0x32400), *range(0xE0000, 0xE0200)]
     points = [chr(code) for code in codes if not 0x3400 <= code < 0xD000 or code % 16 == 0]
     return [
@@ -75,7 +75,7 @@ def cases(texts: list[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def searches(chance: random.Random, texts: list[str]) -> list[dict[str, Any]]:
-    """Documents of a few texts, so that some repeat, and questions made of them."""
+    """Return documents of a few texts, so that some repeat, and queries built from these texts."""
     found = []
     for number in range(len(texts) // 10):
         pool = [respelt(chance, text) for text in chance.sample(texts, 6) for _ in range(3)]
@@ -105,7 +105,7 @@ def vector(chance: random.Random) -> list[int]:
 
 
 def respelt(chance: random.Random, text: str) -> str:
-    """The same text or nearly: in capitals, taken apart, with other blanks."""
+    """Return a variant of the text: the same, in capitals, decomposed, or with other whitespace."""
     change = chance.choice([str, str.upper, str.lower, lambda text: unicodedata.normalize("NFD", text)])
     return change(text).replace(" ", chance.choice([" ", "  ", "\u2003", "\n"]))
 

@@ -1,4 +1,4 @@
-"""What people do with their memory, by HTTP and by push, each step entered in the books."""
+"""Random actions of people on their memory, by HTTP or push, each recorded in the expected memory (`Books`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def made(books: Books, path: str, **body: Any) -> Json:
 
 
 async def pushed(books: Books, collection: str, row: Json, assumed: Json | None = None) -> None:
-    """A new row is made after the last "forget everything"."""
+    """Push a row. A new row gets a creation time after the last "forget everything"."""
     sent = row if assumed else {**row, "createdAt": make.NEW, "updatedAt": make.NEW}
     assert await books.person.push(collection, sent, assumed=assumed) == []
 
@@ -46,7 +46,7 @@ async def furnish(h: House, number: int, model: Model) -> Books:
 
 
 async def begin(books: Books, rng: Random, model: Model) -> None:
-    """Five projects, sessions in some and in none, and something of each kind. Ids are the same for all people."""
+    """Create five projects, sessions inside and outside of projects, and rows of each kind. All people share the IDs."""
     while len(books.projects) < PROJECTS:
         project = (await made(books, "projects", name=f"Project {len(books.projects)}"))["id"]
         books.projects.append(project)
@@ -93,14 +93,14 @@ async def move(books: Books, rng: Random, model: Model) -> None:
 
 
 async def talk(books: Books, rng: Random, model: Model) -> None:
-    """A conversation gives so many memories, and no more: its next turn would leave nothing to be heard."""
+    """Add a turn to a session that is below its limit of extracted memories; beyond it, nothing would be extracted."""
     open_ones = [session for session in books.sessions if books.turns[session] < SESSION_MEMORIES_MAX]
     if open_ones:
         await keep_turn(books, rng, rng.choice(open_ones), model)
 
 
 async def keep_turn(books: Books, rng: Random, session: str, model: Model) -> None:
-    """What the model will find in the turn has canaries of its own: it stays where the session is at this moment."""
+    """Store a turn and script its extraction. Extracted rows have own canaries and stay in the current scope."""
     canary, memory, entity = books.canary(), books.canary(), books.canary()
     books.turns[session] += 1
     home = books.sessions[session]
@@ -123,7 +123,7 @@ async def keep_turn(books: Books, rng: Random, session: str, model: Model) -> No
 
 
 async def heard_by_the_model(books: Books) -> None:
-    """Enter the ids of what the model has found."""
+    """Record the IDs of the rows that were extracted."""
     for collection in ("memories", "entities"):
         unnamed = {canary: entry for canary, entry in books.of(collection).items() if not entry.id}
         if not unnamed:
@@ -148,7 +148,7 @@ async def remember(books: Books, rng: Random, model: Model) -> None:
 
 
 async def take_over(books: Books, rng: Random, model: Model) -> None:
-    """A device says of a new memory that it took the place of another, which is in whatever project."""
+    """Push a new memory that claims to supersede another memory of any project."""
     known = books.of("memories")
     canary, home = books.canary(), rng.choice([*books.projects, None])
     older = rng.choice(sorted(one for one, entry in known.items() if entry.id))
@@ -173,7 +173,7 @@ async def find_entity(books: Books, rng: Random, model: Model) -> None:
 
 
 async def act(books: Books, rng: Random, model: Model) -> None:
-    """An agent does something in the folder that the project is called after; its session says the same canary."""
+    """Record an agent's action in the folder that the project is named after; its session id is the same canary."""
     canary, project = books.canary(), rng.choice(books.projects)
     name = (await books.person.live("projects"))[project]["name"]
     said = {"kind": rng.choice(ACTS), "session": canary, "at": now_iso()}
@@ -205,7 +205,7 @@ async def delete_act(books: Books, rng: Random, model: Model) -> None:
 
 
 async def connect(books: Books, rng: Random, model: Model) -> None:
-    """Two entities of one project; a device may also have joined those of two, which neither is to see."""
+    """Link two entities. A device may also link entities of two projects; neither project may see this relationship."""
     known = [entry for entry in books.of("entities").values() if entry.id]
     if len(known) < 2:
         return
@@ -277,7 +277,7 @@ async def forget_everything(books: Books, rng: Random, model: Model) -> None:
     await begin(books, rng, model)
 
 
-# Each with how often it is done, of a hundred steps.
+# Each action with its frequency in a hundred steps.
 STEPS: dict[Step, float] = {
     open_session: 8,
     move: 20,

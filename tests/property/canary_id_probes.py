@@ -1,5 +1,5 @@
-"""Every way to change or delete a row of memory by its id, tried from each scope that does not see it: what is not there
-is answered as unknown, and stays."""
+"""Try all ways to change or delete a memory row by its ID, from each scope that does not include the row. The server
+must answer as if the row did not exist, and keep it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from property.expected_memory import Books, Entry, Home
 
 Json = dict[str, Any]
-WAYS: dict[str, list[tuple[str, str, Json | None]]] = {  # of a kind: method, address, what is sent
+WAYS: dict[str, list[tuple[str, str, Json | None]]] = {  # kind -> (method, path, body)
     "observations": [
         ("PATCH", "/v1/observations/{id}", {"pinned": True}),
         ("DELETE", "/v1/observations/{id}", None),
@@ -24,11 +24,11 @@ WAYS: dict[str, list[tuple[str, str, Json | None]]] = {  # of a kind: method, ad
 
 
 class Tampered(AssertionError):
-    """A row was changed from a scope that does not see it."""
+    """A row was changed from a scope that does not include it."""
 
 
 async def tamper_everywhere(books: Books) -> int:
-    """Returns how many were tried. Raises Tampered; the books know no more of a row that may be gone."""
+    """Return the number of attempts. Raises Tampered, after dropping the row that may be deleted from the books."""
     tried = 0
     for kind, ways in WAYS.items():
         for canary, entry in books.of(kind).items():
@@ -51,7 +51,7 @@ async def _tamper(
 
 
 async def _connect_everywhere(books: Books) -> int:
-    """Joining and parting two entities, one or both of which the scope does not see."""
+    """Try to link and unlink two entities of which the scope does not include one or both."""
     known = list({entry.project: entry for entry in books.of("entities").values()}.values())
     tried = 0
     for one in known:
@@ -71,7 +71,7 @@ async def _connect_everywhere(books: Books) -> int:
 
 
 async def _take_along(books: Books) -> int:
-    """A memory that says to have taken the place of another project's: neither undoing nor deleting it reaches there."""
+    """Undo and delete memories that claim to supersede one of another project: the other memory must stay."""
     known, tried = books.of("memories"), 0
     for canary, entry in known.items():
         older = books.said.get(entry.older)
@@ -95,7 +95,7 @@ async def _take_along(books: Books) -> int:
 
 
 async def _repeat(books: Books) -> int:
-    """What is said in one project is news in another."""
+    """Repeat a memory's text in another project: the server must store it as a new memory there."""
     live, tried = await books.person.live("memories"), 0
     for entry in books.of("memories").values():
         for project in books.projects[:2]:

@@ -1,4 +1,4 @@
-"""Every way to read memory, asked from every scope: each shows what the books say is there, and no other canary."""
+"""Read memory in every way from every scope: each answer contains the canaries that the books expect, and no others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from property.expected_memory import Books, Home, canaries_in
 from property.sync_wire import COLLECTIONS
 
 MEMORY = ("episodes", "memories", "entities", "summaries")
-SAMPLE = 1  # rows of a kind that are asked for by id, from each scope
-SESSIONS = 2  # that are asked about by id
+SAMPLE = 1  # rows of each kind that each scope reads by ID
+SESSIONS = 2  # sessions that are read by ID
 Scope = dict[str, str]
 
 
 class Reader:
-    """`sample`: of how many rows of a kind each is asked for by its id. `seen`: how many canaries each way to read has
-    shown."""
+    """Read as one person. `sample`: number of rows of each kind to read by ID. `seen`: number of canaries that each
+    way to read returned."""
 
     def __init__(self, books: Books, rng: Random, sample: int) -> None:
         self.books = books
@@ -33,7 +33,7 @@ class Reader:
         return answer.status_code, canaries_in(answer.text)
 
     async def shows(self, way: str, expected: set[str], path: str, scope: Scope | None = None) -> None:
-        """Exactly these."""
+        """Check that the answer contains exactly these canaries."""
         _, told = await self.ask("GET", path, params={"limit": 1000, **(scope or {})})
         self.check(way, told, expected)
 
@@ -42,7 +42,7 @@ class Reader:
         self.seen[way] += len(told)
 
     async def scope(self, scope: Scope, homes: list[Home]) -> None:
-        """All ways that take a scope. `homes`: what it sees."""
+        """Read in all ways that take a scope. `homes`: the partitions that the scope includes."""
         there = {kind: self.within(homes, kind) for kind in (*MEMORY, "relationships")}
         await self.shows("turns", there["episodes"], "/v1/episodes", scope)
         await self.shows("entities of a type", there["entities"], "/v1/entities/by-type/person", scope)
@@ -81,7 +81,7 @@ class Reader:
                     self.check(f"{kind} by id{way}", told, shown if status == 200 else set())
 
     def history(self, canary: str, there: set[str]) -> set[str]:
-        """The memory, and what it took the place of, as far back as that is within the scope."""
+        """Return the memory and the ones that it superseded, back to the first outside the scope."""
         known, found = self.books.of("memories"), set[str]()
         while canary in there and canary not in found:
             found.add(canary)
@@ -89,7 +89,7 @@ class Reader:
         return found
 
     async def agents(self, scope: Scope, homes: list[Home]) -> None:
-        """All ways of an agent, which has no session of ours. `homes`: the projects that it sees."""
+        """Read in all ways of an agent, which has no chat session. `homes`: the projects that it sees."""
         done, known = self.within(homes, "observations"), self.within(homes, "memories")
         said = {"project": None if scope["project"] == "*" else scope["project"]}
         await self.shows("observations", done, "/v1/observations", scope)
@@ -123,7 +123,7 @@ class Reader:
     async def tools(
         self, said: dict[str, str | None], ids: list[str], done: set[str], known: set[str]
     ) -> None:
-        """The same by the tools of the Model Context Protocol."""
+        """Read the same through the tools of the Model Context Protocol."""
         asked = {"query": "mended likes tea was heard", "limit": 100}
         for name, given, expected in (
             ("search", asked, done | known),
@@ -139,7 +139,7 @@ class Reader:
             self.check(f"the tool {name}", told, expected)
 
     async def session(self, session: str) -> None:
-        """All that is asked of one session."""
+        """Read in all ways that take one session."""
         books, home = self.books, self.books.sessions[session]
         for kind in ("episodes", "summaries"):
             sung = books.sung_in(session, kind)
@@ -150,7 +150,7 @@ class Reader:
         asked = {"query": "What is the garden canary?", "sessionId": session}
         _, told = await self.ask("POST", "/v1/context", json=asked)
         mine = {canary for kind in MEMORY for canary in books.within(home, kind)}
-        # What is recalled is told with the title of its session.
+        # Recalled text includes the title of its session.
         mine |= books.within(home, "sessions") | books.of("facts").keys()
         assert told <= mine, [(canary, books.said.get(canary)) for canary in told - mine]
         self.seen["context"] += len(told)
@@ -169,7 +169,7 @@ class Reader:
         self.seen["overview"] += len(told)
 
     async def account(self) -> None:
-        """What is of all projects by its nature is still of one person."""
+        """Check that reads across all projects return only rows of this person."""
         books = self.books
         await self.shows("sessions", set(books.of("sessions")), "/v1/sessions")
         for name in COLLECTIONS:
@@ -192,7 +192,7 @@ class Reader:
 
 
 async def read_everywhere(books: Books, rng: Random, sample: int = SAMPLE) -> Counter[str]:
-    """How many canaries each way to read has shown."""
+    """Read in all ways from all scopes. Return how many canaries each way to read returned."""
     reader = Reader(books, rng, sample)
     homes: list[Home] = [*books.projects, None]
     for home in homes:

@@ -1,4 +1,4 @@
-"""The server and the model side by side: each answer, each `seq` taken and each page pulled is compared."""
+"""Run the server and the reference model side by side; compare each answer, assigned `seq` and pulled page."""
 
 import copy
 import json
@@ -19,7 +19,7 @@ class Checked:
         self.top = 0  # the highest seq seen
         self.lwt = dict.fromkeys(COLLECTIONS, 0)
         self.seen = {}  # key -> the server's row as last pulled
-        self.history = {}  # key -> states this row was ever in, on a device or on the server
+        self.history = {}  # key -> the last states of this row on a device or on the server
 
     def push(self, collection, batch):
         wanted = self.model.push(collection, copy.deepcopy(batch))
@@ -38,16 +38,16 @@ class Checked:
             return
         assert mark["message"] and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", mark["at"])
         got = {name: mark[name] for name in mark if name not in ("message", "at")}
-        if want.get("base") == "?":  # a row that took its seq in this very push
+        if want.get("base") == "?":  # a row that got its seq in the same push
             stamp, _, seq = got.pop("base").partition(":")
             assert stamp == self.model.epoch and int(seq) > self.top
             want = {"code": want["code"]}
         assert got == want
 
     def settle(self):
-        """After each step: what took a seq is what should have, it is above all others, and holds what it should.
+        """Check after a step that the expected rows have the expected content and a new seq above all others.
 
-        Collections where nothing should have moved are looked at every few steps only, from where they were left.
+        Collections that should not have changed are checked only every tenth step, from their last checkpoint.
         """
         self.steps += 1
         every = self.steps % 10 == 0
@@ -69,7 +69,7 @@ class Checked:
             self.pull_all()
 
     async def _news(self, names):
-        """Key -> (seq, row) of all that is new in these collections, a row a page."""
+        """Return key -> (seq, row) of all new rows of these collections, pulling one row per page."""
         found = {}
         for collection in names:
             lwt = self.lwt[collection]
@@ -84,7 +84,7 @@ class Checked:
         return found
 
     def pull_all(self):
-        """From zero: every row the model lets be seen, in the order of seq, no more; the dead without a word."""
+        """Check that a pull from zero returns the model's visible rows in seq order, and tombstones without text."""
         live_documents = 0
         for collection in COLLECTIONS:
             rows = self.served.ask(page(self.person, collection))["documents"]
@@ -104,7 +104,7 @@ class Checked:
             device.lwt[collection] = got["checkpoint"]["lwt"]
             assert len(got["documents"]) <= limit
             assert (device.lwt[collection] > lwt) is bool(got["documents"])
-            if len(got["documents"]) < limit:  # the end: nothing may be missing now
+            if len(got["documents"]) < limit:  # the last page: no row may be missing now
                 assert device.mirror[collection] == self.model.pulled(collection)
                 return
 

@@ -1,5 +1,5 @@
-"""The books that a test keeps of one person's memory: every text holds a canary of its own, and the books say where its
-row is by the contract's rules, whatever the server thinks."""
+"""A test's record (`Books`) of one person's memory. Each text has its own canary, and the books state the scope of its
+row by the rules of the contract, independently of the server."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from dataclasses import dataclass, field
 from server.in_process_server import Person
 
 CANARY = re.compile(r"canary-u\d+-\d+")
-Home = str | None  # a project's id, or None: the pool
+Home = str | None  # a project's id, or None for rows outside of projects
 
 
 @dataclass
 class Entry:
-    """A row. `session`: of a turn or a session's summary, which go where it goes; `project`: of what stays in its own.
-    `older`: the canary of the memory of which it says that it took its place."""
+    """A row. `session`: the session of a turn or summary, which move with it. `project`: the project of any other row.
+    `older`: the canary of the memory that this one claims to supersede."""
 
     collection: str
     id: str
     session: str | None = None
     project: Home = None
-    ends: tuple[str, str] | None = None  # of a relationship
+    ends: tuple[str, str] | None = None  # the two entity ids of a relationship
     older: str = ""
 
 
 @dataclass
 class Books:
-    """`turns`: how many a session has had. `sessions`: id -> where it is now. `projects`: the live ones. `said`: canary -> row."""
+    """`turns`: session -> count. `sessions`: session -> project. `projects`: undeleted ids. `said`: canary -> row."""
 
     person: Person
     number: int
     count: int = 0
     projects: list[str] = field(default_factory=list)
     sessions: dict[str, Home] = field(default_factory=dict)
-    external: dict[str, str] = field(default_factory=dict)  # session -> the id that other programs know it by
+    external: dict[str, str] = field(default_factory=dict)  # session -> its external id
     said: dict[str, Entry] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)
 
@@ -51,14 +51,14 @@ class Books:
         return {canary: entry for canary, entry in self.said.items() if entry.collection in collections}
 
     def within(self, home: Home, *collections: str) -> set[str]:
-        """The canaries of the rows of these collections that are there now."""
+        """Return the canaries of the rows of these collections that are in this partition now."""
         return {canary for canary, entry in self.of(*collections).items() if self.home(entry) == home}
 
     def sung_in(self, session: str, *collections: str) -> set[str]:
         return {canary for canary, entry in self.of(*collections).items() if entry.session == session}
 
     def drop(self, canaries: Iterable[str]) -> None:
-        """These rows are gone, and the relationships of those that were entities."""
+        """Remove these rows, and the relationships of removed entities."""
         gone = {self.said.pop(canary).id for canary in set(canaries)}
         for canary, entry in self.of("relationships").items():
             if entry.ends is not None and gone & set(entry.ends):

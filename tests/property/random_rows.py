@@ -1,4 +1,4 @@
-"""Rows as devices write them, by chance: few ids, so that rows meet, and values that the server must refuse too."""
+"""Random rows as devices write them. They share few IDs, so that writes conflict, and include values to be refused."""
 
 import random
 
@@ -18,17 +18,17 @@ IDS = {
     "relationships": ["r1", "r2", "r3"],
     "summaries": ["u1", "u2", "u3"],
 }
-ABSENT = object()  # a field that goes
-TEXT = object()  # a text never used before
-TOGGLE = object()  # a borrow, or a return
-CHANGES = {  # what an edit may do; values that the server must refuse are among them
+ABSENT = object()  # the edit removes the field
+TEXT = object()  # the edit sets a new unique text
+TOGGLE = object()  # the edit adds or removes a session id
+CHANGES = {  # values that an edit may set, including ones that the server must refuse
     "documents": {
         "activeSessions": [TOGGLE],
         "accessCount": [0, 5],
         "filename": [TEXT],
         "size": [1, 2, 3, 1000, -1],
         "contentHash": ["1" * 64, "2" * 64],
-        "status": ["ready", "failed"],  # what is pending the server may settle at any time
+        "status": ["ready", "failed"],  # the server may complete `pending` ones at any time
         "statusDetail": [ABSENT, TEXT],
         "pageCount": [ABSENT, 1, 2],
         "lastAccessedAt": [make.day(n) for n in range(1, 9)],
@@ -79,7 +79,7 @@ CHANGES = {  # what an edit may do; values that the server must refuse are among
 
 
 class Chance:
-    """The choices of one step, all from one seed."""
+    """The random choices of one step, all from one seed."""
 
     def __init__(self, seed) -> None:
         self.random = random.Random(seed)
@@ -99,7 +99,7 @@ class Chance:
 
 
 class Maker:
-    """Makes rows of one user. It knows the model, to make what agrees with it and what does not."""
+    """Create rows of one user. It reads the model, to create rows that agree with the model and rows that do not."""
 
     def __init__(self, model) -> None:
         self.model = model
@@ -158,14 +158,14 @@ class Maker:
         return row
 
     def _toggled(self, row, name, session):
-        """A borrow, which counts, or a return."""
+        """Return the fields that a borrow (which raises the access count) or a return changes."""
         if session in row[name]:
             return {name: [i for i in row[name] if i != session]}
         counted = {"accessCount": row["accessCount"] + 1} if "accessCount" in row else {}
         return {name: [*row[name], session], **counted}
 
     def any_pair(self, chance, key, earlier):
-        """A row and what it assumes: of any age, with true and false marks."""
+        """Return a row and its assumed state, of any age, with correct or wrong error marks."""
         held = self.model.rows.get(key)
         stored = [] if held is None else [held.row]
         states = [*stored, *earlier]
@@ -189,7 +189,7 @@ class Maker:
 
 
 def canaries(user_id):
-    """A row of each collection for somebody else, under the ids that the user has too."""
+    """Return a row of each collection for another user, with IDs that the first user has too."""
     return {
         "documents": make.document(user_id, "d1", filename="canary"),
         "vectorEmbeddings": make.block("d1", 0, "canary"),

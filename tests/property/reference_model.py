@@ -1,7 +1,7 @@
-"""What a server must hold and answer, written from sections 3 to 6 of the design alone: a dict of rows, and slow.
+"""A reference model of a server's rows and answers, from sections 3 to 6 of the design alone: a dict of rows, and slow.
 
-It shares no code with the server. Where the server is clever (heads, drafts, groups, prefetching) this one walks
-all rows. It does not foresee `seq` numbers: it names the rows that take one (`touched`) and is told which they took.
+It shares no code with the server. Where the server optimizes (heads, drafts, groups, prefetching), the model walks all
+rows. It does not predict `seq` numbers: it names the rows that get one (`touched`), and the test enters the number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PARENTS = {
     "relationships": {"fromId": "entities", "toId": "entities"},
     "summaries": {"sessionId": "sessions", "projectId": "projects"},
 }
-SETS = {"documents": "activeSessions", "memories": "sessionIds"}  # each is a list of ids of sessions
+SETS = {"documents": "activeSessions", "memories": "sessionIds"}  # each field is a list of session ids
 NAMES = {
     "sessions": {"projectId": "projects"},
     "memories": {"supersedes": "memories", "supersededBy": "memories"},
@@ -59,7 +59,7 @@ class Limits:
 
 @dataclass
 class Held:
-    """A row the server holds. `seq` None: it took one that the model has not been told yet."""
+    """A row of the server. `seq` is None until the test enters the number that the server assigned."""
 
     row: Row
     waiting: bool = False
@@ -76,10 +76,10 @@ class Model:
     epoch: str
     limits: Limits
     rows: dict[Key, Held] = field(default_factory=dict)
-    touched: set[Key] = field(default_factory=set)  # rows that take a seq in the step under way
+    touched: set[Key] = field(default_factory=set)  # rows that get a seq in the current step
     forgotten_at: str = ""
 
-    # -- what can be seen ---------------------------------------------------------------------------------------
+    # -- visible state -----------------------------------------------------------------------------------------
 
     def pulled(self, collection: str) -> dict[str, Row]:
         return {i: h.row for (c, i), h in self.rows.items() if c == collection and not h.waiting}
@@ -93,10 +93,10 @@ class Model:
     def live_documents(self) -> int:
         return sum(self.life(key) == "live" for key in self.rows if key[0] == "documents")
 
-    # -- what can be done ---------------------------------------------------------------------------------------
+    # -- operations --------------------------------------------------------------------------------------------
 
     def push(self, collection: str, batch: list[tuple[Row, Row | None]]) -> list[Row]:
-        """The answer: a refusal's mark is `{code, base?}`, its base "?" if that seq was taken in this very batch."""
+        """Return the answer. A refusal's mark is `{code, base?}`; base is "?" if the seq is of the same batch."""
         for new, _ in batch:
             if new["_deleted"]:
                 self.delete((collection, new["id"]), new)
@@ -211,7 +211,7 @@ class Model:
         return None
 
     def _fits(self, collection: str, row: Row) -> bool:
-        """Only of what the machine sends: it knows these ways to go wrong."""
+        """Return whether a row is valid. Only the kinds of errors that `random_rows` produces are checked."""
         return (
             row.get("userId", self.user_id) == self.user_id
             and 0 <= row.get("confidence", 0) <= 1
@@ -220,7 +220,7 @@ class Model:
             and len(row.get("name", "")) <= 255
         )
 
-    # -- births and deaths --------------------------------------------------------------------------------------
+    # -- creation and deletion ----------------------------------------------------------------------------------
 
     def _keep(self, key: Key, row: Row, *, waiting: bool = False) -> None:
         self.rows[key] = Held(row, waiting)
@@ -265,7 +265,7 @@ def parents(collection: str, row: Row) -> list[Key]:
 
 
 def follows(collection: str, row: Row, dead: Key, dead_row: Row) -> bool:
-    """An older text of a memory goes with the one that took its place, unless that was in another project."""
+    """Return whether a superseded memory is deleted with its successor, which must be of the same project."""
     named = (collection, row.get("supersededBy"))
     return (
         collection == "memories"
@@ -313,5 +313,5 @@ def merge(collection: str, base: Row, stored: Row, new: Row) -> Row:
 
 
 def differ(one: Row, other: Row, name: str) -> bool:
-    """An absent field differs from every value."""
+    """Return whether a field differs. An absent field differs from every value."""
     return (name in one) != (name in other) or one.get(name) != other.get(name)

@@ -1,4 +1,4 @@
-"""One valid row of each collection, written from the contract: what a test does not name is an ordinary value."""
+"""Create valid rows of each collection, as the contract defines them. Fields that a test omits get ordinary values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 Row = dict[str, Any]
 
-OLD = "2020-05-01T00:00:00.000Z"  # before anything the server does
-NEW = "2099-05-01T00:00:00.000Z"  # after anything the server does
+OLD = "2020-05-01T00:00:00.000Z"  # before any time that the server sets
+NEW = "2099-05-01T00:00:00.000Z"  # after any time that the server sets
 HASH = "0" * 64
 
 
@@ -86,7 +86,7 @@ def episode(row_id: str, session_id: str, **more: Any) -> Row:
 
 
 def turn(number: int, **more: Any) -> Row:
-    """One of the turns of the session s1."""
+    """Return the turn with this number in the session s1."""
     words = {"userMessage": f"question {number}", "aiResponse": f"answer {number}"}
     return episode(f"e{number}", "s1", createdAt=day(number), **{**words, **more})
 
@@ -124,7 +124,7 @@ def summary(row_id: str, **more: Any) -> Row:
 
 
 def one_of_each(user_id: str) -> dict[str, Row]:
-    """A row of each collection, nothing optional in it but the parent of a summary."""
+    """Return a row of each collection without optional fields, except the parent of a summary."""
     return {
         "documents": document(user_id, "d"),
         "vectorEmbeddings": block("d"),
@@ -140,12 +140,12 @@ def one_of_each(user_id: str) -> dict[str, Row]:
 
 
 def dead(row: Row) -> Row:
-    """The row as a delete sends it: RxDB leaves the content in."""
+    """Return the row as a delete sends it. RxDB keeps the content."""
     return {**row, "_deleted": True}
 
 
 def marked(row: Row, base: str | None, code: str = "DUPLICATE") -> Row:
-    """The row as it stays on a device after a refusal."""
+    """Return the row as a device keeps it after a refusal."""
     error = {"code": code, "message": "no", "at": OLD}
     return {**row, "syncError": error | ({"base": base} if base is not None else {})}
 

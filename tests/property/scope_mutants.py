@@ -1,5 +1,5 @@
-"""Mutants of the services: each has one condition of scope dropped. A condition is a call that is given a scope, or the
-making of a narrow one; dropped, it has all that the person has in it."""
+"""Mutants of the services, each without one scope condition. A condition is a call with a scope argument, or the
+creation of a narrow scope; the mutant uses the scope of all the person's rows instead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vademecum import services
 
 ASKING = {"sees", "is_within", "is_row_in_scope", "_is_within", "list_keys_in_scope", "list_scoped_keys", "check_within", "_check_within", "_row_within", "_list_keys_in_scope"}  # fmt: skip
 MAKING = {"InProject", "partition_of"}
-MAKERS = ("scope", "agent_scope")  # the modules in which scopes are made
+MAKERS = ("scope", "agent_scope")  # the modules that create scopes
 ALL = ast.parse(
     "__import__('vademecum.model.memory.scope').model.memory.scope.Everything()", mode="eval"
 ).body
@@ -26,7 +26,7 @@ ALL = ast.parse(
 
 @dataclass(frozen=True)
 class Mutant:
-    """`name`: module, function, what is called, and which of several such calls in it."""
+    """`name`: module, function, the called function, and the number of the call among equal ones."""
 
     name: str
     function: FunctionType
@@ -34,7 +34,7 @@ class Mutant:
 
     @property
     def writes(self) -> bool:
-        """Whether it is in a function of a transaction."""
+        """Return whether the condition is in a function that takes a transaction."""
         return "tx" in self.code.co_varnames
 
     @contextmanager
@@ -70,7 +70,7 @@ def _of_module(module: ModuleType) -> Iterator[Mutant]:
 
 
 def _places(tree: ast.Module, module: str) -> Iterator[tuple[tuple[str, ...], ast.Call]]:
-    """The calls that are conditions, each with the names of the class and the function that it is in."""
+    """Yield the calls that are conditions, each with the names of its class and function."""
     for node in tree.body:
         inside = node.body if isinstance(node, ast.ClassDef) else [node]
         above = (node.name,) if isinstance(node, ast.ClassDef) else ()
@@ -93,7 +93,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _scope_in(call: ast.Call) -> int | None:
-    """Which argument is the scope."""
+    """Return the index of the scope argument, or None."""
     for at, argument in enumerate(call.args):
         name = argument.attr if isinstance(argument, ast.Attribute) else getattr(argument, "id", "")
         narrow = isinstance(argument, ast.Call) and _called(argument) in MAKING
@@ -120,7 +120,7 @@ def _function(module: ModuleType, names: tuple[str, ...]) -> FunctionType:
 
 
 def _code_of(module: CodeType, original: CodeType) -> CodeType:
-    """The code of the same function in the mutated module."""
+    """Return the code of the same function in the mutated module."""
     for constant in module.co_consts:
         if isinstance(constant, CodeType):
             if constant.co_qualname == original.co_qualname and constant.co_firstlineno == original.co_firstlineno:  # fmt: skip

@@ -1,18 +1,18 @@
-"""A client of the sync wire, as RxDB keeps its books, without RxDB."""
+"""A client of the sync protocol that keeps the same state as RxDB, without RxDB."""
 
 from property.sync_wire import COLLECTIONS
 
 
 class Device:
-    """What an RxDB client keeps: its rows, what it assumes of the server's, what it has not sent, how far it read."""
+    """The state of an RxDB client: its rows, the assumed server states, unsent rows, and the pull checkpoints."""
 
     def __init__(self) -> None:
         self.rows = {}
         self.assumed = {}
         self.unsent = []
         self.lwt = dict.fromkeys(COLLECTIONS, 0)
-        self.mirror = {name: {} for name in COLLECTIONS}  # the server's rows as the pages told them
-        self.lost = None  # a batch whose answer never came
+        self.mirror = {name: {} for name in COLLECTIONS}  # the server's rows as pulled
+        self.lost = None  # a batch whose response was lost
 
     def write(self, key, row) -> None:
         self.rows[key] = row
@@ -25,7 +25,7 @@ class Device:
             self.unsent.remove(key)
 
     def batch(self, collection):
-        """Rows to send. One that was changed back is none, and takes what a pull told meanwhile."""
+        """Return the rows to send. A row that was changed back is not sent, and takes the pulled state."""
         for key in [k for k in self.unsent if k[0] == collection]:
             if self.rows[key] == self.assumed.get(key):
                 self.take(key, self.mirror[collection].get(key[1], self.rows[key]))

@@ -1,4 +1,4 @@
-"""The sync wire as a client sees it: push pairs, pull pages; for tests of the rules."""
+"""Send requests of the sync protocol: push pairs of rows and pull pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLLECTIONS = (
 
 
 def alone(tmp_path: Path, scenario: Callable[[Person], Awaitable[None]], **settings: Any) -> None:
-    """Run a scenario with one person on a server of their own."""
+    """Run a scenario with one person on a new server."""
 
     async def whole() -> None:
         async with house(tmp_path, **settings) as h:
@@ -34,7 +34,7 @@ def alone(tmp_path: Path, scenario: Callable[[Person], Awaitable[None]], **setti
 
 
 async def send(person: Person, collection: str, *pairs: tuple[Row, Row | None]) -> list[Row]:
-    """Push (new, assumed) pairs in one batch. Returns the rows answered."""
+    """Push (new, assumed) pairs in one batch. Return the rows of the response."""
     batch = [{"newDocumentState": new} | ({"assumedMasterState": old} if old else {}) for new, old in pairs]
     answer = await person.call("POST", f"/v1/sync/{collection}/0/push", json=batch)
     assert answer.status_code == 200, answer.text
@@ -58,13 +58,13 @@ def epoch_of(checkpoint: Row) -> str:
 
 
 async def stored(person: Person, collection: str, row_id: str) -> Row | None:
-    """The row as the server gives it out, a tombstone too; None if it gives out none."""
+    """Return the row or tombstone that a pull contains, or None."""
     rows = (await page(person, collection))["documents"]
     return next((row for row in rows if row["id"] == row_id), None)
 
 
 async def seqs(person: Person, *collections: str) -> dict[str, int]:
-    """ "collection/id" → seq of every row given out, read one row at a time."""
+    """Return "collection/id" → seq of every row, pulled one row at a time."""
     found: dict[str, int] = {}
     for collection in collections or COLLECTIONS:
         lwt = 0
@@ -75,7 +75,7 @@ async def seqs(person: Person, *collections: str) -> dict[str, int]:
 
 
 async def base(person: Person, collection: str, row_id: str) -> str:
-    """What a refusal calls the stored row."""
+    """Return the `base` by which a refusal names the stored row."""
     return f"{await epoch(person)}:{(await seqs(person, collection))[f'{collection}/{row_id}']}"
 
 

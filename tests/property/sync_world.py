@@ -1,4 +1,4 @@
-"""What can happen to a user's rows: three devices that come and go, the routes that delete, a second user beside."""
+"""The events that change or read a user's rows: three devices, the routes that delete, and a second user."""
 
 from property.checked_server import Checked
 from property.random_rows import IDS, Maker, canaries
@@ -11,7 +11,7 @@ BOUNDS = Limits(documents=3, file_bytes=100, row_bytes=3000, authoritative=False
 
 
 class World:
-    """One run: a user with three devices on the server, a second user, and the model beside them."""
+    """One run: a user with three devices, a second user, and the reference model."""
 
     def __init__(self, served) -> None:
         self.served = served
@@ -21,13 +21,13 @@ class World:
         self.model = self.checked.model
         self.maker = Maker(self.model)
         self.devices = [Device(), Device(), Device()]
-        self.erased = set()  # rows that waited when everything was forgotten: only a device may hold them
+        self.erased = set()  # rows that waited during a forget: only devices may still have them
         self.canaries = {}
         for name, row in canaries(self.bob.id).items():
             served.ask(send(self.bob, name, (row, None)))
             self.canaries[name] = served.ask(self.bob.pull(name))
 
-    # -- what devices do ------------------------------------------------------------------------------------
+    # -- actions of devices ---------------------------------------------------------------------------------
 
     def edit(self, chance):
         device = chance.pick(self.devices)
@@ -72,11 +72,11 @@ class World:
     def pull_one_page_and_lose_touch(self, chance):
         self.checked.read(chance.pick(self.devices), chance.pick(COLLECTIONS), 1, pages=1)
 
-    # -- what else happens ----------------------------------------------------------------------------------
+    # -- other actions --------------------------------------------------------------------------------------
 
     def anything(self, chance):
-        """Rows and assumed states of any age, with true and false marks: an old, a foreign or a hostile client."""
-        collection = chance.pick([*COLLECTIONS, "documents", "memories"])  # these have the most to merge
+        """Push rows and assumed states of any age with correct or wrong marks, like an outdated or hostile client."""
+        collection = chance.pick([*COLLECTIONS, "documents", "memories"])  # these merge the most fields
         pairs = [self._any_pair(chance, collection) for _ in range(chance.pick([1, 2, 3, 4]))]
         self.checked.push(collection, pairs)
 
@@ -106,12 +106,12 @@ class World:
         self.checked.settle()
 
     def the_other_looks(self, chance):
-        """Only one file is attached at a time: the user's is closed for this, and all of it is read anew afterwards."""
+        """Read as the second user. Only one file is attached at a time, so the first user's is closed and reopened."""
         for name in chance.some(COLLECTIONS, at_least=1, at_most=2):
             assert self.served.ask(self.bob.pull(name)) == self.canaries[name]
 
     def all_meet(self, _=None):
-        """Rows that are marked, or wait, stay with the device that has them; all else must be the same everywhere."""
+        """Sync all devices and check that they agree. Only marked or waiting rows may stay on a single device."""
         for _ in range(8):
             before = self.checked.top, [dict(device.rows) for device in self.devices]
             self._meet()
@@ -126,7 +126,7 @@ class World:
         for name in COLLECTIONS:
             assert self.served.ask(self.bob.pull(name)) == self.canaries[name]
 
-    # -- how they do it -------------------------------------------------------------------------------------
+    # -- helpers --------------------------------------------------------------------------------------------
 
     def _key(self, chance, device):
         here = [key for key, row in device.rows.items() if not row["_deleted"]]

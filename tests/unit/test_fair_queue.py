@@ -111,7 +111,7 @@ async def test_executor_runs_another_user_beside_a_busy_one():
         other = [
             asyncio.create_task(in_thread(executor, "other", lambda n=n: order.append(n))) for n in (1, 2)
         ]
-        await asyncio.gather(*other)  # would wait for ever if the busy user had both threads
+        await asyncio.gather(*other)  # would wait forever if the busy user had both threads
         assert order == [1, 2]
     finally:
         gate.set()
@@ -180,7 +180,7 @@ async def test_cancelled_wait_leaves_no_slot_occupied(granted):
         await asyncio.sleep(0)
         if not granted:
             waiting.cancel()
-    waiting.cancel()  # after the slot was granted, or once more
+    waiting.cancel()  # cancels after the slot was granted, or a second time
     await asyncio.gather(waiting, return_exceptions=True)
     await asyncio.wait_for(held(slots, "c", order, gate), 5)
     assert order == ["c"]

@@ -19,7 +19,7 @@ def test_context_waits_for_other_command(tmp_path):
         words = ("context", "--user", ADA, "--folder", tmp_path / "app")
         asking = threading.Thread(target=lambda: done.append(home.run(*words)))
         asking.start()
-        asking.join(2)  # far longer than a command takes that fails at once
+        asking.join(2)  # far longer than a command that fails immediately takes
     asking.join()
     assert done[0].code == 0, done[0].err
 

@@ -69,7 +69,7 @@ def test_doctor_reports_unreadable_spool_folder(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "x.json").write_text(STEP)
     shut.chmod(0)
-    half_shut.chmod(0o400)  # it can be listed, and not entered
+    half_shut.chmod(0o400)  # the folder can be listed but not entered
     with without_root_access():
         finding = _examine_spool(tmp_path, running=True)
     assert (

@@ -127,7 +127,7 @@ BIG = "x" * 10_000_000
 BEFORE = (
     '{"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "", "new_string": "'
 )
-PAD = 2**20 - len(BEFORE) - 8  # so much of the second text is read: `ghp_xxxx`
+PAD = 2**20 - len(BEFORE) - 8  # of the second text, only `ghp_xxxx` is read
 LARGE = {
     "a prompt": ({"hook_event_name": "UserPromptSubmit", "prompt": BIG}, "prompt", "x" * 7000),
     "an output": ({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": BIG}}, "command", "make"),
@@ -161,4 +161,4 @@ def test_hostile_megabyte_is_recorded_quickly(agent, piece):
         tool_input={"a": [[[piece]] * 9] * 9_000, "b": dict.fromkeys(range(9000), piece)},
     )
     assert len(agent.files()) == 3
-    assert os.times().children_user - before.children_user < 10  # many times what it takes
+    assert os.times().children_user - before.children_user < 10  # many times the usual duration

@@ -16,9 +16,7 @@ from vademecum.cli.serve import bounded_http
 
 START = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 PIECE = 2**16
-LOOK_S = (
-    0.3  # that a busy machine keeps what goes on from going on for so long, just then, is not to be feared
-)
+LOOK_S = 0.3  # longer than a busy machine delays a connection that makes progress
 
 
 def flooded(url, start, piece, most):

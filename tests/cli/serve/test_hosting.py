@@ -56,7 +56,7 @@ def test_port_is_bound_before_files_are_opened(home):
     """Clients that connect early wait."""
     home.data.mkdir()
     os.mkfifo(home.data / "accounts.duckdb")  # the start stops here
-    with socket.socket() as kept:  # to the end, so that nobody else is given its port
+    with socket.socket() as kept:  # keep the port until the end, so that no other process gets it
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
         port = kept.getsockname()[1]
@@ -87,7 +87,7 @@ def test_closed_terminal_stops_server_in_order(home):
 
     def lead() -> (
         None
-    ):  # A shell that leads the terminal's session, as a person has it, who did not ask for `nohup`.
+    ):  # A shell that leads the terminal's session, like that of a person who does not use `nohup`.
         os.close(os.open(os.ttyname(0), os.O_RDWR))
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -115,7 +115,7 @@ def test_unwritable_log_does_not_fail_requests(home):
         soon_outside(lambda: process.poll() is not None or (home.data / "server.json").exists())
         assert home.token("ada@example.org")
         with httpx.Client(base_url=local_auth.read(home.data).url, trust_env=False) as anyone:
-            (home.data / "jobs" / "index").rename(home.data / "index")  # no mark can be made: that is logged
+            (home.data / "jobs" / "index").rename(home.data / "index")  # writing a marker fails and is logged
             headers = {"Authorization": f"Bearer {home.token('ada@example.org')}"}
             sent = {"files": {"file": ("a.txt", b"Forty apple trees.")}, "data": {"sessionId": "s1"}}
             assert anyone.post("/v1/documents", headers=headers, **sent).status_code == 201
@@ -145,7 +145,7 @@ def test_idle_connection_stays_open_without_delaying_stop(home):
         for pause in (
             5.5,
             0,
-        ):  # longer than many clients keep a connection; a server must not close it just then
+        ):  # longer than many clients keep a connection, so the server never closes one that a client may use
             idle.request("GET", "/health")
             assert idle.getresponse().read() == b'{"alive":true}'
             time.sleep(pause)

@@ -46,7 +46,7 @@ def test_first_start_prints_link_that_works_once(home):
         assert link.startswith(server.url) and home.data.stat().st_mode & 0o077 == 0
         assert (home.data / "server.json").stat().st_mode & 0o077 == 0
         with server.client() as browser:
-            for _ in range(2):  # a mail program that looks ahead does not use it up
+            for _ in range(2):  # a mail program that previews the link does not use it up
                 assert browser.get(link).status_code == 200
             assert browser.get("/v1/me").status_code == 401
             entered = sign_in(browser, link)
@@ -231,7 +231,7 @@ def test_only_trusted_proxy_headers_are_used(tmp_path):
         assert signed_in_through_a_proxy(server, "203.0.113.9") == (401, True)
         door = local_auth.read(trusting.data)
         with server.client() as proxy:
-            # the client says that it is the loopback; the proxy adds the address that it saw
+            # the client claims to be the loopback; the proxy adds the real address
             forged = {"X-Forwarded-For": "127.0.0.1, 203.0.113.9", "Authorization": f"Local {door.secret}"}
             assert proxy.get("/metrics", headers=forged).status_code == 401
             assert proxy.get("/v1/accounts", headers=forged).status_code == 401

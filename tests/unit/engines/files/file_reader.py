@@ -1,7 +1,6 @@
 """Parse a file as the server does, and check what remains in the system.
 
-`read` takes a copy of a process that is ready; `anew` starts one as the server does, and is what tests of that start,
-and of little memory, take instead.
+`read` forks a prepared process. `anew` starts a worker as the server does, for tests of the start and of memory limits.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from vademecum.engines.files.result import MESSAGES, Limits, Unreadable
 from vademecum.engines.files.subprocess_runner import parse
 from vademecum.engines.files.worker import Outcome, Task
 
-# A message that shows one of these was written for a programmer.
+# A message that matches this contains technical details.
 _INNARDS = re.compile(r"Error|Exception|Traceback|errno|0x[0-9a-f]+|[/\\]\w+|\w\.\w|<|_|None|\bNULL\b", re.I)
 
 
@@ -96,7 +95,7 @@ def readers():
 
 
 def run_alone(data, folder, filename="file.txt", **limits):
-    """The reader's process with no clock over it, its temporary files in `folder`: (how it ended, what it said)."""
+    """Run the worker without a time limit, with temporary files in `folder`. Return its exit code and outcome."""
     task = msgspec.msgpack.encode(Task(filename, Limits(**limits), data))
     home = str(Path(vademecum.__file__).parents[1])
     program = (

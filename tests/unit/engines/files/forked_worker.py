@@ -1,5 +1,5 @@
-"""The reader's process, forked for each file from one that has loaded the libraries: loading is most of a small file's
-time. What a file meets is the reader's own `main`, its limits, and its death; what starts it is tested in test_sandbox.
+"""Parse each file in a fork of a process that has imported the libraries, because imports take most of a small file's
+time. The fork runs the worker's own `main` with its limits. `test_subprocess_runner` tests the real start of a worker.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from vademecum.engines.files.subprocess_runner import GRACE_S, interpret_exit
 from vademecum.engines.files.worker import Task
 
 HOME = str(Path(vademecum.__file__).parents[1])
-HEAD = struct.Struct("<dQ")  # seconds, the length of the task that follows
-END = struct.Struct("<qQ")  # how it ended, the length of what it said; for a clock that ran out there is LATE
+HEAD = struct.Struct("<dQ")  # time limit in seconds, length of the task that follows
+END = struct.Struct("<qQ")  # exit code (LATE after a timeout), length of the output that follows
 LATE = 1000
 PROGRAM = f"""
 import os, select, signal, struct, sys, time
@@ -81,12 +81,12 @@ def reader() -> subprocess.Popen[bytes]:
         env={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
         cwd="/",
     )
-    atexit.register(process.communicate)  # the end of its input is its end
+    atexit.register(process.communicate)  # the process ends at the end of its input
     return process
 
 
 def parsed(data: bytes, filename: str, limits: Limits) -> Parsed:
-    """As `subprocess_runner.parse`. Raises Unreadable."""
+    """Parse like `subprocess_runner.parse`. Raises Unreadable."""
     process = reader()
     assert process.stdin and process.stdout
     task = msgspec.msgpack.encode(Task(filename, limits, data))

@@ -1,4 +1,4 @@
-"""Files made to hurt: bombs, endless nesting, entities, loops. Small on disk, and quick to make."""
+"""Hostile files: archive bombs, deep nesting, entities and loops. They are small and quick to create."""
 
 import functools
 import io
@@ -26,7 +26,7 @@ DEEP = 100_000
 WORD_NAMES = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 SHEET_NAMES = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
-# What each format keeps its words in, so that a member of it can be made hostile.
+# The archive member with the text of each format, to be replaced by a hostile one.
 MEMBERS = {
     "docx": "word/document.xml",
     "pptx": "ppt/slides/slide1.xml",
@@ -179,6 +179,6 @@ def slow():
     rows = "".join(
         "<row>" + "".join(f"<c><v>{n * 7919 % 10007 + c}</v></c>" for c in range(100)) + "</row>"
         for n in range(100)
-    )  # farther apart than packing looks back, so that they are no bomb when they come again and again
+    )  # longer than the compression window, so repetition does not make the file an archive bomb
     sheet = f"<worksheet {SHEET_NAMES}><sheetData>{rows * 180}</sheetData></worksheet>"
     return with_members(workbook(Sheet=[["x"]]), {MEMBERS["xlsx"]: sheet})

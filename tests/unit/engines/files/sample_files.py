@@ -1,4 +1,4 @@
-"""Files of every format, made with the libraries that people's programs use, or by hand where there is none."""
+"""Create files of every format with common libraries, or by hand where no library exists."""
 
 import io
 import struct
@@ -117,7 +117,7 @@ def workbook(**sheets):
 
 
 def sheet_of(*rows):
-    """XLSX of rows as they are written: the number that each claims, None for none, and the words in it."""
+    """Create an XLSX of raw rows: the row number in the file (None for no number) and the row's text."""
     cell = '<c t="inlineStr"><is><t xml:space="preserve">{}</t></is></c>'
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     written = ""

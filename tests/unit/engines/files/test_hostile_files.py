@@ -219,7 +219,7 @@ def test_pdf_with_wrong_page_count_is_read(count):
 
 @pytest.mark.parametrize("name", ["readme.md", "page.txt"])
 def test_text_with_many_comments_is_fast(name):
-    # 40 is a licence at the head of a template: a guess at HTML must not try all ways to split them
+    # 40 comments are like a license at the start of a template; HTML detection must not backtrack over them
     assert text_of(b"<!-- remark -->\n" * 40 + b"The lease.", name, seconds=60).endswith("The lease.")
 
 

@@ -57,7 +57,7 @@ def test_scan_with_one_text_page_is_read():
 
 
 def pdf_whose_letters_mean(*maps, words=b"The lease ends in May"):
-    """One line a map: `maps` name the character that the font claims for a blank; the others follow it."""
+    """Create one text line per map: the character that the font assigns to a space. The next codes follow it."""
     count = len(maps)
     table = (
         b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def 1 begincodespacerange <00> <FF> "

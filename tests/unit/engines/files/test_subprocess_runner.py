@@ -38,7 +38,7 @@ async def started(count=1):
     raise AssertionError("no reader was started")
 
 
-# a little under a second more is allowed by the clock than by the processor: either may end it, both mean the same
+# the wall-clock limit is just under a second above the CPU limit: either may end the worker, with the same error
 @pytest.mark.parametrize("seconds", [0.99, 1, 1.99] if SOAK else [1])
 def test_slow_file_times_out(seconds):
     data = hostile_files.slow()
@@ -48,7 +48,7 @@ def test_slow_file_times_out(seconds):
 
 
 def test_cpu_limit_is_reported_as_timeout(tmp_path):
-    # SIGKILL is what the want of memory looks like; on a quiet machine this comes before the clock
+    # lack of memory also ends in SIGKILL; on an idle machine the signal comes before the timeout
     ended, said = run_alone(hostile_files.slow(), tmp_path, seconds=0.5)
     assert said is None
     assert ended == -signal.SIGXCPU
@@ -58,7 +58,7 @@ def test_hanging_worker_is_killed():
     async def go():
         reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx", Limits(seconds=1)))
         (child,) = await started()
-        os.kill(child, signal.SIGSTOP)  # uses no time of a processor, so only the clock can end it
+        os.kill(child, signal.SIGSTOP)  # uses no CPU time, so only the wall-clock limit can end the worker
         with pytest.raises(Unreadable) as caught:
             await reading
         return code_of(caught.value)
@@ -250,7 +250,7 @@ def test_file_name_is_not_used_as_path(tmp_path):
 
 
 def test_worker_is_not_a_fork_of_the_server():
-    # what a library does in a forked copy (LanceDB starts threads and warns) may hang it, and is never done
+    # library hooks in a forked copy (LanceDB starts threads and warns) may hang, and must never run
     program = """
 import os, sys
 sys.path[:0] = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""An index on an empty folder."""
+"""Fixtures: an index in an empty folder."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ def cache() -> MatrixCache:
 
 @pytest.fixture
 def opened(tmp_path: Path, cache: MatrixCache) -> Iterator[Opener]:
-    """Opens the index in `vectors/`; what it opened is closed after the test."""
+    """Return a function that opens the index in `vectors/`. All its indexes are closed after the test."""
     made: list[VectorIndex] = []
 
     def make(

@@ -1,4 +1,4 @@
-"""Small libraries to index, with vectors from a seed."""
+"""Small documents to index, with vectors from a seed."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ def vectors(seed: int, count: int, dims: int = DIMS) -> NDArray[np.float32]:
 
 
 def block(document: str, at: int, texts: list[str], given: NDArray[np.float32] | None = None) -> Block:
-    """The block `at` of a document; chunk indexes go on from block to block as if each held 16."""
+    """Return the block `at` of a document. Chunk indexes continue across blocks as if each had 16 chunks."""
     chunks = [Chunk(at * 16 + i, i + 1, f"section {at}", text) for i, text in enumerate(texts)]
     return Block(f"{document}.{at}", document, at, chunks, given)
 
@@ -30,7 +30,7 @@ def embedded(document: str, at: int, count: int, seed: int = 0, word: str = "pla
 
 
 def kill_at(program: str, folder: Path, places: list[str]) -> None:
-    """Run this for each place, in a process of its own that kill -9 ends. Each has a `folder` by the place's name."""
+    """Run the program for each place in a new process that kills itself. Its `folder` is named after the place."""
     for place in places:
         process = start_process(_run, program, folder / place, place)
         process.join(120)
@@ -38,7 +38,7 @@ def kill_at(program: str, folder: Path, places: list[str]) -> None:
 
 
 def _run(program: str, folder: Path, place: str) -> None:
-    """In the new process, which has loaded Lance already: its threads begin anew, and nothing is under way."""
+    """Run the program in the forked process, which has Lance imported but no threads or pending work."""
     from vademecum.engines.lance import MatrixCache, VectorIndex
 
     names = {

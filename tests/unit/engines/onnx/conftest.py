@@ -1,4 +1,4 @@
-"""Models to test with: a tiny random one, made anew; and all-MiniLM, built once a machine from the offline wheel."""
+"""Models for tests: a tiny random one, created for each run, and all-MiniLM, built once from the offline wheel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[PinnedModel, Path]:
-    """What is known of a tiny model, and the folder with its published files."""
+    """Return the pinned data of a tiny model, and the folder with its published files."""
     source = tmp_path_factory.mktemp("tiny-source")
     return write_source(source), source
 

@@ -1,4 +1,4 @@
-"""A pull in a process of its own."""
+"""Pull a model in a separate process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DONE_S = 60
 def pull(
     known: PinnedModel, models: Path, hub: str, answers: multiprocessing.Queue[str], largest: int = 0
 ) -> None:
-    """What the other process does. `largest`: bytes of a file that its system lets it write."""
+    """Pull and report the result in `answers`. `largest`: the file size limit of the process in bytes, 0 for none."""
     if largest:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     try:

@@ -1,8 +1,8 @@
-"""A process of its own whose models folder is a small disk, and this disk becomes full.
+"""Pull models in a process whose models folder is a small disk that becomes full.
 
     unshare --mount python -m unit.engines.onnx.full_disk FOLDER HUB KNOWN
 
-Nobody else sees the disk, and it goes with the process. Says what happened as one line of JSON.
+The mount is private and ends with the process. The result is printed as one line of JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vademecum.engines.onnx import download
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.pinned_models import E5_SMALL, PinnedModel
 
-SIZE = 24 << 20  # the room that is asked for in advance, and a little
+SIZE = 24 << 20  # slightly more than the space that a pull requires in advance
 
 
 def fill(disk: Path) -> None:
@@ -34,7 +34,7 @@ def fill(disk: Path) -> None:
 
 
 def pull(known: PinnedModel, models: Path, hub: str, full_when: Callable[[int, int], bool]) -> str:
-    """The words of a pull during which the disk becomes full at some moment. Then there is room again."""
+    """Pull while the disk becomes full when `full_when` is true, then free the disk. Return the result of the pull."""
     filled: list[bool] = []
 
     def progress(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""A model hub on this machine, with the hub's addresses and its moods."""
+"""A local model hub with the URLs of the real one and configurable failures."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vademecum.engines.onnx.pinned_models import PinnedModel
 
 
 class Hub(ThreadingHTTPServer):
-    """`/repo/resolve/revision/path` redirects to `/cdn/path` of another host, as the real one does for large files: by
-    an address that is signed and good for one request."""
+    """`/repo/resolve/revision/path` redirects to `/cdn/path` of another host, with a signed URL that is valid for one
+    request, as the real hub does for large files."""
 
     daemon_threads = True
 
@@ -26,18 +26,18 @@ class Hub(ThreadingHTTPServer):
         self.files = {file.path: (folder / file.path).read_bytes() for file in known.files}
         self.etags = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
         self.log: list[tuple[str, str | None]] = []
-        """The files that were sent, and the range that was asked for."""
+        """The requested files, each with its Range header."""
         self.sent = 0
-        """Bytes of files, as far as the system took them."""
+        """The bytes of files that the socket accepted."""
         self.drop_after: int | None = None
-        """Bytes after which every connection breaks off."""
+        """The number of bytes after which a connection drops."""
         self.drops = 0
-        """How many more times it does."""
+        """How many more connections drop."""
         self.silence = threading.Event()
-        """Until it is set, a connection that is to break off stays silent before it does."""
+        """Until this is set, a connection stalls instead of dropping."""
         self.silence.set()
         self.statuses: list[int] = []
-        """Answers given instead, one a request."""
+        """Error statuses to return first, one per request."""
         self.ranges = True
         self.wrong_range = False
         self.signatures = itertools.count(1)
@@ -53,14 +53,14 @@ class Hub(ThreadingHTTPServer):
         return f"http://localhost:{self.server_address[1]}/cdn/{name}?signature={signature}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is no news."""
+        """Ignore disconnected clients."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Hub
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
         hub = self.server

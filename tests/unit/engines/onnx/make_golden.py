@@ -1,9 +1,9 @@
-"""Writes `golden/*.json`: what the BERT of `transformers`, in torch, makes of random weights that come from a seed.
+"""Write `golden/*.json`: the vectors that the BERT of `transformers` computes in torch with random weights from a seed.
 
     PYTHONPATH=server:tests uv run --group reference python tests/unit/engines/onnx/make_golden.py
 
-The files are committed, so that tests need neither torch nor these weights. The second shape is E5-small's, but for
-the number of layers and the length of its tables.
+The files are committed, so that tests need neither torch nor these weights. The second shape is that of
+E5-small, except for the number of layers and the length of the tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A BERT written down a second time, in float64 and numpy, and small random ones to try it on."""
+"""An independent BERT implementation in numpy with float64, and small random models to test with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vademecum.engines.onnx.manifest import Prefixes
 from vademecum.engines.onnx.pinned_models import PinnedModel, SourceFile
 
 Float = NDArray[np.float64]
-# Between places so close together a straight line is right to nine digits, and it is a hundred times quicker.
+# Linear interpolation between such close points is exact to nine digits and a hundred times faster.
 _PLACES = np.linspace(-6, 6, 120_001)
 _ERF = np.array([math.erf(place) for place in _PLACES])
 
@@ -75,7 +75,7 @@ def random_weights(shape: BertConfig, seed: int = 0, spread: float = 0.3) -> dic
 
 
 def forward(shape: BertConfig, weights: dict[str, NDArray[np.float32]], ids: list[int]) -> Float:
-    """The embedding of one text: mean of the last layer, divided by its length."""
+    """Return the embedding of one text: the mean of the last layer, scaled to length 1."""
 
     def get(name: str) -> Float:
         value: Float = weights[name].astype(np.float64, copy=False)
@@ -117,7 +117,7 @@ def forward(shape: BertConfig, weights: dict[str, NDArray[np.float32]], ids: lis
 
 
 def small_tokenizer(length: int = 128) -> bytes:
-    """A WordPiece of letters, with truncation and padding baked in as all-MiniLM's published file has them."""
+    """Return a WordPiece tokenizer of letters, with truncation and padding as in all-MiniLM's published file."""
     letters = [chr(code) for code in range(0x21, 0x7F) if not chr(code).isupper()]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, "##a", "##e", "query", "passage", "ab"]
     tokenizer = Tokenizer(WordPiece({token: at for at, token in enumerate(tokens)}, unk_token="[UNK]"))
@@ -132,7 +132,7 @@ def small_tokenizer(length: int = 128) -> bytes:
 
 
 def write_source(folder: Path, name: str = "tiny-e5", seed: int = 0, **changes: object) -> PinnedModel:
-    """A published model that does not exist: its three files in `folder`, and what is known of them."""
+    """Write the three files of a fictional published model to `folder`, and return its pinned data."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config(**changes)))
     shape = BertConfig(**{key: value for key, value in config(**changes).items() if key != "type_vocab_size"})  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""A model of the very shape of e5-small-v2, as it is published, but for its weights, which are random.
+"""A model that equals the published e5-small-v2, except for its weights, which are random.
 
-Its tokenizer is the published file, and the file of its weights has the published length to the byte. So all that a
-pull of the real one does is done, but for the two hashes that differ.
+Its tokenizer is the published file, and its weights file has exactly the published length. So a pull does the same as
+for the real model; only two hashes differ.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CONFIG = {
     "use_cache": True,
     **msgspec.to_builtins(SHAPE),
 }
-SPREAD = 0.1  # texts then lie far enough apart that a wrong graph would show
+SPREAD = 0.1  # makes the vectors of texts differ enough to reveal a wrong graph
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def weights() -> dict[str, NDArray[np.float32]]:
 
 
 def write_source(folder: Path, minilm: Path) -> PinnedModel:
-    """The three files in `folder`. `minilm`: a folder with all-MiniLM's tokenizer, which has the same words."""
+    """Write the three files to `folder`. `minilm`: a folder with all-MiniLM's tokenizer (same vocabulary)."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n")
     tokenizer = Tokenizer.from_file(str(minilm / "tokenizer.json"))

@@ -130,7 +130,7 @@ def test_identity_is_equal_in_every_home(homes, folder):
 def forgeries(home):
     """Create the files with which a foreign archive may imitate a worktree of ~/dev/app."""
     app, trees = home / "dev" / "app" / ".git", home / "trees"
-    yield app / "worktrees" / "app-fix", {}  # one that belongs to another folder
+    yield app / "worktrees" / "app-fix", {}  # a worktree that belongs to another folder
     brought = trees / "brought" / "own"
     yield brought, {brought / "commondir": app, brought / "gitdir": trees / "x" / ".git"}
     tracked = home / "dev" / "app" / "vendor" / "own"

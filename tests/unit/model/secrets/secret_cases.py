@@ -1,4 +1,4 @@
-"""What is a secret and what only looks like one: cases that several tests share."""
+"""Shared cases of secrets, and of texts that only look like secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LETTERS = string.ascii_letters + string.digits
 
 
 def made(prefix: str, count: int, of: str = LETTERS) -> str:
-    """A key of this form that is nobody's. Made here, so that no scanner takes this file for a leak."""
+    """Return a fictional key of this form. It is generated so that secret scanners do not report this file."""
     rng = random.Random(prefix)
     return prefix + "".join(rng.choice(of) for _ in range(count - 1)) + "7"
 

@@ -223,7 +223,7 @@ def test_epub_with_one_empty_chapter_keeps_the_others():
     assert text_of(epub({"cover.xhtml": "", "a.xhtml": xhtml("<p>first</p>")})) == "first"
 
 
-# As Word writes it: what it draws, the words, and the same words for older programs.
+# A text box as Word writes it: the drawing, its text, and the same text again for older programs.
 BOX = (
     rb"Paid{\shp{\*\shpinst\shpleft0{\sp{\sn shapeType}{\sv 202}}{\shptxt \pard In a box.}}{\shprslt{\*\do\dptxbx"
     rb"{\dptxbxtext\pard In a box.}}}} monthly."
@@ -236,7 +236,7 @@ BOX = (
         (rb"Gr\'fc\'dfe, caf\'e9", "Grüße, café"),
         (rb"\u20320?\u22909?", "你好"),
         (rb"{\uc0\u1055 \u1088 \u1080 }", "При"),
-        (rb"\u-10179?\u-8703?", "😁"),  # two halves, as Word writes a smiley
+        (rb"\u-10179?\u-8703?", "😁"),  # a surrogate pair, as Word writes an emoji
         (rb"one\par two\tab three\line four", "one\ntwo\tthree\nfour"),
         (rb"{\*\generator Secret;}{\fonttbl{\f0 Arial;}}seen", "seen"),
         (rb"\{braces\} and \\", "{braces} and \\"),

@@ -34,7 +34,7 @@ def override(number, more):
 
 
 def paragraph(said, num=None, at=None, style=None, mark="", look=""):
-    """`mark`: the look of its end; `look`: that of its words. Where its end is struck out, they are, too."""
+    """`mark`: format of the paragraph mark; `look`: format of the text. A deleted mark deletes the text, too."""
     of = f'<w:pStyle w:val="{style}"/>' if style else ""
     own = "" if at is None else f'<w:ilvl w:val="{at}"/>'
     own += "" if num is None else f'<w:numId w:val="{num}"/>'

@@ -11,7 +11,7 @@ from unit.engines.files.file_reader import read, text_of
 from unit.engines.files.sample_files import saved, with_members, with_text, workbook
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-# A format, or the number of one that every program knows; what is stored; what is seen.
+# A format or the number of a built-in format, the stored value, the displayed text.
 SEEN = {
     "percent": [
         ("0%", "0.25", "25%"),
@@ -113,7 +113,7 @@ SEEN = {
         ('0\\ "zł"', "7", "7 zł"),
         ("[$₹-4009]0", "7", "₹7"),
         ("[$Rs.-4009] 0", "7", "Rs. 7"),
-        ("0 [$odd-1]", "7", "7"),  # no currency that a table would know for one
+        ("0 [$odd-1]", "7", "7"),  # not a known currency
         ('General" €"', "7.5", "7.5 €"),
         ("0.00 €;;", "7", "7 €"),
         ('0;0 "€"', "7", "7"),

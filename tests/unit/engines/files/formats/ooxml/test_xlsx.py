@@ -13,7 +13,7 @@ from unit.engines.files.sample_files import saved, with_members, workbook, zippe
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
 _RELATIONS, _TYPES = "xl/_rels/workbook.xml.rels", "[Content_Types].xml"
-# What is written between two sound cells, and what is read there. Style 1 is a date.
+# XML between two valid cells, and the text read from it. Style 1 is a date.
 CELLS = {
     "a date": ('<c r="B2" s="1"><v>45000</v></c>', "2023-03-15 00:00:00"),
     "a day after all days": ('<c r="B2" s="1"><v>99999999999</v></c>', "99999999999"),
@@ -97,8 +97,8 @@ def test_xlsx_invalid_cell_does_not_affect_others(kind):
 
 
 def renamed(relations=None, members=None):
-    """A workbook with one string, "x", and one sheet; `relations`: what is written otherwise in the list of its members,
-    `members`: which of these have another name, or, None, are gone."""
+    """A workbook with one string, "x", and one sheet. `relations`: replacements in the list of members. `members`: new
+    names of members, or None to remove one."""
     whole = with_cell('<c r="B2" t="s"><v>0</v></c>')
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
