@@ -5,7 +5,7 @@ import { SignInApi } from "./backend/api/signInApi.ts";
 import { CodedError } from "./core/errors.ts";
 import { isQuotaExceeded } from "./lib/quotaExceeded.ts";
 
-// Only the name and message of an error reach the page, but often only its cause says that the disk is full.
+// Only the name and message of an error reach the page, but often only the cause shows that the disk is full.
 const thrown = transferHandlers.get("throw")!;
 transferHandlers.set("throw", {
   ...thrown,

@@ -1,4 +1,4 @@
-/** The types that the page needs from the worker. */
+/** Types of the worker's API that the page uses. */
 
 export type { ReportOpening } from "./account/accountLocks.ts";
 export type { Profile } from "./account/accounts.ts";

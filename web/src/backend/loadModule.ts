@@ -1,6 +1,6 @@
 /**
  * Modules of the worker that are loaded on demand. Chromium never retries a module that failed to load, nor its
- * importers. Only a reloaded page gets it.
+ * importers. Only a reload of the page can load it.
  */
 
 import { ReplaySubject } from "rxjs";

@@ -26,7 +26,10 @@ const worker = new Worker(new URL("../worker.ts", import.meta.url), { type: "mod
 
 export const signInApi: Remote<SignInApi> = wrap<SignInApi>(worker);
 
-/** Rejects when the worker cannot be loaded or started. Calls to it would wait forever. */
+/**
+ * Promise that rejects when the worker cannot be loaded or started. Calls to the worker would wait forever
+ * then.
+ */
 export const workerFailure = new Promise<never>((_, reject) => {
   worker.addEventListener("error", ({ message }) => reject(new Error(message)), { once: true });
 });
@@ -47,7 +50,10 @@ export function useAccountApi(): OpenAccount {
   return found;
 }
 
-/** Comlink's types do not say that a proxied function, such as the returned unsubscribe, is asynchronous. */
+/**
+ * Function that subscribes. Comlink does not type a proxied function, such as the returned unsubscribe, as
+ * async.
+ */
 type Subscribe<T> = (listener: ((value: T) => void) & ProxyMarked) => unknown;
 
 /** Return the last value of a subscription, or undefined before the first. Another `key` is another subscription. */
@@ -55,7 +61,7 @@ export function useSubscription<T>(subscribe: Subscribe<T>, key: string): T | un
   return usePatchedSubscription<T, T>(subscribe, key, (_, value) => value);
 }
 
-/** The same for a subscription that sends patches of its value. */
+/** Return the last value of a subscription that sends patches, or undefined before the first. */
 function usePatchedSubscription<Value, Patch>(
   subscribe: Subscribe<Patch>,
   key: string,
@@ -74,7 +80,7 @@ function usePatchedSubscription<Value, Patch>(
       isActive = false;
       void unsubscribe.then((stop) => stop());
     };
-    // The function is new at each render; `key` says whether it subscribes to something else.
+    // `subscribe` is a new function at each render; `key` changes when the subscription does.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [key]);
   return latest?.key === key ? latest.value : undefined;
@@ -95,7 +101,7 @@ export function useRows<Name extends keyof Collections>(
   return useIsForgotten() ? NONE : rows;
 }
 
-/** Return the account as it is now, not as it was when the app was opened. */
+/** Return the current account, which may have changed since the app was opened. */
 export function useAccount({ api, account }: OpenAccount): DeviceAccount {
   const found = useSubscription<DeviceAccount>((listener) => api.watchAccount(listener), "account");
   return found ?? account;

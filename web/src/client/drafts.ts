@@ -35,7 +35,7 @@ export class Drafts {
     return this.#drafts.get(id);
   }
 
-  /** The text, or "" if there is none or it was written before `forgottenAt`. */
+  /** Return the text of a draft, or "" if there is none or it was written before `forgottenAt`. */
   text(id: string, forgottenAt = ""): string {
     const draft = this.#drafts.get(id);
     return draft && draft.at >= forgottenAt ? draft.text : "";

@@ -1,6 +1,9 @@
 import { SharedState, useSharedState } from "./sharedState.ts";
 
-/** True once the server has erased the account. From then on no rows are shown, even if some are still on the device. */
+/**
+ * Whether the server has erased the account. If true, no rows are shown, even if some are still on the
+ * device.
+ */
 const isForgotten = new SharedState(false);
 
 export function setForgotten(): void {

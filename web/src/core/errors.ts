@@ -1,9 +1,12 @@
-/** A "no" of the app itself. Of an error only its name and its message come out of the worker: the code is the message. */
+/**
+ * Errors of the app itself. A worker transfers only the name and message of an error, so the message is the
+ * code.
+ */
 
 export type Code =
   "FULL" | "NEWER_FORM" | "NOT_CARRIED_OVER" | "OPEN_ELSEWHERE" | "UNLOADED" | "OTHER_ACCOUNT" | "ROW_GONE";
 
-/** Of an export that is taken in. */
+/** Error codes of importing an export. */
 export type ExportCode =
   "ZIP_TOO_LARGE" | "ZIP_TOO_MANY_FILES" | "ZIP_INFLATES" | "ZIP_DAMAGED" | "ZIP_CUT_OFF" | "NOT_AN_EXPORT";
 

@@ -14,7 +14,7 @@ export interface Options {
   threads?: number;
   /** Called during the download, which resumes an earlier one. Not called if the model is already on this device. */
   onProgress?: (progress: Progress) => void;
-  /** Cancels the download. The downloaded part is kept. */
+  /** Signal that cancels the download. The downloaded part is kept. */
   signal?: AbortSignal;
 }
 

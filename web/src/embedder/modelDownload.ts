@@ -13,12 +13,12 @@ import type { ModelFile } from "./workerMessages.ts";
 const ATTEMPTS = 5;
 const FIRST_WAIT_MS = 500;
 
-/** Protect a model from eviction until this worker ends. `model`: the address of its folder, here and below. */
+/** Protect a model from eviction until this worker ends. `model` is the URL of the model's folder. */
 export async function protectModel(model: string): Promise<void> {
   await acquireLock(lockNames.model(model), { mode: "shared" });
 }
 
-/** Delete the files of all other models, except those that another worker protects. */
+/** Delete the files of all models except `model` (a folder URL) and those that another worker protects. */
 export async function evictOtherModels(model: string): Promise<void> {
   const cache = await caches.open(CACHE);
   const entries = await cache.keys();
@@ -75,7 +75,7 @@ async function assemble(cache: Cache, url: string, file: ModelFile, onBytes: (lo
   return data;
 }
 
-/** An error that a retry does not solve. */
+/** Error that a retry does not resolve. */
 class PermanentError extends Error {}
 
 function fetchPiece(url: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
@@ -109,7 +109,7 @@ async function loadPiece(
   return piece;
 }
 
-/** Retry with exponential backoff. */
+/** Run `load` and retry failures with exponential backoff. */
 async function withRetries<T>(load: () => Promise<T>): Promise<T> {
   for (let attempt = 1, wait = FIRST_WAIT_MS; ; attempt++, wait *= 2) {
     try {

@@ -10,7 +10,7 @@ const GRAPH = "model.onnx";
 const TOKENIZER = "tokenizer.json";
 const PIECE = 2 ** 20;
 
-/** Return whether the whole model is on this device. The hashes are checked only when it is opened. */
+/** Return whether the whole model is on this device. The hashes are checked only when the model is opened. */
 export async function isDownloaded(manifest: Manifest, base: string): Promise<boolean> {
   if (!globalThis.caches) return false;
   const cache = await caches.open(CACHE);

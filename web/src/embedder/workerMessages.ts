@@ -8,7 +8,7 @@ export interface OpenOptions {
   manifest: Manifest;
   /** Origin of the server. Empty in the app, which the server itself serves. */
   base: string;
-  /** 0: let onnxruntime choose. */
+  /** Number of threads. 0 lets onnxruntime choose. */
   threads: number;
 }
 
@@ -25,7 +25,7 @@ export type Method = keyof Methods;
 export type Request = { [M in Method]: { id: number; method: M; input: Methods[M]["input"] } }[Method];
 
 export interface Progress {
-  /** Bytes of the model on this device, and of the whole model. */
+  /** Number of bytes of the model on this device. `total` is the size of the whole model. */
   loaded: number;
   total: number;
 }

@@ -1,4 +1,4 @@
-/** When a request that failed or was rejected for now is sent again, and how often a status is recomputed. */
+/** Retry delays for failed and temporarily rejected requests, and throttling of status updates. */
 
 import { auditTime, merge, throttle, type Observable } from "rxjs";
 import { ApiError, isBusy } from "./http.ts";
@@ -61,18 +61,21 @@ export class RetryAfter {
 
 const MAX_TOTAL_S = 60;
 const DEFAULT_WAIT_S = 5;
-/** The account, the server or the LLM endpoint is busy. A server that is stopping is not waited for. */
+/**
+ * Codes that mean that the account, the server or the LLM endpoint is busy. Retries do not wait for a
+ * stopping server.
+ */
 const BUSY_CODES = ["RATE_LIMITED", "BUSY", "ASSISTANT_BUSY"];
 
-/** Return whether the same request may be accepted a little later. */
+/** Return whether an error is temporary, so that the server may accept the same request a little later. */
 export function isTemporary(error: unknown): error is ApiError {
   return error instanceof ApiError && BUSY_CODES.includes(error.code);
 }
 
 /**
- * Retry `work` after the wait that each temporary error asks for, as long as all waits together take at most
- * `maxTotalS`. Throw the last error then, or when `signal` aborts a wait. `onWait` gets the seconds of each wait when it
- * starts, and 0 when it ends.
+ * Retry `work` after the delay that each temporary error specifies, as long as the total delay is at most
+ * `maxTotalS`. Throw the last error after that, or when `signal` aborts a delay. `onWait` gets the seconds of
+ * each delay when it starts, and 0 when it ends.
  */
 export async function retryWhileBusy<T>(
   work: () => Promise<T>,

@@ -1,4 +1,4 @@
-/** The checksum of ZIP entries. */
+/** Compute the checksum of ZIP entries. */
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0xedb88320 : byte >>> 1;

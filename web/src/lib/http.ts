@@ -9,7 +9,10 @@ export interface Server {
   readonly headers?: Record<string, string>;
 }
 
-/** The server as whichever account the cookie belongs to. Requests of one account use `AccountContext.server`. */
+/**
+ * Server for requests as the cookie's account, whichever that is. Requests of one account use
+ * `AccountContext.server`.
+ */
 export const ANY_ACCOUNT: Server = { base: "" };
 
 export class ApiError extends Error {
@@ -40,7 +43,9 @@ export function sendRequest(server: Server, path: string, init: RequestInit = {}
   );
 }
 
-/** Return the JSON of a response. It may take long, but must not stop arriving for `idleTimeoutMs`. */
+/**
+ * Return the JSON of a response. Throw if no data arrives for `idleTimeoutMs`; the total time is not limited.
+ */
 export function requestJson<T>(
   server: Server,
   path: string,
@@ -82,7 +87,7 @@ function unreachable(message: string, cause: unknown): Error {
   return Object.assign(new Error(message, { cause }), { name: "Unreachable" });
 }
 
-/** The code with which the server rejects an app that is newer than itself. It is not a sign of load. */
+/** Error code of a server that rejects a newer app. This error is not a sign of load. */
 export const TOO_NEW = "TOO_NEW";
 
 /** Return whether the server, or a proxy in front of it, is overloaded and sends Retry-After. */
@@ -91,7 +96,7 @@ export function isBusy(error: unknown): error is ApiError & { retryAfterS: numbe
   return [429, 503].includes(error.status) && error.code !== TOO_NEW;
 }
 
-/** The code of an error response that is not in the server's format: a proxy answered. */
+/** Error code for an error response that is not in the server's format, because a proxy sent it. */
 export const UNKNOWN_CODE = "ERROR";
 
 async function toApiError(response: Response): Promise<ApiError> {

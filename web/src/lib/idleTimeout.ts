@@ -1,8 +1,11 @@
-/** Timeouts for requests that stop making progress, as behind a captive portal. A slow request may last. */
+/**
+ * Timeouts for requests that stop making progress, as behind a captive portal. Slow requests may take any
+ * time.
+ */
 
-/** A reachable server is never silent for longer than this. */
+/** Default idle timeout. A reachable server is never silent for longer. */
 export const IDLE_TIMEOUT_MS = 30_000;
-/** For event streams: the server sends a comment every 15 s. */
+/** Idle timeout of event streams, in which the server sends a comment every 15 s. */
 export const STREAM_IDLE_TIMEOUT_MS = 40_000;
 
 /**

@@ -1,4 +1,7 @@
-/** Every Web Lock and BroadcastChannel of the app. Tabs of different versions share these names: do not change one. */
+/**
+ * Names of all Web Locks and BroadcastChannels. Tabs with different app versions share them: do not change a
+ * name.
+ */
 
 export const lockNames = {
   /** Shared by each tab that has the account open; exclusive to migrate or remove its rows. */
@@ -19,7 +22,7 @@ export const lockNames = {
   unansweredQuestions: (userId: string) => `vademecum-asked-${userId}`,
   /** Held by a tab for as long as it is open. */
   tab: (id: string) => `vademecum-tab-${id}`,
-  /** Held by a page that erases an account: it removes the account from this device by itself. */
+  /** Held by a page that erases an account. The page also removes the account from this device. */
   forgetting: (userId: string) => `vademecum-forgetting-${userId}`,
   /** Shared while a worker uses a model (its folder URL); exclusive to download a file (its SHA-256). */
   model: (key: string) => `vademecum-models ${key}`,

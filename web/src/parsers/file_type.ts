@@ -31,7 +31,7 @@ const BY_ENDING: Record<string, string> = {
 };
 const MARKUP_ENDINGS = ["html", "htm", "xhtml"];
 const PDF_END = /startxref\s+\d+\s+%%EOF\s*$/u;
-const OLD_OFFICE = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"; // or an encrypted new one
+const OLD_OFFICE = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"; // signature of old and of encrypted new Office files
 const DECLARATION = /\s*(?:<\?xml[^>]*>\s*)?/iuy;
 const HTML_START = /\s*<(?:!doctype\s+html|html|head|body)\b/iuy;
 const HEAD = 65_536;

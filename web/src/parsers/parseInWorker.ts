@@ -12,7 +12,7 @@ interface ParseOptions {
   signal?: AbortSignal;
   /** Called after each page, for formats with pages. */
   onProgress?: Progress;
-  /** The time limit of a file. */
+  /** Time limit in seconds. */
   seconds?: number;
 }
 

@@ -4,14 +4,14 @@ import type { Part } from "../core/documents/chunking.ts";
 
 export type { Part } from "../core/documents/chunking.ts";
 
-/** `pageCount` includes blank pages. */
+/** The extracted text of a file. `pageCount` includes blank pages. */
 export interface Parsed {
   mimeType: string;
   pageCount?: number;
   parts: Part[];
 }
 
-/** Called with the number of parsed pages and of all pages. */
+/** Callback that gets the number of parsed pages and of all pages. */
 export type Progress = (stage: string, done: number, total: number) => void;
 
 export type Parse = (data: Uint8Array<ArrayBuffer>, onProgress: Progress) => Parsed | Promise<Parsed>;
@@ -42,7 +42,9 @@ export const LIMITS = {
   cells: 2_000_000,
 };
 
-/** Why a file yields no text. The texts for users are in ui/documents/uploadText.ts. */
+/**
+ * Codes for the reasons that a file yields no text. The texts for users are in ui/documents/uploadText.ts.
+ */
 export type Code =
   | "UNSUPPORTED_TYPE"
   | "NO_TEXT"
@@ -55,14 +57,17 @@ export type Code =
   | "EMPTY"
   | "NEEDS_SERVER";
 
-/** The file yields no text. `code` is stable. Nothing of the file is quoted. */
+/** Error: the file yields no text. `code` is stable. The message contains no text of the file. */
 export class Unreadable extends Error {
   constructor(readonly code: Code) {
     super(code);
   }
 }
 
-/** Throw because a parser is not on this device and could not be downloaded. The server can parse the file. */
+/**
+ * Throw Unreadable for a parser that is not on this device and could not be downloaded. The server can parse
+ * the file.
+ */
 export function throwNotLoaded(): never {
   throw new Unreadable("NEEDS_SERVER");
 }

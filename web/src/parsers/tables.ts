@@ -16,7 +16,7 @@ const NUMBER = new RegExp(
 );
 const EDGES = /^[ \t\xa0"']+|(?<![ \t\xa0"'])[ \t\xa0"']+$/gu;
 
-/** `number` counts from 1, as in spreadsheets. A cell may contain line ends. */
+/** A table row. `number` counts from 1, as in spreadsheets. A cell may contain line ends. */
 export interface Row {
   number: number;
   text: string;

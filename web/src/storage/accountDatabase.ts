@@ -26,7 +26,7 @@ export { compact } from "./compaction.ts";
 
 export type AccountDatabase = RxDatabase<{ [Name in keyof Collections]: RxCollection<Collections[Name]> }>;
 
-/** What a database is built from. Tests replace it to migrate between schema versions. */
+/** Schemas, migrations and storage of a database. Tests replace them to migrate between schema versions. */
 interface DatabaseDefinition {
   schemas: Schemas;
   migrations: Migrations;
@@ -73,7 +73,7 @@ export async function openAccountDatabase(
     await Promise.all(Object.values(database.collections).map(migrate));
     return database;
   } catch (error) {
-    await database.close(); // otherwise it could not be opened again or removed
+    await database.close(); // an open database could not be opened again or removed
     throw error;
   }
 }
@@ -103,11 +103,12 @@ export async function removeAccountDatabase(userId: string): Promise<void> {
   await Promise.all(names.map((name) => Dexie.delete(name)));
 }
 
-/** Stands for all storages. */
+/** Placeholder for the names of all storages. */
 export const ALL = "*";
 
 /**
- * Rewrite these storages of an account, and its drafts. No tab may have them open. Storages that are gone are skipped.
+ * Rewrite these storages of an account and the drafts. No tab may have them open. Storages that do not exist
+ * are skipped.
  */
 export async function rewriteStorages(userId: string, storages: readonly string[]): Promise<void> {
   const isSelected = (name: string) =>

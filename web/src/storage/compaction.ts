@@ -10,9 +10,12 @@ import Dexie from "dexie";
 
 const BATCH = 100;
 const PREFIX = "copy-of-";
-/** A table of the copy alone: it has a row once the copy is complete. */
+/** Name of a table that only the copy has. It contains a row once the copy is complete. */
 const COMPLETE = "complete";
-/** A power cut must not take rows that only this device has. */
+/**
+ * Transaction options that flush writes to disk, so that a power failure loses no rows that only this device
+ * has.
+ */
 const DURABLE = { chromeTransactionDurability: "strict" } as const;
 
 export async function rewriteDatabases(names: readonly string[]): Promise<void> {
@@ -28,14 +31,14 @@ export async function rewriteDatabases(names: readonly string[]): Promise<void> 
   await compact();
 }
 
-/** Finish or drop what a closed page left half-way. Call it before the databases are opened. */
+/** Finish or discard rewrites that a closed page interrupted. Call this before the databases are opened. */
 export async function recoverRewrites(prefix: string): Promise<void> {
   for (const copy of await copyNames(prefix)) {
     const database = await new Dexie(copy).open();
     const isComplete = (await database.table(COMPLETE).count()) > 0;
     database.close();
     if (isComplete) await replaceWithCopy(copy, copy.slice(PREFIX.length));
-    else await deleteDatabase(copy); // the original has not been touched
+    else await deleteDatabase(copy); // the copy is incomplete, and the original is unchanged
   }
 }
 
@@ -44,8 +47,9 @@ export async function copyNames(prefix: string): Promise<string[]> {
 }
 
 /**
- * Make Chromium write out and merge what earlier deletes have marked. The first deletion of a database writes the log
- * to a file, values and marks alike; the second merges that file with the next.
+ * Make Chromium compact its files, so that deleted values leave the disk. The first deletion of a database
+ * writes the log, with values and deletion markers, to a file. The second deletion merges that file with the
+ * next one.
  */
 export async function compact(): Promise<void> {
   for (let time = 0; time < 2; time++) {
@@ -97,7 +101,7 @@ async function copyTable(source: Dexie, target: Dexie, name: string): Promise<vo
   }
 }
 
-/** Dexie's own warns while a connection that was closed has not ended yet. */
+/** Delete a database. Dexie's own function logs warnings until a closed connection has ended. */
 function deleteDatabase(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const deleting = indexedDB.deleteDatabase(name);

@@ -9,23 +9,29 @@ export interface DeviceAccount {
   tier: "FREE" | "JIVE" | "JIGGA";
   limits: Limits;
   usedAt: string;
-  /** The user chose to open this account next, whichever account the cookie belongs to. */
+  /** Whether the user chose to open this account next, regardless of the cookie's account. */
   isWanted?: boolean;
   /** The last known usage. */
   usage?: Usage;
-  /** The server's epoch. Another one means that it was restored (see backend/sync/replication.ts). */
+  /**
+   * Last known epoch of the server. A different epoch means that the server was restored (see
+   * replication.ts).
+   */
   epoch?: string;
-  /** Random for each sync from zero. It is a part of the replication identifier, under which RxDB keeps checkpoints. */
+  /**
+   * Random id of the current sync from zero, a part of the replication identifier by which RxDB stores
+   * checkpoints.
+   */
   round?: string;
   /** Time of the last "forget everything" that was applied on this device. */
   forgottenAt?: string;
-  /** The last known model of the server; null: it had none. */
+  /** Last known model of the server. Null if the server had none. */
   model?: (Manifest & { id: string }) | null;
   /** The last known assistant of the server. */
   assistant?: { available: boolean; model: string | null };
-  /** When this device and the server were last in sync. */
+  /** Time when this device and the server were last in sync. */
   syncedAt?: string;
-  /** Deleted text that is still on the disk; null or absent: none. */
+  /** Deleted text that is still on the disk. Null or absent if there is none. */
   leftover?: DeletedText | null;
 }
 
@@ -35,13 +41,13 @@ export interface DeletedText {
   deletes: number;
   /** Names of RxDB storages: collections and their replication metadata. */
   storages: string[];
-  /** Everything was forgotten: erase without delay. */
+  /** Whether to erase without delay, after a "forget everything". */
   atOnce?: boolean;
-  /** How often the pages were asked to reload for the rewrite, and when they may be asked again. */
+  /** Number of times that pages were asked to reload for the rewrite, and the time of the next request. */
   asked?: { times: number; nextAt: string } | null;
 }
 
-/** Limits in `GET /v1/me`: counts and bytes. */
+/** Limits of the account from `GET /v1/me`: counts and bytes. */
 export interface Limits {
   documents: number;
   fileBytes: number;
@@ -58,7 +64,7 @@ export interface Usage {
   at: string;
 }
 
-/** A file that was added and is not a document yet. It survives a closed page. */
+/** A file that was added and is not a document yet. It is stored, so that it survives a closed page. */
 export interface WaitingFile {
   id: string;
   userId: string;
@@ -75,9 +81,15 @@ export interface ConflictLoser {
   collection: string;
   rowId: string;
   fields: Record<string, unknown>;
-  /** Without `gone`: when it was kept. With `gone`: when its row was created (see backend/sync/conflictLosers.ts). */
+  /**
+   * Time when the text was stored or, with `gone`, when its row was created (see
+   * backend/sync/conflictLosers.ts).
+   */
   at: string;
-  /** The row was deleted elsewhere: after the server had it (`changed`), or with its parent before (`unsent`). */
+  /**
+   * Set if the row was deleted elsewhere: after the server had it (`changed`), or earlier with its parent
+   * (`unsent`).
+   */
   gone?: "changed" | "unsent";
 }
 
@@ -96,7 +108,10 @@ interface UnansweredQuestion {
   tab: string;
 }
 
-/** A turn from an import that includes its memories. A push marks it, so that the server does not extract them again. */
+/**
+ * A turn that was imported with its memories. A push marks the turn, so that the server extracts no memories
+ * again.
+ */
 export interface ImportedTurn {
   /** The result of `importedId`. */
   id: string;

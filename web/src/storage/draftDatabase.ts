@@ -1,9 +1,10 @@
 /**
- * Unsent text of one account: an IndexedDB database of its own, which a rewrite includes (see storage/compaction.ts).
- * In Local Storage the browser would keep deleted text in its files for an unknown time.
+ * Database of the unsent text of one account. It is a separate IndexedDB database, so that a rewrite can
+ * erase deleted text (see storage/compaction.ts). In Local Storage, deleted text would stay in the browser's
+ * files for an unknown time.
  *
- * The page writes it without the worker, because a transaction that is committed explicitly survives a page that is
- * closed in the same moment.
+ * The page writes drafts without the worker, because an explicitly committed transaction survives a page that
+ * is closed at the same moment.
  */
 
 export interface Draft {
@@ -14,7 +15,7 @@ export interface Draft {
 }
 
 const STORE = "drafts";
-/** Dexie, which copies the database, counts in tenths of a version. */
+/** Version of the database. Dexie, which copies the database, multiplies its version numbers by ten. */
 const VERSION = 10;
 
 export const draftDatabaseOf = (userId: string) => `vademecum-drafts-${userId}`;
@@ -25,7 +26,7 @@ export class DraftDatabase {
 
   private constructor(database: IDBDatabase) {
     this.#database = database;
-    // The account is being removed or rewritten, so this page is about to be left.
+    // The account is being removed or its storages rewritten, so this page will be reloaded.
     database.onversionchange = () => this.#close();
     database.onclose = () => this.#close();
   }

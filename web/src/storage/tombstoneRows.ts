@@ -4,9 +4,10 @@ import type { RxCollection, RxDocument } from "rxdb/plugins/core";
 import { toTombstone } from "../core/sync/tombstone.ts";
 
 /**
- * Replace rows by tombstones. Each row is blanked and deleted in one write: other devices would take a blank, live row
- * for an edit. All writes start together because RxDB batches them; one by one, 5000 turns take most of a minute.
- * `stillApplies` is checked against the state of each row at the time of its write.
+ * Replace rows by tombstones. Each row is blanked and deleted in one write: other devices would interpret a
+ * blank row that is not deleted as an edit. All writes start together because RxDB batches them; one by one,
+ * 5000 turns take most of a minute. `stillApplies` is checked against the state of each row at the time of
+ * its write.
  */
 export async function putTombstones<Row extends object>(
   rows: readonly RxDocument<Row>[],

@@ -33,11 +33,11 @@ declare global {
 
 type AppState =
   | { kind: "opening" }
-  | { kind: "waits" } // for a tab with another version of the app
+  | { kind: "waits" } // another tab has a different version of the app open
   | { kind: "outdated" } // a newer version has changed the format of the stored data
   | { kind: "nobody" } // show the sign-in page
   | { kind: "failedToOpen" }
-  | { kind: "noSpace" } // to finish an interrupted rewrite of the database
+  | { kind: "noSpace" } // the disk is too full to finish an interrupted rewrite of the database
   | { kind: "notCarriedOver" } // the stored data could not be migrated
   | { kind: StorageLoss } // the browser closed or deleted the database while the app was open
   | ({ kind: "open" } & OpenAccount);
@@ -87,7 +87,10 @@ export function App() {
   );
 }
 
-/** Remount the app when another tab or device has forgotten everything: what is open shows deleted data. */
+/**
+ * Remount the app after "forget everything" in another tab or device, because the open page shows deleted
+ * data.
+ */
 function OpenedAccount(opened: OpenAccount) {
   const account = useAccount(opened);
   const { api, drafts } = opened;
@@ -105,7 +108,8 @@ function OpenedAccount(opened: OpenAccount) {
 }
 
 async function openAccount(onProgress: ReportOpening): Promise<AppState> {
-  if (location.pathname === "/sign-in") return { kind: "nobody" }; // also to switch to another account
+  // This path also switches to another account.
+  if (location.pathname === "/sign-in") return { kind: "nobody" };
   const api = await signInApi.openAccount(proxy(onProgress));
   if (!api) return { kind: "nobody" };
   window.vademecum = api;

@@ -4,7 +4,10 @@ import { Banner } from "./components/Banner.tsx";
 import { dismissLoadError, reloadIfAvailable, useLoadError } from "./loadError.ts";
 import { t } from "../locale/t.ts";
 
-/** Offer to reload the page when a part of it could not be loaded. It does not reload by itself: the user may be writing. */
+/**
+ * Offer to reload the page when a part of it could not be loaded. There is no automatic reload: the user may
+ * be writing.
+ */
 export function LoadErrorPrompt() {
   const hasError = useLoadError();
   return <div role="alert">{hasError && <Prompt />}</div>;

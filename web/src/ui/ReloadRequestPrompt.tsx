@@ -3,7 +3,7 @@ import { useReloadRequest } from "./reloadRequest.ts";
 import { Banner } from "./components/Banner.tsx";
 import { t } from "../locale/t.ts";
 
-/** Ask the user to reload when another tab waits for it and this one has unsaved text. */
+/** Ask the user to reload when another tab requests a reload and this tab has unsaved text. */
 export function ReloadRequestPrompt() {
   return <div role="status">{useReloadRequest() && <Prompt />}</div>;
 }

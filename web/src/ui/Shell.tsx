@@ -53,7 +53,7 @@ export function Shell() {
       </a>
       <AppShell.Header px="md">
         <Group h="100%" wrap="nowrap">
-          {/* MemoryPlace both do not fit, the name is hidden and the sync status stays. */}
+          {/* If both do not fit, the name is hidden and the sync status stays. */}
           <Group wrap="nowrap" miw={34} flex={1}>
             <Burger
               opened={opened}
@@ -96,7 +96,7 @@ export function Shell() {
         </ErrorBoundary>
       </AppShell.Main>
       <ReloadRequestPrompt />
-      {/* Each has its own Suspense, so that one that cannot be loaded does not hide the others. */}
+      {/* Each overlay has its own Suspense, so that one that cannot be loaded does not hide the others. */}
       <Suspense>
         {overlay === "search" && (
           <CommandPalette
@@ -114,7 +114,7 @@ export function Shell() {
   );
 }
 
-/** Close the drawer after a link in it was clicked, also a link to the open page. */
+/** Close the drawer after a click on one of its links, also on a link to the open page. */
 function closeDrawer(close: () => void): void {
   close();
   document.getElementById("main")?.focus({ preventScroll: true });

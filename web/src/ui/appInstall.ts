@@ -1,4 +1,7 @@
-/** Installing the app. The browser allows it at a time of its choice, so its event is stored until the user asks. */
+/**
+ * Install the app. The browser fires an event when it allows this, and the event is stored until the user
+ * asks.
+ */
 
 import { SharedState, useSharedState } from "../client/sharedState.ts";
 
@@ -22,7 +25,7 @@ export function useInstall(): { installed: boolean; install: (() => Promise<void
   const install = event
     ? async () => {
         await event.prompt();
-        installPrompt.set(null); // it can be used once
+        installPrompt.set(null); // the event can be used only once
       }
     : undefined;
   return { installed: matchMedia("(display-mode: standalone)").matches, install };

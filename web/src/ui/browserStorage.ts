@@ -31,7 +31,7 @@ export function usePersistentStorage(): void {
   }, [hasDocuments]);
 }
 
-/** Return the estimate, and a function that refreshes it. */
+/** Return the storage estimate and a function that refreshes it. */
 export function useStorageEstimate(): [StorageEstimate | null, () => void] {
   const [estimate, setEstimate] = useState<StorageEstimate | null>(null);
   const refresh = () => void estimateStorage().then(setEstimate);

@@ -1,4 +1,7 @@
-/** Messages of errors. Only the name and the message of an error reach the page from the worker. */
+/**
+ * Convert errors to messages for the user. Only the name and message of an error reach the page from the
+ * worker.
+ */
 
 import { t, type TextKey } from "../locale/t.ts";
 import type { Code } from "../core/errors.ts";

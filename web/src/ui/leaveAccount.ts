@@ -1,4 +1,4 @@
-/** Signing out, removing the account from the device and forgetting everything: each concerns all tabs of the browser. */
+/** Leave the account in all tabs: after sign-out, removal from this device or "forget everything". */
 
 import { channelNames, lockNames } from "../lib/locks.ts";
 import type { RemoteAccountApi } from "../client/backendClient.tsx";
@@ -9,11 +9,13 @@ const otherTabs = new BroadcastChannel(channelNames.signOut);
 
 otherTabs.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
 
-/** True while this tab forgets everything, until its receipt or error has been shown. */
+/** Whether this tab is running "forget everything". True until the receipt or error has been shown. */
 const isForgetting = new SharedState(false);
 let endForgetting = () => {};
 
-/** Set the account that this tab forgets, or null. Meanwhile no page is asked to reload for an erasure. */
+/**
+ * Set the account that this tab forgets, or null. While it is set, no page is asked to reload for an erasure.
+ */
 export function setForgetting(userId: string | null): void {
   endForgetting();
   endForgetting = () => {};
@@ -33,7 +35,10 @@ export function openInAllTabs(path: string): void {
   location.assign(path);
 }
 
-/** Remove the account from this device. The other tabs load `path` first, because an open tab would go on writing rows. */
+/**
+ * Remove the account from this device. The other tabs load `path` first, because an open tab would write more
+ * rows.
+ */
 export async function wipe(api: RemoteAccountApi, path: string): Promise<void> {
   otherTabs.postMessage(path);
   const { userId } = await api.account();

@@ -1,4 +1,7 @@
-/** Whether a part of the app could not be loaded. The page works without it until it is reloaded. */
+/**
+ * State of load errors: whether a part of the app could not be loaded. The rest of the page works until a
+ * reload.
+ */
 
 import { SharedState, useSharedState } from "../client/sharedState.ts";
 
@@ -7,7 +10,10 @@ const RESPONSE_TIMEOUT_MS = 10_000;
 const hasLoadError = new SharedState(false);
 let dismissedAt = -1;
 
-/** Report a load that started at `startedAt`. It is ignored if the user has dismissed an error since. */
+/**
+ * Report a failed load that started at `startedAt`. Ignore it if the user has dismissed an error after that
+ * time.
+ */
 export function reportLoadError(startedAt = performance.now()): void {
   if (startedAt > dismissedAt) hasLoadError.set(true);
 }

@@ -1,4 +1,4 @@
-/** Short notices about what was done or what failed. */
+/** Show short notices about completed or failed actions. */
 
 import { notifications } from "@mantine/notifications";
 import { errorMessage } from "./errorMessage.ts";

@@ -1,8 +1,8 @@
 /**
  * The ids of items that are deleted when their "Undo" notice closes (see useUndoableDelete).
  *
- * If the page is closed before that, nothing is deleted: losing an item that the user wanted to keep is worse than having
- * to delete it twice.
+ * If the page is closed while the notice is open, nothing is deleted: losing an item that the user wanted to
+ * keep is worse than having to delete it twice.
  */
 
 import { SharedState, useSharedState } from "../client/sharedState.ts";

@@ -1,15 +1,23 @@
-/** Requests of other tabs to reload this one: a newer version waits until no tab of an older one has the account open. */
+/**
+ * Reload requests of other tabs. A tab with a newer version waits until no tab with an older one has the
+ * account open.
+ */
 
 import { useEffect, useState } from "react";
 import { channelNames, REQUEST_ERASURE, REQUEST_ERASURE_NOW } from "../lib/locks.ts";
 import { useAccountApi } from "../client/backendClient.tsx";
 
-/** The other tab repeats its request more often than this. Without a repetition it is gone. */
+/**
+ * Lifetime of a request. The other tab repeats its request more often, so without a repetition that tab is
+ * closed.
+ */
 const REQUEST_TTL_MS = 3_000;
-/** Fields whose text may not be saved yet. */
+/** Selector of fields whose text may not be saved yet. */
 const FIELDS = "textarea, input:not([readonly], [type=checkbox], [type=radio], [type=file], [type=hidden])";
 
-/** Reload the page on request if nothing would be lost. Otherwise return true for as long as it is requested. */
+/**
+ * Reload the page on request if no text would be lost. Otherwise return true as long as the request lasts.
+ */
 export function useReloadRequest(): boolean {
   const { api, account } = useAccountApi();
   const { userId } = account;

@@ -1,21 +1,30 @@
 /**
- * Restore the focus when the element that has it is removed or disabled. When an overlay or a form closes, its opener gets
- * the focus. The component library does this only for overlays that it opens and closes itself, and not for those that
- * are rendered only while they are open. Elsewhere, as after a button that deletes its own row, the closest focusable
- * ancestor gets it; the browser would move the focus to the top of the page. A button that was disabled while it worked
- * gets the focus back when it is enabled.
+ * Restore the focus when the element that has it is removed or disabled. When an overlay or a form closes,
+ * its opener gets the focus. The component library does this only for overlays that it opens and closes
+ * itself, and not for those that are rendered only while they are open. In other cases, such as a button that
+ * deletes its own row, the closest focusable ancestor gets the focus; the browser would move it to the top of
+ * the page. A button that was disabled during its action gets the focus back when it is enabled.
  */
 
 const OVERLAY = "[role=dialog], [role=menu], [role=alert]";
-/** A form takes the place of what it edits. Unlike an overlay, its fields may get the focus back while it exists. */
+/**
+ * Selector of overlays and forms. A form replaces the item it edits. Its fields, unlike an overlay's, can
+ * regain focus.
+ */
 const OVERLAY_OR_FORM = `${OVERLAY}, form`;
-/** An alert stands below its opener. If that is gone too, the surroundings are closer than what had the focus before. */
+/**
+ * Selector of alerts, which are below their opener. If the opener is removed, too, its ancestors are closer
+ * than the element that had the focus before.
+ */
 const INLINE_OVERLAY = "[role=alert]";
-/** An opener may be removed with its overlay, as a menu item is. Then the one that had the focus before it is used. */
+/**
+ * Maximum length of `history`. An opener may be removed with its overlay, like a menu item. The element that
+ * had the focus before the opener is used then.
+ */
 const HISTORY_MAX = 8;
 
 let lastFocused: Element | undefined;
-/** How many elements of `history` may have opened the overlay or form that contains `lastFocused`. */
+/** Number of elements of `history` that may have opened the overlay or form that contains `lastFocused`. */
 let openerCount = 0;
 /** The elements outside of overlays that had the focus, the latest first. */
 let history: HTMLElement[] = [];

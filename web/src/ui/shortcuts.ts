@@ -8,7 +8,7 @@ export const MOD = /Mac|iPhone|iPad/u.test(navigator.userAgent) ? "⌘" : "Ctrl"
 
 export function useShortcuts(open: (overlay: "search" | "shortcuts") => void): void {
   const [, navigate] = useLocation();
-  const ignoredTags: string[] = []; // by default they do not work in text fields
+  const ignoredTags: string[] = []; // by default, shortcuts do not work in text fields
   useHotkeys(
     [
       ["mod+K", () => open("search")],

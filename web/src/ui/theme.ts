@@ -13,7 +13,7 @@ const variantColorResolver: VariantColorsResolver = (input) => {
   return { ...resolved, color: `light-dark(${textColor("light")}, ${textColor("dark")})` };
 };
 
-/** Browsers write the text of other fields to their session files, where an erasure does not reach it. */
+/** Props that keep a field's text out of the browser's session files, which an erasure does not reach. */
 const unsaved = { defaultProps: { autoComplete: "off" } };
 
 export const theme = createTheme({

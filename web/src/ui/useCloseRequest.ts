@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 
-/** TypeScript's types lack it. */
+/** The browser's CloseWatcher API, which TypeScript's types lack. */
 declare const CloseWatcher: { new (): { onclose: (() => void) | null; destroy(): void } } | undefined;
 
 /**

@@ -9,9 +9,9 @@ const UNDO_MS = 7_000;
 
 interface UndoableDelete {
   id: string;
-  /** A sentence that says what is deleted. */
+  /** Sentence that names the deleted item. */
   message: string;
-  /** The page of the item, and the page to show instead of it. */
+  /** Path of the item's page. `redirect` is the path of the page to show instead. */
   path?: string;
   redirect?: string;
   commit: () => Promise<void>;
@@ -40,7 +40,7 @@ export function useUndoableDelete(): (item: UndoableDelete) => void {
       message: (
         <Group justify="space-between" wrap="nowrap">
           <Text size="sm">{message}</Text>
-          {/* A long message must not shrink it. */}
+          {/* A long message must not shrink the button. */}
           <Button size="compact-md" variant="light" flex="none" onClick={undo}>
             {t("common.undo")}
           </Button>

@@ -6,11 +6,14 @@
 import { CodedError } from "../../core/errors.ts";
 import { channelNames, lockNames } from "../../lib/locks.ts";
 
-/** Tabs that were asked to leave need a moment. A frozen tab never responds. */
+/**
+ * Time limit for other tabs to release the lock. They need a moment to reload, and a frozen tab never
+ * responds.
+ */
 const TIMEOUT_MS = 10_000;
 const ASK_MS = 500;
 
-/** Reports whether opening waits for other tabs. */
+/** Callback that reports whether opening the account waits for other tabs. */
 export type ReportOpening = (kind: "waits" | "opening") => void;
 
 /** Wait until the account is not being removed or migrated, take the shared lock and return the release function. */

@@ -9,29 +9,33 @@ import { withExclusive } from "./accountLocks.ts";
 
 const TIMEOUT_MS = 2_000;
 
-/** `GET /v1/me`. */
+/** The response of `GET /v1/me`. */
 export interface Profile {
   userId: string;
   email: string;
   tier: DeviceAccount["tier"];
   limits: Limits;
-  /** Null if the server cannot open the account's database at the moment. */
+  /** Storage usage. Null if the server cannot open the account's database at the moment. */
   usage: { documents: number; bytes: number } | null;
-  /** During a model change on the server: the blocks embedded with the new model. */
+  /**
+   * Progress of a model change on the server: the blocks embedded with the new model. Null outside of a
+   * change.
+   */
   reembedding: { done: number; of: number } | null;
 }
 
 /**
- * Return the server for requests of one account. All tabs of a browser share one cookie. If it belongs to another
- * account, the server rejects these requests as signed out, so that accounts never mix.
+ * Return the server for requests of one account. All tabs of a browser share one cookie. If the cookie
+ * belongs to another account, the server rejects these requests as signed out, so that accounts never mix.
  */
 export function serverFor(server: Server, { userId }: Pick<DeviceAccount, "userId">): Server {
   return { ...server, headers: { ...server.headers, "x-vademecum-account": userId } };
 }
 
 /**
- * Return the account to open: the one the user just chose, else the one of the cookie, else, when the server is
- * unreachable or has signed this browser out, the last one used. Undefined: sign-in is required.
+ * Return the account to open: the account that the user just chose, else the account of the cookie. If the
+ * server is unreachable or has signed this browser out, return the last used account. Undefined: sign-in is
+ * required.
  */
 export async function accountToOpen(
   device: DeviceDatabase,
@@ -39,7 +43,7 @@ export async function accountToOpen(
 ): Promise<DeviceAccount | undefined> {
   const last = await device.lastAccount();
   if (last?.isWanted) return last;
-  // A user of this device does not wait for a network that hangs.
+  // Limit the wait on a hanging network if the app can open the last used account instead.
   const init = last ? { signal: AbortSignal.timeout(TIMEOUT_MS) } : {};
   try {
     return await storeProfile(device, await requestJson<Profile>(server, "/v1/me", init));
@@ -57,13 +61,13 @@ export async function clearSelection(
   await device.accounts.update(userId, { isWanted: false }).catch(console.error); // a full disk must not prevent opening
 }
 
-/** Store the current tier, limits and usage. If the server is unreachable, the last known ones stay. */
+/** Store the current tier, limits and usage. If the server is unreachable, keep the last known values. */
 export async function refreshProfile({ account, device, server }: AccountContext): Promise<void> {
   const found = await profile(server).catch(() => undefined);
   if (found?.userId === account.userId) await storeProfile(device, found);
 }
 
-/** Return the current usage, or the last known one if the server is unreachable. */
+/** Return the current usage, or the last known usage if the server is unreachable. */
 export async function usage(context: AccountContext): Promise<Usage | null> {
   await refreshProfile(context);
   return (await context.device.accounts.get(context.account.userId))?.usage ?? null;
@@ -81,7 +85,10 @@ export async function signIn(
   return expected && found.userId !== expected ? toDeviceAccount(found) : storeProfile(device, found);
 }
 
-/** Sign in again as the same account. Sign out and throw `OTHER_ACCOUNT` if it is another, so that accounts never mix. */
+/**
+ * Sign in again. If another account signed in, sign out and throw `OTHER_ACCOUNT`, so that accounts never
+ * mix.
+ */
 export async function signInAgain(
   { account, device }: AccountContext,
   server: Server,
@@ -103,7 +110,10 @@ export async function signOut(server: Server): Promise<void> {
   }
 }
 
-/** Set the password and sign out all other browsers. `current` is required if there is a password already. */
+/**
+ * Set the password and sign out all other browsers. `current` is required if the account has a password
+ * already.
+ */
 export async function changePassword(server: Server, current: string, password: string): Promise<void> {
   const body = JSON.stringify({ new: password, current: current || null });
   await sendRequest(server, "/v1/password", { method: "POST", body });
@@ -130,7 +140,7 @@ export function removeFromDevice(device: DeviceDatabase, userId: string): Promis
     // If only some rows are removed, the next sync starts from zero and restores the rest.
     await device.accounts.update(userId, { round: crypto.randomUUID() }).catch(console.error); // the disk may be full
     await removeRecords(userId);
-    await device.deleteAccount(userId); // after the rows, so that the account stays listed while any are left
+    await device.deleteAccount(userId); // after the rows, so that the account stays listed while rows exist
     await compact();
   });
 }

@@ -15,7 +15,7 @@ import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 const MAX_AGE_MS = 24 * 3_600_000;
 const MAX_DELETES = 200;
 const CHECK_MS = 60_000;
-/** Backoff for a page that stays open or a rewrite that fails. Pages must not reload every minute. */
+/** Maximum backoff after a page stayed open or a rewrite failed, so that pages do not reload every minute. */
 const MAX_BACKOFF_MS = 24 * 3_600_000;
 
 export function isDue({ since, deletes, atOnce }: DeletedText, now = Date.now()): boolean {

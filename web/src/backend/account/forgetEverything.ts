@@ -3,7 +3,7 @@
 import { requestJson } from "../../lib/http.ts";
 import type { AccountContext } from "./accountContext.ts";
 
-/** The server sends nothing while it erases. */
+/** Idle timeout of the request. The server sends nothing while it erases. */
 const ERASURE_TIMEOUT_MS = 600_000;
 
 export interface ErasureReceipt {

@@ -23,7 +23,10 @@ interface OpenedDatabase {
   releaseLock: () => void;
 }
 
-/** Return null if the account was removed meanwhile. Throw `NEWER_FORM` if a newer version has migrated the rows. */
+/**
+ * Open the database of an account under a shared lock. Return null if the account was removed meanwhile.
+ * Throw `NEWER_FORM` if a newer version of the app has migrated the rows.
+ */
 export async function openDatabase(
   device: DeviceDatabase,
   userId: string,

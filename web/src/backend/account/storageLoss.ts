@@ -4,12 +4,15 @@ import { sleep } from "../../lib/sleep.ts";
 import { isOnDevice } from "../../storage/accountDatabase.ts";
 import type { AccountContext } from "./accountContext.ts";
 
-/** `closed`: the data still exists, and a reload opens it again. */
+/** Kind of loss. After `closed` the data still exists, and a reload opens it again. */
 export type StorageLoss = "cleared" | "closed";
 
-/** A browser that clears data may list it for some seconds more. */
+/** Delays of the checks. A browser that clears data may still list the databases for some seconds. */
 const CHECK_AFTER_MS = [1_000, 3_000, 10_000, 30_000];
-/** A database that is being cleared may never respond. The next check decides then. */
+/**
+ * Time limit of a check, because a database that is being cleared may never respond. The next check decides
+ * then.
+ */
 const CHECK_TIMEOUT_MS = 5_000;
 
 /**

@@ -1,8 +1,8 @@
 /**
- * The one place where parts meet, once somebody is signed in. It runs in a worker: the page draws, and everything it
- * knows it asks here.
+ * The worker's API for the page once a user is signed in. It connects the services of the account; the page
+ * only renders the data that it requests here.
  *
- * What is proxied or streamed to the page is plain data: rows as they are on the wire.
+ * Values for the page are plain data. Rows have the same format as in requests to the server.
  */
 
 import { proxy, type ProxyMarked } from "comlink";
@@ -44,14 +44,14 @@ import { watchStorageLoss, type StorageLoss } from "../account/storageLoss.ts";
 import type { Task } from "../../core/documents/uploadTask.ts";
 import { UploadQueue } from "../uploads/uploadQueue.ts";
 
-/** What the app knows of itself at this moment. */
+/** Snapshot of the sync, the embedding model and the uploads. */
 export interface State {
   sync: SyncSummary;
   model: ModelState;
   uploads: Task[];
 }
 
-/** Everything that can be done with one account on this device. A method is a verb of services/. */
+/** All operations on one account on this device. Each method calls a service in backend/. */
 export class AccountApi {
   readonly #context: AccountContext;
   readonly #sync: SyncCoordinator;
@@ -69,16 +69,19 @@ export class AccountApi {
     const { QuickSearch } = await loadModule(import("../library/quickSearch.ts"));
     return new QuickSearch(this.#context.database);
   });
-  /** The rest of what is remembered, and projects. */
+  /**
+   * Operations on projects, memories, agent observations and background jobs. The module is loaded on first
+   * use.
+   */
   readonly memory = lazyApi(
     lazy(async () => {
       const { MemoryApi } = await loadModule(import("./memoryApi.ts"));
       return new MemoryApi(this.#context);
     }),
   );
-  /** The projects of sessions that are no rows yet. */
+  /** Project ids of new sessions, by session id. A session has no row before its first message. */
   readonly #projects = new Map<string, string>();
-  /** How many exports and imports are under way. */
+  /** Number of running exports and imports. */
   #carrying = 0;
 
   constructor(context: AccountContext) {
@@ -105,7 +108,10 @@ export class AccountApi {
     return this.#context.account;
   }
 
-  /** Nothing goes on here then: a tab with a newer version need not wait until this one is closed. */
+  /**
+   * Release the account lock and call `listener` after a storage loss. A tab with a newer version need not
+   * wait then.
+   */
   watchStorageLoss(listener: ((loss: StorageLoss) => void) & ProxyMarked): void {
     watchStorageLoss(this.#context, (loss) => {
       this.#context.releaseLock();
@@ -113,9 +119,9 @@ export class AccountApi {
     });
   }
 
-  // -- what there is, now and whenever it changes -----------------------------------------------------------
+  // -- subscriptions ----------------------------------------------------------------------------------------
 
-  /** Rows of a collection that fit a Mango query, at once and again after every change. */
+  /** Call `listener` with the rows of a collection that match a Mango query, now and after every change. */
   watchRows<Name extends keyof Collections>(
     name: Name,
     query: object,
@@ -126,7 +132,7 @@ export class AccountApi {
     return proxy(() => subscription.unsubscribe());
   }
 
-  /** The same, once. */
+  /** Return the rows of a collection that match a Mango query. */
   async rows<Name extends keyof Collections>(name: Name, query: object = {}): Promise<Collections[Name][]> {
     const rows = await (this.#context.database.collections[name] as any).find(query).exec();
     return rows.map((row: any) => row.toJSON());
@@ -140,7 +146,10 @@ export class AccountApi {
     };
   }
 
-  /** The account, and again when another tier or limit, or that everything was forgotten, is heard of. */
+  /**
+   * Call `listener` with the account now and when its tier, its limits or the time of "forget everything"
+   * changes.
+   */
   watchAccount(listener: (account: DeviceAccount) => void) {
     const sharedFields = ({ tier, limits, forgottenAt }: DeviceAccount) =>
       JSON.stringify([tier, limits, forgottenAt]);
@@ -160,17 +169,19 @@ export class AccountApi {
     return proxySubscription(this.#uploads.tasks$, listener);
   }
 
-  /** How far documents are that the server embeds, by their ids. */
+  /** Call `listener` with the progress of the documents that the server embeds, by document id. */
   watchEmbedding(listener: (progress: Record<string, Progress>) => void) {
     return proxySubscription(this.#sync.serverEmbedding$, listener);
   }
 
-  /** The text of a document as its chunks, and again when more of it comes. */
+  /** Call `listener` with the chunks of a document, now and when its text changes. */
   watchChunks(documentId: string, listener: (chunks: VectorEmbeddingDoc["chunks"]) => void) {
     return proxySubscription(chunks$(this.#context, documentId), listener);
   }
 
-  /** Patches of the answers that are being written, first all of them. */
+  /**
+   * Call `listener` with patches of the answers that are being written. The first patch contains all drafts.
+   */
   watchAnswerDrafts(listener: (patches: DraftPatches<AnswerDraft>) => void) {
     const drafts$ = this.#asking.throttledDrafts$.pipe(startWith({}), pairwise());
     return proxySubscription(drafts$.pipe(map(([before, after]) => diffDrafts(before, after))), listener);
@@ -188,12 +199,12 @@ export class AccountApi {
     return proxy(watchConflictLosers(this.#context, listener));
   }
 
-  /** Each time that a part of this could not be loaded. */
+  /** Call `listener` each time a module of the worker fails to load. */
   watchLoadErrors(listener: () => void) {
     return proxySubscription(loadErrors$, listener);
   }
 
-  /** The ids of files that are no documents yet. */
+  /** Call `listener` with the ids of the files that are not documents yet, now and after every change. */
   watchFiles(listener: ((ids: string[]) => void) & ProxyMarked): Unsubscribe & ProxyMarked {
     return proxy(this.#context.device.watchFiles(this.#context.account.userId, listener));
   }
@@ -202,7 +213,7 @@ export class AccountApi {
     return (await this.#finder()).find(query);
   }
 
-  // -- conversations ----------------------------------------------------------------------------------------
+  // -- chats ------------------------------------------------------------------------------------------------
 
   async ask(sessionId: string, message: string): Promise<string> {
     await this.#begin(sessionId, message);
@@ -221,7 +232,7 @@ export class AccountApi {
     this.#asking.answerWithoutWaiting(episodeId);
   }
 
-  /** Whether this tab is at what would be cut off if the page were loaded anew: an answer, an export, an import. */
+  /** Return whether a reload of the page would interrupt an answer, an export or an import in this tab. */
   isBusy(): boolean {
     return this.#carrying > 0 || Object.keys(this.#asking.drafts$.value).length > 0;
   }
@@ -230,7 +241,10 @@ export class AccountApi {
     return this.#asking.promptSummary(episodeId);
   }
 
-  /** What an assistant would be told before a question; null: it is gone, or the model is not here that counts. */
+  /**
+   * Return the prompt of a question. Null: the turn was deleted, or the model that counts tokens is not
+   * available.
+   */
   async previewPrompt(episodeId: string) {
     const [{ previewPrompt: context }, searcher] = await Promise.all([
       loadModule(import("../chat/prompt_context.ts")),
@@ -239,7 +253,7 @@ export class AccountApi {
     return context(this.#context, this.#model, searcher, episodeId);
   }
 
-  /** Documents of the pool that a message names and the session does not see, best first. */
+  /** Return the documents that a message mentions and the session has not borrowed, best match first. */
   mentionedDocuments(message: string, sessionId: string): Promise<DocumentDoc[]> {
     return mentionedDocuments(this.#context, message, sessionId);
   }
@@ -248,7 +262,10 @@ export class AccountApi {
     return this.#asking.defer(episodeId, wanted);
   }
 
-  /** It is open. `projectId`: where it belongs from its first message on, if it is none yet. */
+  /**
+   * Load the documents of an opened session for its first search. `projectId` is the project of a new
+   * session.
+   */
   prepareSearch(sessionId: string, projectId?: string | null) {
     if (projectId) this.#projects.set(sessionId, projectId);
     return this.#searcher().then((searcher) => searcher.prepare(sessionId));
@@ -262,12 +279,12 @@ export class AccountApi {
     return changeSession(this.#context, id, change);
   }
 
-  /** Those of these ids that are conversations here, and whether they are deleted. */
+  /** Return the sessions on this device among these ids, and whether they are deleted. */
   sessionStates(ids: string[]) {
     return sessionStates(this.#context, ids);
   }
 
-  /** Of each conversation that is deleted on this device, and each fact that is anywhere, its id. */
+  /** Call `listener` with the id of each session deleted on this device and each fact deleted anywhere. */
   watchDeleted(listener: (id: string) => void) {
     return proxySubscription(deleted$(this.#context), listener);
   }
@@ -306,7 +323,7 @@ export class AccountApi {
     return borrow(this.#context, documentId, sessionId);
   }
 
-  /** The same from a conversation that may not be a row yet. */
+  /** Borrow a document for a session, which is created if it does not exist. */
   async borrowInto(documentId: string, sessionId: string): Promise<void> {
     await this.#begin(sessionId);
     await borrow(this.#context, documentId, sessionId);
@@ -328,7 +345,7 @@ export class AccountApi {
     return accounts.usage(this.#context);
   }
 
-  // -- memory -----------------------------------------------------------------------------------------------
+  // -- facts and deletion -----------------------------------------------------------------------------------
 
   addFact(key: string, value: string) {
     return addFact(this.#context, key, value);
@@ -348,7 +365,7 @@ export class AccountApi {
 
   // -- this device ------------------------------------------------------------------------------------------
 
-  /** Fetches the model, unless it is here; what has arrived of it is kept. */
+  /** Download the embedding model, unless it is on this device. An interrupted download is resumed. */
   downloadModel() {
     void this.#model.download();
   }
@@ -369,7 +386,7 @@ export class AccountApi {
     return dismissConflictLoser(this.#context, id);
   }
 
-  /** Everything of this account as a ZIP. Loaded when it is wanted, as few want it. */
+  /** Export the account as a ZIP. The module is loaded on demand, because few users need it. */
   exportAccount(): Promise<Blob> {
     return this.#carry(async () =>
       (await loadModule(import("../export/exportAccount.ts"))).exportAccount(this.#context),
@@ -406,23 +423,34 @@ export class AccountApi {
     this.#sync.syncNow();
   }
 
-  /** On the server. Here nothing has changed yet: `close` or `wipe` comes next. */
+  /**
+   * Sign this browser out on the server. The caller then closes the account or removes it from the device.
+   */
   signOut() {
     return accounts.signOut(this.#context.server);
   }
 
-  /** On the server, which answers when it has erased and checked. `wipe` comes next. */
+  /**
+   * Forget everything on the server. Resolve after the erasure; the caller then removes the account from the
+   * device.
+   */
   async forgetEverything(): Promise<ErasureReceipt> {
     return (await loadModule(import("../account/forgetEverything.ts"))).forgetEverything(this.#context);
   }
 
-  /** Since when deleted text has been on the disk, and whether there is room to erase it; null: there is none. */
+  /**
+   * Return since when deleted text has been on the disk and whether there is room to erase it. Null: no
+   * deleted text.
+   */
   async deletedTextStatus(): Promise<{ since: string; hasRoom: boolean } | null> {
     const { leftover } = this.#context.account;
     return leftover ? { since: leftover.since, hasRoom: await hasRoomForRewrite() } : null;
   }
 
-  /** Ends this visit: the page must be loaded anew. What is on the device stays. */
+  /**
+   * Stop the sync and close the account, keeping its data on the device. The page must be reloaded
+   * afterwards.
+   */
   async close(): Promise<void> {
     this.#unwatch();
     this.#leftovers.stop();
@@ -430,7 +458,7 @@ export class AccountApi {
     await this.#context.close();
   }
 
-  /** The same, and takes the account from this device. */
+  /** Close the account and remove it from this device. */
   async removeFromDevice(): Promise<void> {
     await this.close();
     await accounts.removeFromDevice(this.#context.device, this.#context.account.userId);

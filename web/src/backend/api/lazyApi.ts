@@ -3,7 +3,7 @@ import { proxy, type ProxyMarked } from "comlink";
 type Method = (...args: any[]) => unknown;
 type Methods<T> = { [Name in keyof T as T[Name] extends Method ? Name : never]: T[Name] };
 
-/** The methods of `T`, each returning a promise. */
+/** Type with the methods of `T`, each returning a promise. */
 export type AsyncMethods<T> = {
   [Name in keyof Methods<T>]: T[Name] extends (...args: infer Args) => infer Result
     ? (...args: Args) => Promise<Awaited<Result>>

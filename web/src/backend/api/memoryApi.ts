@@ -1,4 +1,7 @@
-/** What can be done with projects and with what is remembered: the part of the desk that is loaded when it is wanted. */
+/**
+ * The part of the worker's API for projects, memories, agent observations and jobs. It is loaded on first
+ * use.
+ */
 
 import { proxySubscription } from "./proxySubscription.ts";
 import type { Observation, ObservationFilter } from "../../core/agents/observations.ts";
@@ -52,7 +55,7 @@ export class MemoryApi {
     return proxySubscription(this.#overviews.state$, listener);
   }
 
-  // -- what is remembered -----------------------------------------------------------------------------------
+  // -- memories ---------------------------------------------------------------------------------------------
 
   addMemory(text: string, projectId: string | null) {
     return addMemory(this.#context, text, projectId);
@@ -82,7 +85,7 @@ export class MemoryApi {
     return searchTimeline(this.#context, query, where, most);
   }
 
-  // -- what agents did --------------------------------------------------------------------------------------
+  // -- agent observations -----------------------------------------------------------------------------------
 
   listAgentProjects() {
     return listAgentProjects(this.#context);
@@ -104,7 +107,7 @@ export class MemoryApi {
     return deleteObservation(this.#context, row);
   }
 
-  // -- behind the answers -----------------------------------------------------------------------------------
+  // -- background jobs --------------------------------------------------------------------------------------
 
   listJobs() {
     return listJobs(this.#context);

@@ -1,4 +1,4 @@
-/** What the page follows in the worker, until it stops. */
+/** Subscriptions of the page to values in the worker. The page ends one by calling the returned function. */
 
 import { proxy, type ProxyMarked } from "comlink";
 import type { Observable } from "rxjs";

@@ -1,4 +1,6 @@
-/** What can be done before anybody is signed in. */
+/**
+ * The worker's API before a user is signed in: open an account, sign in, manage the accounts on this device.
+ */
 
 import { proxy, type ProxyMarked } from "comlink";
 import { AccountApi } from "./accountApi.ts";

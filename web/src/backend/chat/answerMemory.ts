@@ -1,6 +1,7 @@
 /**
- * What this device remembers for a question, beside the quotations that answer it without the server. The scope is that
- * of the session, as on the server (services/chat/prompt_memory.py): its project, or what is in none.
+ * Recall memories on this device for a quotation answer, which needs no server. The scope is that of the
+ * session, as on the server (services/chat/prompt_memory.py): the session's project, or everything without a
+ * project.
  */
 
 import { entersPrompts } from "../../core/chat/answers.ts";

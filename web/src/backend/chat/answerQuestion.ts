@@ -33,7 +33,7 @@ export interface AnswerDraft {
   promptSummary: PromptSummary | null;
   /** Names of the files that the answer waits for. */
   pendingFiles: string[];
-  /** Seconds until the busy assistant is asked again, or 0. */
+  /** Seconds until the request to a busy assistant is retried, or 0. */
   retryInS: number;
 }
 
@@ -48,15 +48,18 @@ export interface AssistantState {
 const SAVE_INTERVAL_MS = 2_000;
 const PUSH_TIMEOUT_MS = 3_000;
 const MAX_PROMPT_SUMMARIES = 50;
-/** Other tabs and devices show a turn without an update for a minute as interrupted. */
+/**
+ * Interval between updates of an unfinished turn. Without one for a minute, other devices show it as
+ * interrupted.
+ */
 const HEARTBEAT_MS = 30_000;
 
-/** Loaded soon after the app has opened. */
+/** Load the module that recalls memories. It is loaded soon after the app has opened. */
 const loadAnswerMemory = () => loadModule(import("./answerMemory.ts"));
 
 interface RunningAnswer {
   stop: AbortController;
-  /** Ends the wait for files. */
+  /** Controller that ends the wait for files. */
   skipFiles: AbortController;
   ended: Promise<unknown>;
 }
@@ -69,7 +72,7 @@ type Answer = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
 export class AnswerService {
   /** The answers that this tab is writing, by turn id. */
   readonly drafts$ = new BehaviorSubject<Record<string, AnswerDraft>>({});
-  /** The same, at the rate at which the page renders them. */
+  /** The drafts, throttled to the rate at which the page renders them. */
   readonly throttledDrafts$ = this.drafts$.pipe(
     throttleTime(DRAFT_INTERVAL_MS, asyncScheduler, LEADING_AND_TRAILING),
   );
@@ -83,7 +86,7 @@ export class AnswerService {
     deferred: [],
     keptAnswers: {},
   });
-  /** Answers that are running or wait for the previous one of their turn to end. */
+  /** Answers by turn id that are running or wait for the previous answer of their turn to end. */
   readonly #running = new Map<string, RunningAnswer>();
   #saving: Promise<boolean> = Promise.resolve(true);
   /** The documents that were counted as used, by turn. */
@@ -122,7 +125,8 @@ export class AnswerService {
       );
     context.database.episodes.$.subscribe(({ documentId }) => {
       const { [documentId]: why, ...kept } = this.assistant$.value.keptAnswers;
-      if (why !== undefined) this.#updateAssistant({ keptAnswers: kept }); // a new answer arrived, from this device or another
+      // A new answer arrived, from this device or another.
+      if (why !== undefined) this.#updateAssistant({ keptAnswers: kept });
     });
     context.forgotten$.subscribe(() => {
       this.#promptSummaries.clear();
@@ -227,7 +231,7 @@ export class AnswerService {
       await before?.ended.catch(() => {}); // its own caller gets the error
       try {
         if (stop.signal.aborted) return null;
-        this.#updateDraft(episodeId, {}); // from now on the page shows it and can stop it
+        this.#updateDraft(episodeId, {}); // the page shows the draft and can stop the answer
         const row = await prepare();
         return row && (await this.#answerLocked(row, stop.signal, enough.signal));
       } finally {
@@ -255,13 +259,16 @@ export class AnswerService {
         await this.#finish(row.id, answered);
         return answered;
       } catch (error) {
-        await this.#finish(row.id, { ...this.#draftAnswer(row.id), status: "failed" }); // so that it does not stay queued
+        // The turn must not stay queued.
+        await this.#finish(row.id, { ...this.#draftAnswer(row.id), status: "failed" });
         throw error;
       }
     });
   }
 
-  /** Store the final answer. If the previous one is worth more, keep it and publish the reason. */
+  /**
+   * Store the final answer. If the previous answer has a higher priority, keep that and publish the reason.
+   */
   async #finish(episodeId: string, answered: Answer): Promise<void> {
     if ((await this.#save(episodeId, answered)) || answered.status === "stopped") return;
     const why = answered.model ? "" : answered.aiResponse;
@@ -300,7 +307,7 @@ export class AnswerService {
     try {
       return await this.#askAssistant(row, signal);
     } catch (error) {
-      if (signal.aborted) throw error; // the user stopped it
+      if (signal.aborted) throw error; // the user stopped the answer
       if (isTemporary(error)) return this.#answerWithQuotations(row);
       if (error instanceof ApiError && error.status < 500 && error.status !== 401) {
         return { ...this.#draftAnswer(row.id), aiResponse: error.message, status: "failed" };
@@ -323,7 +330,8 @@ export class AnswerService {
   }
 
   async #askAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<Answer> {
-    await this.#sync.waitUntilPushed(PUSH_TIMEOUT_MS); // the prompt contains what the server has of this chat
+    // The server builds the prompt from its own rows of this chat.
+    await this.#sync.waitUntilPushed(PUSH_TIMEOUT_MS);
     let saved = performance.now();
     const write = (change: Partial<AnswerDraft>) => {
       if (signal.aborted) return;
@@ -342,7 +350,7 @@ export class AnswerService {
       onRestart: () => write({ aiResponse: "" }),
     };
     const asked = () => streamAnswer(this.#context.server, question, listener, signal);
-    // Not saved: an unanswered question is asked again when the app is reopened.
+    // Do not save the wait: an unanswered question is asked again when the app is reopened.
     const waits = (waitsS: number) => signal.aborted || this.#updateDraft(row.id, { retryInS: waitsS });
     const ending = await retryWhileBusy(asked, signal, waits);
     const draft = this.#draftAnswer(row.id);
@@ -415,7 +423,10 @@ export class AnswerService {
     return { aiResponse, citations, ...(told?.model ? { model: told.model } : {}) };
   }
 
-  /** Save answers in order, so that no partial one overwrites the final one. Return false if the previous one is kept. */
+  /**
+   * Save answers in order, so that no partial answer overwrites the final one. Return false if the old answer
+   * stays.
+   */
   #save(episodeId: string, answered: Answer): Promise<boolean> {
     const save = async () => {
       const found = await this.#context.database.episodes.findOne(episodeId).exec();

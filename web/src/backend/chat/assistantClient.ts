@@ -14,11 +14,11 @@ export interface Assistant {
 interface Question {
   query: string;
   sessionId: string;
-  /** This turn and later ones are left out of the prompt. */
+  /** Id of the turn to answer. The prompt excludes this turn and later ones. */
   episodeId: string;
 }
 
-/** What the prompt contained. */
+/** Summary of the contents of a prompt. */
 export interface PromptSummary {
   citations: {
     documentId: string;
@@ -46,11 +46,11 @@ const CUT_REASONS = ["length", "content_filter"];
 interface AnswerListener {
   onContext(told: PromptSummary): void;
   onDelta(text: string): void;
-  /** The text so far was the model's reasoning. */
+  /** Called when the text so far was the model's reasoning, so that the answer starts over. */
   onRestart(): void;
 }
 
-/** The user waits meanwhile, so a slow server counts as unreachable. */
+/** Time limit for the assistant's status. The user waits for it, so a slow server counts as unreachable. */
 const ASSISTANT_TIMEOUT_MS = 2_000;
 
 export function fetchAssistant(server: Server): Promise<Assistant> {
@@ -76,9 +76,9 @@ export function streamAnswer(
 }
 
 interface StreamSignals {
-  /** Aborted by the user. */
+  /** Signal that the user aborts. */
   signal: AbortSignal;
-  /** Aborted by the user or by the idle timeout. */
+  /** Signal that the user or the idle timeout aborts. */
   ended: AbortSignal;
   heard: () => void;
 }

@@ -9,12 +9,12 @@ import type { AccountContext } from "../account/accountContext.ts";
 import { RetrySchedule } from "../../lib/backoff.ts";
 
 interface AnswerPort {
-  /** Whether the server is known to be unreachable. The caller retries when it is back. */
+  /** Return whether the server is known to be unreachable. The caller retries when it is reachable again. */
   isAway: () => boolean;
   isAvailable: () => Promise<boolean>;
   /** Answer a turn and return its model. Null: the turn was deleted. */
   answer: (episodeId: string) => Promise<{ model?: string | undefined } | null>;
-  /** The set of deferred questions changed. */
+  /** Called when the set of deferred questions has changed. */
   onChange: () => Promise<void>;
 }
 
@@ -44,7 +44,9 @@ export class DeferredQuestions {
     return (await device.later.where({ userId: account.userId }).toArray()).map(({ episodeId }) => episodeId);
   }
 
-  /** Answer all deferred questions. Retry failures with growing delays, or when the server is back. */
+  /**
+   * Answer all deferred questions. Retry failures with growing delays, or when the server is reachable again.
+   */
   async answerAll(): Promise<void> {
     await this.#answers.onChange();
     const lock = lockNames.deferredQuestions(this.#context.account.userId);
@@ -58,7 +60,7 @@ export class DeferredQuestions {
     if (!this.#context.database.closed) await this.answerAll().catch(console.error);
   }
 
-  /** Answer one after another. Stop at a turn that got quotations again; it stays deferred. */
+  /** Answer the deferred turns one by one. Stop at a turn that got quotations again; it stays deferred. */
   async #answerNext(): Promise<void> {
     while (await this.#answers.isAvailable()) {
       const [next] = await this.ids();

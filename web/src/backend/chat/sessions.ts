@@ -17,14 +17,14 @@ export async function ensureSession(
   firstMessage: string,
   projectId?: string,
 ): Promise<void> {
-  const project = projectId && (await context.database.projects.findOne(projectId).exec()); // it may have been deleted
+  const project = projectId && (await context.database.projects.findOne(projectId).exec()); // null if deleted
   const row: SessionDoc = {
     ...newRow(context, id),
     title: titleOf(firstMessage),
     mode: "analysis",
     ...(project ? { projectId: project.id } : {}),
   };
-  // A question and a document may create it at the same moment.
+  // A question and a document may create the session at the same moment.
   const { title } = await context.database.sessions.insertIfNotExists(row);
   if (firstMessage && title === storedSentences.untitled)
     await changeSession(context, id, { title: titleOf(firstMessage) });
@@ -50,7 +50,7 @@ export function deleted$({ database }: AccountContext): Observable<string> {
   );
 }
 
-/** Return those of these ids that are sessions on this device, and whether they are deleted. */
+/** Return the sessions on this device among these ids, and whether they are deleted. */
 export async function sessionStates(
   { database }: AccountContext,
   ids: string[],

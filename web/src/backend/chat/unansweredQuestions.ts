@@ -1,4 +1,7 @@
-/** Questions without an answer, stored with the tab that answers them. If that tab is closed, the next one answers them. */
+/**
+ * Unanswered questions, stored with the id of the tab that answers them. If that tab is closed, another tab
+ * takes over.
+ */
 
 import { acquireLock, lockNames } from "../../lib/locks.ts";
 import { newId } from "../../core/schema/uuid7.ts";

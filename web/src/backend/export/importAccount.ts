@@ -26,15 +26,15 @@ type Row = Record<string, any>;
 
 interface ImportResult {
   added: number;
-  /** Rows that exist already and were left alone. */
+  /** Number of rows that existed already and were not changed. */
   existing: number;
-  /** Entries that are not valid rows. */
+  /** Number of entries that are not valid rows. */
   leftOut: number;
 }
 
 const LIMITS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
 const BATCH = 200;
-const READ_BYTES = 2 ** 16; // inflating can multiply it by a thousand
+const READ_BYTES = 2 ** 16; // small, because inflated data can be a thousand times as large
 const [ENTRY_SIGNATURE, END_SIGNATURE] = [0x02014b50, 0x06054b50];
 const [END_RECORD_BYTES, MAX_COMMENT_BYTES, MAX_DIRECTORY_BYTES] = [22, 65_535, 2 ** 24];
 const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
@@ -63,7 +63,9 @@ function rowsName(file: string): string | undefined {
   return name === WAITING || (name !== file && Object.hasOwn(schemas, name)) ? name : undefined;
 }
 
-/** Return the checksums of the files with rows, from the central directory. It also tells which files must exist. */
+/**
+ * Return the checksums of the files with rows, from the central directory, which lists all files of the ZIP.
+ */
 async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
   if ((await zip.slice(0, 2).text()) !== "PK") return sums;
@@ -97,7 +99,7 @@ async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
 }
 
 interface ImportedLines {
-  /** A collection, or WAITING. */
+  /** Name of a collection, or WAITING. */
   name: string;
   lines: string[];
 }

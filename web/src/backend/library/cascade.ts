@@ -1,7 +1,7 @@
 /**
- * What a death does to other rows of this device, as server/vademecum/model/sync/cascade.py does it when it hears of it: a
- * row dies with any of its parents, and one that merely names a dead one follows it or is healed. Both read one table
- * (core/schema/relations.ts).
+ * Cascade deletes on this device, as server/vademecum/model/sync/cascade.py does for synced deletes. A row is
+ * deleted with any of its parents. A row with another reference to a deleted row is deleted, loses the
+ * reference or gets a flag. Both sides use the same table of relations (core/schema/relations.ts).
  */
 
 import type { MangoQuerySelector, RxCollection, RxDocument } from "rxdb/plugins/core";
@@ -20,15 +20,16 @@ type Keys = { readonly [name in Name]?: readonly string[] };
 type Level = ReadonlyMap<Name, readonly string[]>;
 
 /**
- * Buries rows and all that cannot live without them or follow them; heals what named them. What is named and was never
- * here is dead all the same.
+ * Delete rows and their dependents, and remove references to them from other rows. The ids may belong to rows
+ * that never existed on this device; their dependents are deleted as well.
  */
 export async function deleteWithDependents(database: AccountDatabase, ids: Keys): Promise<void> {
   const levels: Level[] = [];
   let level: Level = new Map(Object.entries(ids) as [Name, readonly string[]][]);
   for (; level.size > 0; level = withoutSeen(await dependents(database, level), levels)) levels.push(level);
   const at = now();
-  // Children first: if the page is closed meanwhile, the remaining rows are visible and can be deleted again.
+  // Delete children first: if the page is closed meanwhile, the remaining rows are visible and can be deleted
+  // again.
   for (const [name, ids] of levels.reverse().flatMap((one) => [...one])) {
     const found = collectionOf(database, name).findByIds([...ids]);
     await putTombstones([...(await found.exec()).values()], { at });
@@ -49,7 +50,7 @@ function withoutSeen(level: Level, before: readonly Level[]): Level {
   return new Map(left.filter(([, ids]) => ids.length > 0));
 }
 
-/** The live rows that have one of `dead` as a parent, or follow it. */
+/** Return the rows that must be deleted with the `dead` rows: their children and followers. */
 async function dependents(database: AccountDatabase, dead: Level) {
   const level = new Map<Name, readonly string[]>();
   for (const relation of RELATIONS) {
@@ -65,7 +66,7 @@ async function dependents(database: AccountDatabase, dead: Level) {
   return level;
 }
 
-/** Return those of `rows` that have the same parents as the row they reference. */
+/** Return the rows among `rows` that have the same parents as the row they reference. */
 async function followers(
   database: AccountDatabase,
   { of: name, field, to }: Relation,
@@ -81,7 +82,10 @@ async function followers(
   });
 }
 
-/** Return selectors for the rows that reference `ids`. Blocks use a range of ids, because a query by field scans all. */
+/**
+ * Return selectors for the rows that reference `ids`. Blocks use an id range, because a query by field scans
+ * all.
+ */
 export function selectors({ of: name, field }: Relation, ids: readonly string[]): MangoQuerySelector<Row>[] {
   if (name === "vectorEmbeddings") return ids.map((id) => ({ id: childIdRange(id) }));
   return [{ [field]: ids.length === 1 ? ids[0] : { $in: [...ids] } }];

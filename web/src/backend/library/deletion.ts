@@ -10,12 +10,12 @@ export function deleteDocuments({ database }: AccountContext, ids: readonly stri
   return deleteWithDependents(database, { documents: ids });
 }
 
-/** Delete a session. Its documents stay; they are no longer borrowed by it. */
+/** Delete a session. Its documents stay, but the session no longer borrows them. */
 export function deleteSession({ database }: AccountContext, id: string): Promise<void> {
   return deleteWithDependents(database, { sessions: [id] });
 }
 
-/** Delete a project with its memories. Its sessions are deleted, too, or return to the shared pool. */
+/** Delete a project with its memories. Its sessions are deleted, too, or move to the pool. */
 export async function deleteProject(
   { database }: AccountContext,
   id: string,

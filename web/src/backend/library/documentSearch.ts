@@ -14,12 +14,14 @@ import type { AccountContext } from "../account/accountContext.ts";
 /** The size of the cache in chunks: about 100 MB with vectors and words. */
 const MAX_CHUNKS = 20_000;
 
-/** Fields of a document that its passages show, or that change with its text. */
+/**
+ * Fields of a document that appear in its passages or change with its text. A change makes the cache stale.
+ */
 const INDEXED_FIELDS = ["filename", "contentHash", "chunkCount", "status"] as const;
 
 /** An index per model, because vectors of two models cannot be compared. */
 interface Index {
-  /** The hash of the model; empty: none, so search uses words only. */
+  /** Hash of the model. Empty if there is none, so that search uses words only. */
   readonly model: string;
   readonly passages: PassageIndex;
 }
@@ -27,7 +29,7 @@ interface Index {
 interface CachedDocument {
   reading: Promise<void>;
   chunks: number;
-  /** It has changed and is read again at the next search. */
+  /** Whether the document has changed, so that the next search reads it again. */
   stale: boolean;
 }
 
@@ -38,7 +40,7 @@ export class DocumentSearch {
   #index: Index = { model: "", passages: new PassageIndex(0) };
   /** Cached documents, least recently used first. */
   readonly #cache = new Map<string, CachedDocument>();
-  /** The documents of running searches. They are not evicted. */
+  /** Ids of the documents of each running search. They are not evicted. */
   readonly #inUse = new Set<readonly string[]>();
 
   constructor(context: AccountContext, embedding: EmbeddingModel, most = MAX_CHUNKS) {
@@ -51,7 +53,7 @@ export class DocumentSearch {
     context.database.documents.$.subscribe(({ documentId, documentData, previousDocumentData }) => {
       if (documentData._deleted) this.#evict(documentId);
       else if (INDEXED_FIELDS.some((field) => previousDocumentData?.[field] !== documentData[field]))
-        this.#markStale(documentId); // but not when it was only used or borrowed
+        this.#markStale(documentId); // not if the document was only used or borrowed
     });
   }
 
@@ -115,7 +117,7 @@ export class DocumentSearch {
     let held: CachedDocument | undefined = before && !before.stale ? before : this.#read(document);
     this.#cache.delete(document.id);
     this.#cache.set(document.id, held); // the most recently used
-    // Another search may have started to read the document again; then wait for that one.
+    // If another search has started to read the document again, wait for that search.
     for (
       let awaited: CachedDocument | undefined;
       held && held !== awaited;
@@ -137,13 +139,13 @@ export class DocumentSearch {
     };
     const held: CachedDocument = { reading: Promise.resolve(), chunks: 0, stale: false };
     held.reading = read().catch((error: unknown) => {
-      held.stale = true; // read it again the next time
+      held.stale = true; // the next search reads the document again
       throw error;
     });
     return held;
   }
 
-  /** Mark a document for reading. Running searches use its old text. */
+  /** Mark a document as stale. Running searches use its old text. */
   #markStale(documentId: string): void {
     const held = this.#cache.get(documentId);
     if (held) held.stale = true;

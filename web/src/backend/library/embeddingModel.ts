@@ -41,19 +41,22 @@ interface Models {
   models: ModelInfo[];
 }
 
-/** A short interruption of the connection does not start the model. */
+/** Time without the server before the model starts, so that a short interruption does not start it. */
 const AWAY_DELAY_MS = 2_000;
 
-/** Its runtime may have to be loaded over a network that hangs. After this time search uses words only. */
+/**
+ * Time limit for starting the model, whose runtime may load over a hanging network. Then search uses words
+ * only.
+ */
 const START_TIMEOUT_MS = 10_000;
 
 /** The download and the embedder of one model. */
 class ModelRun {
-  /** Aborted when the server changes its model. */
+  /** Controller that is aborted when the server changes its model. */
   readonly stop = new AbortController();
   download: Promise<boolean | null> | undefined;
   embedder: Promise<Embedder | null> | undefined;
-  /** The embedder once it has started. */
+  /** The started embedder. Undefined before it has started. */
   runningEmbedder: Embedder | undefined;
 }
 
@@ -61,9 +64,9 @@ export class EmbeddingModel {
   readonly state$ = new BehaviorSubject<ModelState>({ kind: "unknown" });
   readonly #context: AccountContext;
   #current = new ModelRun();
-  /** The model that was requested last; null: the server had none. */
+  /** Hash of the last requested model. Null if the server had none. */
   #requestedHash: string | null | undefined;
-  /** Models of received blocks for which the server's current model was fetched. */
+  /** Hashes of models in received blocks for which the server's current model was already requested. */
   readonly #checkedHashes = new Set<string>();
 
   constructor(context: AccountContext) {
@@ -108,7 +111,9 @@ export class EmbeddingModel {
     );
   }
 
-  /** Return the server's current model, or the last known one if it is unreachable. Null: none. */
+  /**
+   * Return the server's current model, or the last known model if the server is unreachable. Null: no model.
+   */
   async fetchManifest(): Promise<ModelInfo | null> {
     const { account, device, server } = this.#context;
     try {
@@ -128,22 +133,24 @@ export class EmbeddingModel {
       await fetchModel(model, options);
       return true;
     });
-    if (!(await run.download)) run.download = undefined; // retry the next time
+    if (!(await run.download)) run.download = undefined; // the next call retries
   }
 
-  /** Start the model, downloading it if necessary. Null: none, or the download failed. */
+  /**
+   * Start the model, downloading it if necessary. Return null if there is no model or the download failed.
+   */
   embedder(): Promise<Embedder | null> {
     const run = this.#current;
     return (run.embedder ??= this.#runWithModel(run, open).then((embedder) => {
       if (embedder) run.runningEmbedder = embedder;
-      else run.embedder = undefined; // retry the next time
+      else run.embedder = undefined; // the next call retries
       return embedder;
     }));
   }
 
   /**
-   * Return the started embedder if the model is on this device, without waiting for a download. Starting takes a second or
-   * two, once. A search by words only could miss passages.
+   * Return the started embedder if the model is on this device, without waiting for a download. The first
+   * start takes a second or two, which is worth it, because a search by words only could miss passages.
    */
   async embedderIfDownloaded(): Promise<Embedder | null> {
     const { kind } = this.state$.value;
@@ -167,7 +174,7 @@ export class EmbeddingModel {
     if (this.isReplaced(embedder)) return null;
     this.#current.runningEmbedder = undefined;
     this.#current.embedder = undefined;
-    embedder.close(); // free its memory for the next one
+    embedder.close(); // free its memory for the next embedder
     this.#fail(error);
     return null;
   }
@@ -179,7 +186,7 @@ export class EmbeddingModel {
   ): Promise<T | null> {
     const { signal } = run.stop;
     const { model: known } = this.#context.account;
-    if (known) this.#requestedHash = known.hash; // from now on a model change is noticed
+    if (known) this.#requestedHash = known.hash; // needed to detect a model change
     try {
       const model = known && (await this.#isDownloaded()) ? known : await this.fetchManifest();
       if (signal.aborted) return null;
@@ -218,7 +225,7 @@ export class EmbeddingModel {
     void (before.embedder ? this.embedder() : this.download());
   }
 
-  /** A synced block was embedded with another model: check whether the server changed its model. */
+  /** Check whether the server changed its model, after a synced block was embedded with another model. */
   #checkModel(model: string): void {
     if (!model || model === this.#requestedHash || this.#checkedHashes.has(model)) return;
     this.#checkedHashes.add(model);
@@ -226,7 +233,7 @@ export class EmbeddingModel {
   }
 
   #fail(error: unknown): void {
-    this.#current.download = undefined; // check again the next time
+    this.#current.download = undefined; // the next call retries
     this.state$.next({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
 }

@@ -67,7 +67,7 @@ class CollectionIndex {
 
   entries(): Promise<IndexedHit[]> {
     return (this.#entries ??= this.#read().catch((error: unknown) => {
-      this.#entries = undefined; // retry the next time
+      this.#entries = undefined; // the next search retries
       throw error;
     }));
   }

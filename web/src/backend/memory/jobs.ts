@@ -15,7 +15,7 @@ export interface Job {
   error: string;
 }
 
-/** `GET /v1/jobs`. */
+/** The response of `GET /v1/jobs`. */
 export interface JobList {
   /** Whether memories are extracted, and by which model (null: no assistant). */
   extraction: { available: boolean; model: string | null; daily: number; today: number; note: string };

@@ -7,7 +7,7 @@ import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { deleteWithDependents } from "../library/cascade.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
-/** Add a memory. If the same text exists in this scope, refresh that one instead. */
+/** Add a memory. If a memory with the same text exists in this scope, refresh that memory instead. */
 export async function addMemory(
   context: AccountContext,
   text: string,
@@ -42,7 +42,7 @@ export function pinMemory(context: AccountContext, id: string, pinned: boolean):
   return updateMemory(context, id, (row) => ({ ...row, pinned }));
 }
 
-/** Make an earlier version current. The current one becomes an earlier version. */
+/** Make an earlier version current. The current version becomes an earlier one. */
 export async function restoreMemoryVersion(context: AccountContext, id: string): Promise<void> {
   const chain = await versionsOf(context, id);
   if (!chain) return;

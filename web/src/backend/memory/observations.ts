@@ -25,7 +25,7 @@ export interface AgentSession {
   lastAt: string;
 }
 
-/** `next`: the cursor of the next page, or null. */
+/** A page of observations. `next` is the cursor of the next page, or null. */
 export interface ObservationPage {
   observations: Observation[];
   next: string | null;
@@ -43,7 +43,7 @@ interface SearchResponse {
 }
 
 const PAGE_SIZE = 50;
-/** The user waits meanwhile. */
+/** Time limit of a request, because the user waits for the response. */
 const TIMEOUT_MS = 10_000;
 const MAX_FOUND = 100;
 
@@ -92,7 +92,7 @@ export async function observations(
   return { observations: results.flatMap(({ observation }) => observation ?? []), next: null };
 }
 
-/** Return the changed row. */
+/** Pin or unpin an observation. Return the changed row. */
 export async function pinObservation(
   { server }: AccountContext,
   row: Observation,

@@ -4,15 +4,17 @@ import { BehaviorSubject } from "rxjs";
 import { requestJson } from "../../lib/http.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
-/** `name` and `message` are those of the error. */
+/** State of a project's overview. `name` and `message` come from the error. */
 export type OverviewState =
   { kind: "writing"; since: string } | { kind: "failed"; name: string; message: string };
 
-/** The server sends nothing while the LLM works. */
+/** Idle timeout of the request. The server sends nothing while the LLM works. */
 const GENERATION_TIMEOUT_MS = 600_000;
 
 export class OverviewService {
-  /** Overviews by project, while they are generated or after a failure. The result arrives by the sync. */
+  /**
+   * States by project id, while an overview is generated or after a failure. The sync delivers the result.
+   */
   readonly state$ = new BehaviorSubject<Record<string, OverviewState>>({});
   readonly #context: AccountContext;
   readonly #stops = new Map<string, AbortController>();
@@ -43,7 +45,7 @@ export class OverviewService {
     }
   }
 
-  /** Stop the generation, also on the server. An earlier overview stays. */
+  /** Stop the generation on this device and the server. An earlier overview stays. */
   stop(projectId: string): void {
     this.#stops.get(projectId)?.abort();
   }

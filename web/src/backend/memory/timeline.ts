@@ -5,14 +5,14 @@ import { createMatcher } from "../../core/text/wordMatch.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
-/** A project id, null for the pool, or "*" for everything. */
+/** Place to search: a project id, null for the pool, or "*" for everything. */
 export type MemoryPlace = string | null;
 
 export interface TimelineTurn {
   id: string;
   sessionId: string;
   createdAt: string;
-  /** The question, and the matching passage. */
+  /** The question of the turn. `text` is the matching passage. */
   question: string;
   text: string;
 }
@@ -21,7 +21,10 @@ export interface Timeline {
   turns: TimelineTurn[];
   /** Whether there are more turns. */
   more: boolean;
-  /** Where the search ran: by meaning on the server, or by words on the device. */
+  /**
+   * Place of the search: the server, which also searches by meaning, or this device, which searches by words
+   * only.
+   */
   by: "server" | "device";
 }
 

@@ -5,7 +5,7 @@ import { mergeTwoWay, type Row } from "../../core/sync/twoWayMerge.ts";
 
 export interface Conflict {
   ours: Row;
-  /** The last state that both had; undefined: none. */
+  /** The last state that both sides had. Undefined if there is none. */
   base: Row | undefined;
   outcome: Row;
 }
@@ -20,7 +20,7 @@ export const conflictHandler: RxConflictHandler<Row> = {
       : realMasterState,
 };
 
-/** The same handler, which also reports conflicts. A failing report must not block the push. */
+/** Return a conflict handler that also reports conflicts. A failing report does not block the push. */
 export function reportingConflicts(tell: (conflict: Conflict) => Promise<void>): RxConflictHandler<Row> {
   return {
     isEqual: conflictHandler.isEqual,

@@ -28,7 +28,7 @@ export function keepConflictLosers(
   });
 }
 
-/** Keep the losing text of a conflict. A repeated report, also by another tab, is kept once. */
+/** Keep the losing text of a conflict. Repeated reports, also by other tabs, are stored once. */
 export async function keepConflictLoser(
   device: DeviceDatabase,
   userId: string,

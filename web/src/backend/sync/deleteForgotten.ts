@@ -20,7 +20,10 @@ export class ForgottenRows {
     this.#store = known;
   }
 
-  /** Delete what was rejected before `forgottenAt`. Every collection reports it; each time is applied once. */
+  /**
+   * Delete rows that were rejected before `forgottenAt`. Every collection reports the time; it is applied
+   * once.
+   */
   apply(forgottenAt: string | undefined): Promise<void> {
     if (!forgottenAt) return Promise.resolve();
     return (this.#last = this.#last.catch(() => {}).then(() => this.#deleteBefore(forgottenAt)));
@@ -37,8 +40,8 @@ export class ForgottenRows {
 }
 
 /**
- * Put tombstones; the server accepts deletes of unknown rows. Rows rejected later stay, and their rejection tells the user
- * that everything was forgotten.
+ * Replace rejected rows by tombstones; the server accepts deletes of unknown rows. Rows rejected later stay,
+ * and their rejection message tells the user that everything was forgotten.
  */
 async function deleteRejectedBefore(
   collections: Record<string, RxCollection>,

@@ -12,7 +12,7 @@ export function isReplicated({ context }: { context: string }): boolean {
   return context.startsWith("replication-");
 }
 
-/** Return whether a write is to be pushed: a local one or a resolved conflict. */
+/** Return whether a write is to be pushed: a local write or a resolved conflict. */
 export function isLocal({ context }: { context: string }): boolean {
   return !context.startsWith(DOWNSTREAM);
 }

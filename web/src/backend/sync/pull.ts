@@ -5,7 +5,7 @@ import type { RxReplicationState } from "rxdb/plugins/replication";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 import { notOurServer, requestJson, type Server } from "../../lib/http.ts";
 
-/** `id` is `{epoch}.{mac}`, or from an older server the epoch alone. */
+/** Checkpoint of a pull. `id` is `{epoch}.{mac}`, or only the epoch from an older server. */
 export interface Checkpoint {
   lwt: number;
   id: string;
@@ -23,7 +23,10 @@ export async function requestPage(server: Server, path: string, signal: AbortSig
   return page;
 }
 
-/** Start a pull. RxDB drops a request right after a streamed row, so request twice; it drops a surplus one. */
+/**
+ * Start a pull. RxDB ignores a request right after a streamed row, so request twice. It ignores a surplus
+ * request.
+ */
 export function pullNow(replication: Replication): void {
   replication.reSync();
   replication.reSync();

@@ -11,7 +11,7 @@ import type { Write } from "./refreshWrites.ts";
 import { notOurServer, ApiError } from "../../lib/http.ts";
 
 type Answer = WithDeleted<Row>[];
-/** Sends the body of one request. */
+/** Function that sends the body of one request. */
 type Send = (body: string) => Promise<Answer>;
 
 interface EncodedWrite {
@@ -19,12 +19,18 @@ interface EncodedWrite {
   json: string;
 }
 
-/** Characters per request. At three bytes each they stay well below the server's limit of 32 MiB. */
+/**
+ * Maximum number of characters per request. At three bytes each, it is well below the server's limit of 32
+ * MiB.
+ */
 const MAX_CHARS = 4 * 2 ** 20;
-/** Statuses that a retry can cure: signed out, timeouts, load, version or epoch mismatch. */
+/** Statuses that a retry can resolve: signed out, timeouts, load, version or epoch mismatch. */
 const RETRYABLE_STATUS = [401, 408, 409, 425, 426, 429];
 
-/** Return the server's conflicts. If a request fails, RxDB repeats the batch, which is idempotent. */
+/**
+ * Push a batch and return the server's conflicts. If a request fails, RxDB repeats the batch, which is
+ * idempotent.
+ */
 export async function push(writes: readonly Write[], send: Send): Promise<Answer> {
   const answers: Answer = [];
   for (const part of splitIntoRequests(writes)) answers.push(...(await sendParts(part, send)));

@@ -13,7 +13,7 @@ import { stripMeta } from "./pendingRows.ts";
 export interface Write {
   newDocumentState: WithDeleted<Row>;
   assumedMasterState?: WithDeleted<Row>;
-  /** The turn was imported with its memories. */
+  /** Whether the turn was imported with its memories. */
   imported?: boolean;
 }
 

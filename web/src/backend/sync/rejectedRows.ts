@@ -18,7 +18,7 @@ type Row = Record<string, any>;
 
 export interface RejectedRow {
   collection: Name;
-  /** Id of the row; for blocks, the id of the document. */
+  /** Id of the row. For blocks, the id of their document. */
   id: string;
   name: string;
   code: string;
@@ -30,7 +30,7 @@ export interface RejectedRow {
 
 const UPDATE_MS = 100;
 
-/** Return the row without its error, edited now. */
+/** Return the row without its error and with `at` as the time of its last edit. */
 function withoutError({ syncError, ...row }: Row, at: string): Row {
   return syncError ? { ...row, updatedAt: at } : row;
 }

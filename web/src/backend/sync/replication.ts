@@ -24,13 +24,13 @@ import { notOurServer, isBusy, ApiError, requestJson, type Server } from "../../
 /** What this device stores about the server's data of an account. */
 export interface ServerKnowledge {
   epoch?: string;
-  /** Random for each sync from zero, so that its replication identifiers are new. */
+  /** Random id of the current sync from zero. It makes the replication identifiers unique. */
   round?: string;
   /** Time of the last "forget everything" that was applied on this device. */
   forgottenAt?: string;
 }
 
-/** Persists it. `save` changes only the given fields. */
+/** Store of the server knowledge. `save` changes only the given fields. */
 export interface ServerKnowledgeStore {
   load(): Promise<ServerKnowledge>;
   save(known: ServerKnowledge): Promise<void>;
@@ -40,7 +40,7 @@ interface SyncOptions {
   server: Server;
   collections: Record<string, RxCollection>;
   store: ServerKnowledgeStore;
-  /** Whether a turn was imported with its memories. */
+  /** Return whether a turn was imported with its memories. */
   isImported?: (turn: Row) => Promise<boolean>;
   retryMs?: number;
   waitForLeadership?: boolean;
@@ -50,7 +50,7 @@ interface SyncOptions {
 /** Idle timeouts. A request that exceeds its timeout is retried like any failure. */
 export interface Timeouts {
   pullMs: number;
-  /** Plus the time that sending the body may take. */
+  /** Idle timeout of a push, in addition to the time allowed for sending the body. */
   pushMs: number;
   streamMs: number;
 }
@@ -60,13 +60,13 @@ const TIMEOUTS: Timeouts = { pullMs: IDLE_TIMEOUT_MS, pushMs: 60_000, streamMs: 
 const MIN_CHARS_PER_MS = 10;
 /** Delay before retrying when the disk was full. */
 const FULL_RETRY_MS = 60_000;
-/** RxDB's own delay. Failures have waited before they reach RxDB. */
+/** Retry delay of RxDB. It is short, because failures are delayed before they reach RxDB. */
 const RXDB_RETRY_MS = 10;
 
 export type SyncState =
   | { kind: "starting" }
   | { kind: "live" } // the server responds, and its last "forget everything" is applied
-  | { kind: "waiting"; error: unknown } // retried automatically
+  | { kind: "waiting"; error: unknown } // a request failed and is retried automatically
   | { kind: "stopped"; error: ApiError | undefined }; // this app is too old for the server, or was stopped
 
 type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC";
@@ -121,7 +121,9 @@ export class Replicator {
     for (const replication of this.#replications.values()) await replication.awaitInSync();
   }
 
-  /** Whether pending rows of every collection were counted. One that starts late may have rows of an earlier visit. */
+  /**
+   * Whether the pending rows of every collection were counted. A late one may have rows of an earlier visit.
+   */
   get hasCounted(): boolean {
     return Object.keys(this.#options.collections).every((name) => this.#counts.has(name));
   }
@@ -134,7 +136,7 @@ export class Replicator {
           const count = replication.isStopped() ? undefined : await countPendingRows(replication, most);
           if (count !== undefined) this.#counts.set(name, count);
         } catch (error) {
-          if (!replication.isStopped()) throw error; // otherwise it was closed meanwhile
+          if (!replication.isStopped()) throw error; // a stopped replication was closed during the count
         }
       }),
     );
@@ -238,7 +240,7 @@ export class Replicator {
             let sent = 0;
             const send = (body: string) => this.#sendPush(path, body, signal, sent++ === 0);
             const answer = await push(await refreshWrites(collection, writes as Write[], isImported), send);
-            // The server is back. Only a pull reports its last "forget everything".
+            // The server is reachable again. Only a pull reports its last "forget everything".
             if (!this.#isLive) pullNow(this.#replications.get(name)!);
             return answer;
           });
@@ -255,7 +257,7 @@ export class Replicator {
 
   /**
    * Send a request after Retry-After has passed, and delay its error until it is time to retry. RxDB's own retry delay cannot
-   * be cut short when the server is back.
+   * be shortened when the server is reachable again.
    */
   async #withRetryDelay<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     await this.#retryAfter.wait(signal);
@@ -269,8 +271,8 @@ export class Replicator {
   }
 
   /**
-   * Send one request of a batch. While the server is busy, requests after the first are retried here, so that the earlier
-   * ones are not repeated. RxDB retries the first one with the then current rows.
+   * Send one request of a batch. While the server is busy, retry requests after the first here, so that RxDB
+   * does not repeat the earlier ones. RxDB retries the first request with the rows that are current by then.
    */
   async #sendPush(path: string, body: string, signal: AbortSignal, isFirst: boolean) {
     const { server, timeouts: patience, retryMs } = this.#options;
@@ -333,7 +335,7 @@ export class Replicator {
     await this.#retryUntilStopped(() => this.#startReplication(epoch, round));
   }
 
-  /** Retry until it succeeds, for instance while the disk has no room for the epoch. */
+  /** Retry `begin` until it succeeds, for instance while the disk has no room for the epoch. */
   async #retryUntilStopped(begin: () => Promise<void>): Promise<void> {
     while (!this.#stopped) {
       try {
@@ -373,7 +375,10 @@ export class Replicator {
     await this.#retryUntilStopped(() => this.#startReplication(next, crypto.randomUUID()));
   }
 
-  /** Return the epoch from an empty page. Retry until the server responds; empty if stopped before. */
+  /**
+   * Return the epoch from an empty page. Retry until the server responds. Return "" if the replication stops
+   * first.
+   */
   async #fetchEpoch(): Promise<string> {
     const { signal } = this.#stopping;
     const [[name, { schema }]] = Object.entries(this.#options.collections) as [[string, RxCollection]];

@@ -11,7 +11,10 @@ import { STREAM_IDLE_TIMEOUT_MS, withIdleTimeout } from "../../lib/idleTimeout.t
 import { notOurServer, openResponse, type Server } from "../../lib/http.ts";
 
 const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
-/** A shorter connection counts as a failure: some proxies cut streams, and each reconnect starts a pull. */
+/**
+ * Minimum duration of a connection. A shorter one counts as a failure: proxies may cut streams, and
+ * reconnects pull.
+ */
 const MIN_STABLE_MS = 2_000;
 
 export interface Page {
@@ -29,20 +32,20 @@ export interface EmbeddingProgress {
 }
 
 interface StreamListener {
-  /** The server has started to send. Earlier changes must be pulled. */
+  /** Called when the server has started to send. Earlier changes must be pulled. */
   connected(): void;
   page(page: Page): void;
   progress?(progress: EmbeddingProgress): void;
-  /** The connection failed or ended. It is retried unless `signal` is aborted. */
+  /** Called when the connection has failed or ended. It is retried unless `signal` is aborted. */
   broken(error: unknown): void;
 }
 
 interface StreamOptions {
-  /** Ends the subscription. */
+  /** Signal that ends the subscription. */
   signal: AbortSignal;
-  /** Returns the signal that cuts the next delay short. */
+  /** Function that returns the signal to end the next delay early. */
   impatience: () => AbortSignal;
-  /** Resolves when a request is allowed. */
+  /** Function whose promise resolves when a request is allowed. */
   allowed: () => Promise<void>;
   silenceMs?: number;
 }

@@ -31,9 +31,9 @@ import { throttledUpdates } from "../../lib/backoff.ts";
 
 export interface SyncSummary {
   kind: SyncKind;
-  /** Pending rows, counted up to MAX_COUNT. */
+  /** Number of pending rows, counted up to MAX_COUNT. */
   waiting: number;
-  /** Pending rows by collection. */
+  /** Number of pending rows by collection. */
   waitingOf: Record<string, number>;
   syncedAt: string | null;
 }
@@ -67,7 +67,7 @@ export class SyncCoordinator {
   readonly #channel: BroadcastChannel;
   readonly #counts$ = new Subject<Count>();
   readonly #stopping = new AbortController();
-  /** Local writes by collection since the last count began. */
+  /** Number of local writes by collection since the last count began. */
   #writtenSinceCount: Record<string, number> = {};
   #replicator: Replicator | undefined;
 
@@ -116,7 +116,7 @@ export class SyncCoordinator {
     else this.#post("again");
   }
 
-  /** Wait up to `ms` until all local writes are pushed. Return whether they are. */
+  /** Wait up to `ms` until all local writes are pushed. Return whether all were pushed. */
   async waitUntilPushed(ms: number): Promise<boolean> {
     const until = performance.now() + ms; // monotonic clock
     while (performance.now() < until) {
@@ -160,7 +160,7 @@ export class SyncCoordinator {
     looks.unsubscribe();
   }
 
-  /** Count a write at once, before the next full count. */
+  /** Add a write to the published count at once, without waiting for the next full count. */
   #countWrite(name: string, rows: number): void {
     this.#writtenSinceCount[name] ??= rows;
     if (name in this.summary$.value.waitingOf) return;
@@ -193,12 +193,15 @@ export class SyncCoordinator {
     if (this.#replicator) this.#post(this.summary$.value);
   }
 
-  /** Send a message to the other tabs, unless stopping. */
+  /** Send a message to the other tabs, unless this coordinator is stopping. */
   #post(message: Message): void {
     if (!this.#stopping.signal.aborted) this.#channel.postMessage(message);
   }
 
-  /** Count pending rows. Other tabs ask the one that syncs, because its last summary may be older than their writes. */
+  /**
+   * Count pending rows. A tab that does not sync asks the syncing tab, whose last summary may not include new
+   * writes.
+   */
   async #countPending(): Promise<number> {
     if (this.#replicator) {
       const counted = await this.#replicator.countPending(MAX_COUNT);

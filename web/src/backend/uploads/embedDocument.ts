@@ -11,8 +11,9 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 export type EmbedOutcome = "embedded" | "no model" | "later" | "gone";
 
 /**
- * Embed the blocks of a document that have no vectors, one by one, so that it can be interrupted and resumed. `later`: the
- * model is not available now. `gone`: the document was deleted meanwhile.
+ * Embed the blocks of a document that have no vectors, one by one, so that embedding can be interrupted and
+ * resumed. Return `later` if the model is not available now, and `gone` if the document was deleted
+ * meanwhile.
  */
 export async function embedDocument(
   context: AccountContext,
@@ -37,7 +38,7 @@ export async function embedDocument(
       const embedded = encode(vectors);
       await editRow(block, (row) =>
         row.embedding !== null && row.model === hash
-          ? row // the server has embedded it meanwhile
+          ? row // the server has embedded the block meanwhile
           : { ...row, model: hash, dims, embedding: embedded, updatedAt: now() },
       );
     }
@@ -47,7 +48,10 @@ export async function embedDocument(
   return "embedded";
 }
 
-/** Embed texts. Null: the embedder was replaced. Discard one that fails, for instance out of memory. */
+/**
+ * Embed texts. Return null if the embedder was replaced. Discard an embedder that fails, for instance out of
+ * memory.
+ */
 async function embedTexts(
   embedding: EmbeddingModel,
   embedder: Embedder,
@@ -65,8 +69,8 @@ async function embedTexts(
 }
 
 /**
- * Return documents whose embedding was interrupted and that have all their text on this device. While the server is
- * reachable it embeds them itself, except rejected ones.
+ * Return documents whose embedding was interrupted and whose complete text is on this device. While the
+ * server is reachable, return only rejected documents, because the server embeds the others.
  */
 export async function documentsToEmbed(
   context: AccountContext,

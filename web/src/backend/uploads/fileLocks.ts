@@ -4,7 +4,7 @@ import { lockNames } from "../../lib/locks.ts";
 
 interface HeldLock {
   release: () => void;
-  /** Resolves when another tab can acquire it. */
+  /** Promise that resolves when another tab can acquire the lock. */
   released: Promise<unknown>;
 }
 
@@ -12,7 +12,7 @@ export class FileLocks {
   readonly #locks = new Map<string, HeldLock>();
   readonly #pending = new Map<string, Promise<unknown>>();
 
-  /** Whether this tab holds the lock or waits for it. */
+  /** Return whether this tab holds the lock or waits for it. */
   has(id: string): boolean {
     return this.#locks.has(id) || this.#pending.has(id);
   }

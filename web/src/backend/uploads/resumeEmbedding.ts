@@ -12,7 +12,7 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import type { UploadTasks } from "./uploadTasks.ts";
 
-/** Rejections arrive in batches. */
+/** Debounce interval for rejections, which arrive in batches. */
 const REJECTION_DEBOUNCE_MS = 500;
 
 export class EmbeddingResumer {
@@ -38,7 +38,7 @@ export class EmbeddingResumer {
     this.#holds = holds;
   }
 
-  /** Start to resume documents that nobody else embeds. */
+  /** Start resuming the embedding of documents that no upload, other tab or server embeds. */
   start(): void {
     this.#canResume().subscribe(() => this.resumeAll());
   }
@@ -48,7 +48,7 @@ export class EmbeddingResumer {
     this.#enqueue(() => this.#embedPending());
   }
 
-  /** Embed a document again. Skip it if another tab is embedding it, so that others in the queue need not wait. */
+  /** Embed a document again. Skip it if another tab is embedding it, so that the queue does not wait. */
   retry(documentId: string): void {
     this.#enqueue(async () => {
       const found = await this.#context.database.documents.findOne(documentId).exec();
@@ -57,14 +57,14 @@ export class EmbeddingResumer {
     });
   }
 
-  /** Stop embedding a document, which stays as it is. Return false if it was not running. */
+  /** Stop embedding a document, which keeps its vectors so far. Return false if embedding was not running. */
   stop(documentId: string): boolean {
     const stop = this.#stops.get(documentId);
     stop?.abort();
     return stop !== undefined;
   }
 
-  /** Embed a document. Its text is stored, so even after a failure it is found by words. */
+  /** Embed a document. Its text is stored already, so search by words finds it even after a failure. */
   async embed(taskId: string, documentId: string, signal: AbortSignal): Promise<EmbedOutcome | "failed"> {
     const tell = (done: number, of: number) => this.#tasks.update(taskId, { done, of });
     try {
@@ -72,7 +72,7 @@ export class EmbeddingResumer {
       const found = await this.#context.database.documents.findOne(documentId).exec();
       if (!found) this.#tasks.update(taskId, { stage: "cancelled", documentId: null });
       else {
-        // `later` is resumed when the model is available.
+        // After `later`, embedding is resumed when the model is available.
         if (outcome !== "later") await editRow<DocumentDoc>(found, withReadyStatus);
         this.#tasks.update(taskId, { stage: "done" });
       }

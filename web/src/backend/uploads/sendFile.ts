@@ -7,11 +7,11 @@ import type { DocumentDoc } from "../../core/schema/rows.ts";
 
 interface UploadResponse {
   document: DocumentDoc;
-  /** The server had the same bytes already; the document was borrowed. */
+  /** Whether the server had the same bytes already and borrowed that document. */
   existing: boolean;
 }
 
-/** The server sends nothing while it parses the complete file. */
+/** Time limit for the response. The server sends nothing while it parses the uploaded file. */
 const SERVER_READ_TIMEOUT_MS = 300_000;
 
 export function sendFile(

@@ -10,7 +10,7 @@ import { deleteDocuments } from "../library/deletion.ts";
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
-const CHUNKS_PER_BLOCK = 16; // chunks in a block
+const CHUNKS_PER_BLOCK = 16;
 const MAX_SECTION = 1000;
 
 type FileFacts = Pick<DocumentDoc, "mimeType" | "contentHash" | "size" | "pageCount">;

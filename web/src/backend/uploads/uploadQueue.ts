@@ -1,6 +1,7 @@
 /**
- * Turn files into documents. The server parses a file if it is reachable, otherwise this device does. The file is stored on
- * this device until its text is, so that neither a closed page nor a failing server loses it.
+ * Turn files into documents. The server parses a file if it is reachable, otherwise this device does. The
+ * file stays on this device until its text is stored, so that neither a closed page nor a failing server
+ * loses the file.
  *
  *   waiting ──▶ sending ──▶ reading ──▶ embedding ──▶ done
  *      │           │           │            │
@@ -34,12 +35,12 @@ import { sendFile } from "./sendFile.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { UploadTasks } from "./uploadTasks.ts";
 
-/** If no file was picked up in this time, another tab is processing them. */
+/** Time limit for picking up files of closed tabs. After it, another tab is assumed to process them. */
 const OTHERS_MS = 2_000;
-/** Rejections because of a limit, not because of the file: its text is stored on this device. */
+/** Error codes of account limits. The file itself is valid, so this device parses it and stores the text. */
 const NO_ROOM = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 
-/** Loaded soon after the app has opened. */
+/** Load the modules that chunk and store text. They are loaded soon after the app has opened. */
 const storing = () =>
   loadModule(Promise.all([import("../../core/documents/chunking.ts"), import("./storeDocument.ts")]));
 
@@ -52,12 +53,14 @@ export class UploadQueue {
   readonly #finishing: EmbeddingResumer;
   readonly #begin: (sessionId: string) => Promise<unknown>;
   readonly #retries = new RetrySchedule();
-  /** Held from storing a file on this device until it is a document or has failed. */
+  /**
+   * Locks of files. Each is held from storing the file on this device until it is a document or has failed.
+   */
   readonly #locks = new FileLocks();
   readonly #stops = new Map<string, AbortController>();
-  /** Failed files that can be retried while the page is open. */
+  /** Failed files by id, which can be retried while the page is open. */
   readonly #failed = new Map<string, WaitingFile>();
-  /** Number of calls of `cancelWaiting`, which also stop files that are being added. */
+  /** Number of calls of `cancelWaiting`. A change tells `add` to stop adding files. */
   #halts = 0;
   #queue: Promise<void> = Promise.resolve();
   #adding: Promise<unknown> = Promise.resolve();
@@ -83,7 +86,7 @@ export class UploadQueue {
     context.forgotten$.subscribe((moment) => void this.#dropForgotten(moment));
   }
 
-  /** Add files after those that were added before. Resolve when all are stored on this device. */
+  /** Add files after the ones added before. Resolve when all files are stored on this device. */
   add(files: readonly File[], sessionId: string | null): Promise<void> {
     const halts = this.#halts;
     const adding = this.#adding.then(async () => {
@@ -93,12 +96,12 @@ export class UploadQueue {
     return adding;
   }
 
-  /** Resolves when each file that was added so far is a task. */
+  /** Return a promise that resolves when each file that was added so far is a task. */
   readonly filesAdded = (): Promise<unknown> => this.#adding;
 
   /**
-   * Process the files of closed tabs, in one tab at a time. Resolve when each file is a task, or when another tab seems to be
-   * processing them.
+   * Process the files of closed tabs, in one tab at a time. Resolve when each file is a task, or when another
+   * tab is assumed to process them.
    */
   resume(): Promise<void> {
     const { account, device } = this.#context;
@@ -114,7 +117,7 @@ export class UploadQueue {
     });
   }
 
-  /** Cancel a task and delete everything of it, except a document that existed before. */
+  /** Cancel a task. Delete its file and its document, unless the document existed before. */
   async cancel(id: string): Promise<void> {
     const task = this.#tasks.find(id);
     if (!task || isFinished(task)) return;
@@ -123,9 +126,9 @@ export class UploadQueue {
     this.#stops.get(id)?.abort();
     this.#tell(id, { stage: "cancelled", documentId: isOther ? task.documentId : null });
     await this.#context.device.files.delete(id);
-    if (!this.#stops.has(id)) this.#locks.release(id); // otherwise when it has stopped
+    if (!this.#stops.has(id)) this.#locks.release(id); // a running task releases its lock when it stops
     if (isOther) return;
-    // Its document may exist, or arrive from a server that has stored it already.
+    // The task's document may exist, or arrive from a server that has stored it already.
     const arrived = this.#context.database.documents.findOne(id).$.pipe(first((row) => row !== null));
     arrived.subscribe(() => void deleteDocuments(this.#context, [id]));
   }
@@ -164,7 +167,7 @@ export class UploadQueue {
   async #keep(file: WaitingFile): Promise<void> {
     try {
       if (file.sessionId) await this.#begin(file.sessionId);
-      await this.#locks.acquire(file.id); // before another tab sees it
+      await this.#locks.acquire(file.id); // before another tab sees the file
       await this.#context.device.files.put(file);
     } catch (error) {
       this.#locks.release(file.id);
@@ -175,7 +178,9 @@ export class UploadQueue {
     this.#enqueue(file);
   }
 
-  /** `kept`: a part of its document is stored, so the file stays for the next attempt. */
+  /**
+   * Mark a task as failed. `kept`: a part of its document is stored, so the file stays for the next attempt.
+   */
   #fail(file: WaitingFile, error: unknown, kept = false): void {
     this.#tell(file.id, failed(error, kept));
     const task = this.#tasks.find(file.id);
@@ -189,7 +194,8 @@ export class UploadQueue {
     const file = await this.#context.device.files.get(id);
     if (file) return this.#enqueue(file);
     this.#locks.release(id);
-    this.#finishing.resumeAll(); // its text is stored, but the other tab may have been closed before embedding it
+    // The other tab may have been closed after storing the text and before embedding it.
+    this.#finishing.resumeAll();
   }
 
   #enqueue(file: WaitingFile): void {
@@ -258,11 +264,11 @@ export class UploadQueue {
       if (this.#context.database.closed) return; // the app was closed: the file is processed at the next start
       this.#retries.cancel(file.id);
       const half = await this.#context.database.documents.findOne(file.id).exec();
-      left = !signal.aborted && half !== null; // the next attempt or start continues it
+      left = !signal.aborted && half !== null; // the next attempt or start continues the stored part
       if (!signal.aborted) this.#fail(file, error, left);
       else {
         this.#tell(file.id, { stage: "cancelled" });
-        await deleteDocuments(this.#context, [file.id]); // a part that was stored before it was cancelled
+        await deleteDocuments(this.#context, [file.id]); // the part that was stored before the cancellation
       }
       if (!left) await this.#context.device.files.delete(file.id);
     } finally {
@@ -297,14 +303,15 @@ export class UploadQueue {
     const of = file.content.size;
     const onBytes = (done: number) =>
       this.#tell(file.id, done < of ? { stage: "sending", done, of } : { stage: "reading", done: 0, of: 0 });
-    onBytes(0); // it no longer waits for its turn
+    onBytes(0); // show the task as sending
     try {
       const { document, existing } = await sendFile(this.#context.server, file, onBytes, signal);
       this.#sync.syncNow();
       if (document.status === "pending") {
         watchServerEmbedding(this.#context, this.#sync, this.#tasks, file.id, document);
       } else {
-        const lent = existing && document.id !== file.id; // not by an earlier attempt whose response was lost
+        // Not if the document comes from an earlier attempt of this file whose response was lost.
+        const lent = existing && document.id !== file.id;
         this.#tell(file.id, { stage: "done", documentId: document.id, existing: lent });
       }
       return true;
@@ -331,7 +338,7 @@ export class UploadQueue {
     const contentHash = await sha256(bytes);
     const same = await this.#context.database.documents.findOne({ selector: { contentHash } }).exec();
     const documentId = same?.id ?? file.id;
-    const isOther = documentId !== file.id; // otherwise of an earlier, interrupted attempt
+    const isOther = documentId !== file.id; // the same id belongs to an earlier, interrupted attempt
     if (isOther && file.sessionId) await borrow(this.#context, documentId, file.sessionId);
     // The text of a ready document is complete or arrives by the sync. A failed one is parsed again.
     const isHere = same?.status === "pending" && (await isWhole(this.#context, same));

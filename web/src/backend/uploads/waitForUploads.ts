@@ -21,17 +21,20 @@ import type { AccountContext } from "../account/accountContext.ts";
 
 export interface IncomingFiles {
   tasks$: BehaviorSubject<Task[]>;
-  /** Resolves when each file that was added so far is a task. */
+  /** Return a promise that resolves when each file that was added so far is a task. */
   filesAdded(): Promise<unknown>;
 }
 
-/** Give up after this time without progress. The server reports none while it parses. */
+/**
+ * Time without progress after which an upload is no longer waited for. The server reports none while it
+ * parses.
+ */
 const UPLOAD_TIMEOUT_MS = 300_000;
-/** Text that the server has parsed arrives by the sync. */
+/** Time limit for text that the server has parsed, which arrives by the sync. */
 const SYNC_TIMEOUT_MS = 10_000;
 /**
  * Wait until no file of the session is being processed, or until `skip` aborts. Return the files whose text is not
- * complete on this device. `onPending` gets the names of the files that are waited for.
+ * complete on this device. `onPending` gets the names of the unfinished files.
  */
 export async function waitForUploads(
   context: AccountContext,
@@ -62,7 +65,7 @@ export async function waitForUploads(
   return [...failed, ...(await waitForText(context, done, sessionId, skip))];
 }
 
-/** Wait until the text of the tasks' documents has arrived. Return the tasks whose text has not. */
+/** Wait until the text of the tasks' documents has arrived. Return the tasks whose text is still missing. */
 function waitForText({ database }: AccountContext, tasks: Task[], sessionId: string, skip: AbortSignal) {
   const unsynced$ = merge(database.documents.eventBulks$, database.vectorEmbeddings.eventBulks$).pipe(
     takeUntil(timer(SYNC_TIMEOUT_MS)),

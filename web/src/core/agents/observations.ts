@@ -1,4 +1,4 @@
-/** What agents did, as the server tells it, and how it is asked for and shown. */
+/** Observations of coding agents: the server's row format, requests for rows, and how the app shows them. */
 
 export const KINDS = [
   "edit",
@@ -13,7 +13,10 @@ export const KINDS = [
 ] as const;
 export type ObservationKind = (typeof KINDS)[number];
 
-/** A row of `GET /v1/observations`. Repeats within a session of an agent are one row: `createdAt` is the first. */
+/**
+ * A row of `GET /v1/observations`. Repeats of an action within an agent session share one row, whose
+ * `createdAt` is the time of the first.
+ */
 export interface Observation {
   id: string;
   createdAt: string;
@@ -22,16 +25,16 @@ export interface Observation {
   agentSession: string;
   kind: ObservationKind;
   content: string;
-  /** How often it was done. */
+  /** Number of times that the agent repeated this action in its session, including the first. */
   count: number;
   pinned: boolean;
-  /** How many secrets were hidden in it before it was stored. */
+  /** Number of secrets that the server redacted before storing the row. */
   redactions: number;
   path?: string;
   tool?: string;
 }
 
-/** What is wanted of a project. Empty: whatever there is. */
+/** Filter for the observations of a project. Empty fields match every observation. */
 export interface ObservationFilter {
   words: string;
   kind: ObservationKind | "";
@@ -41,12 +44,14 @@ export interface ObservationFilter {
 
 export const NO_FILTER: ObservationFilter = { words: "", kind: "", agentSession: "", pinned: false };
 
-/** As the server names them. It does not look at what is not named. */
+/**
+ * Return the filter as request parameters. Empty fields are omitted, so the server does not filter by them.
+ */
 function filters({ kind, agentSession, pinned }: ObservationFilter) {
   return { ...(kind && { kind }), ...(agentSession && { agentSession }), ...(pinned && { pinned }) };
 }
 
-/** The address of a page of the list, newest first. */
+/** Return the URL of a page of observations, newest first. */
 export function listUrl(
   project: string,
   wanted: ObservationFilter,
@@ -58,12 +63,14 @@ export function listUrl(
   return `/v1/observations?${query}`;
 }
 
-/** The body of a search, which finds the best first. */
+/** Return the body of a search request. The server returns the best matches first. */
 export function searchRequest(project: string, wanted: ObservationFilter, limit: number) {
   return { query: wanted.words, project, limit, ...filters(wanted) };
 }
 
-/** What it is called in a list: the file, or else the first line that says something. */
+/**
+ * Return the heading of an observation in a list: its file path, or else its first line that is not blank.
+ */
 export function headingOf({ path, content }: Pick<Observation, "path" | "content">): string {
   return (
     path ??
@@ -75,13 +82,16 @@ export function headingOf({ path, content }: Pick<Observation, "path" | "content
   );
 }
 
-/** Whether opening it shows more than its head says. */
+/** Return whether an observation has content besides its heading. */
 export function hasMore(observation: Pick<Observation, "path" | "content">): boolean {
   const text = observation.content.trim();
   return text !== "" && text !== headingOf(observation);
 }
 
-/** The next page after those before. A row can come twice: between two pages a repeat may have made it older. */
+/**
+ * Append the next page to the loaded rows without duplicates. A row can be on two pages, because repeated
+ * actions change the order of the rows between two requests.
+ */
 export function appendPage(before: readonly Observation[], next: readonly Observation[]): Observation[] {
   const known = new Set(before.map(({ id }) => id));
   return [...before, ...next.filter(({ id }) => !known.has(id))];

@@ -1,6 +1,6 @@
 /**
- * What was remembered beside quotations, as people read it: kept in rows is the assistant's word for a conversation (see
- * memorySection.ts).
+ * Convert a stored answer for display. The memory section of a quotation answer (see memorySection.ts) stores
+ * "session", the term in prompts, where users read "conversation".
  */
 
 import { QUOTES } from "./citation.ts";

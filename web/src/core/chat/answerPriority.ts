@@ -1,7 +1,10 @@
 import { QUOTES } from "./citation.ts";
 import type { EpisodeDoc } from "../schema/rows.ts";
 
-/** An answer gives way to one that is worth as much: a model's, what came of one, quotations, nothing. */
+/**
+ * Return the priority of an answer. An answer is replaced by one of the same or a higher priority. From high
+ * to low: a complete model answer, a partial one, quotations, no answer.
+ */
 export function answerPriority({
   aiResponse,
   status,

@@ -1,10 +1,10 @@
-/** Where an answer comes from. */
+/** Citations: the passages of documents that support an answer. */
 
 import type { EpisodeDoc } from "../schema/rows.ts";
 
 export type Citation = EpisodeDoc["citations"][number];
 
-/** In place of a model's name. The app shows such an answer as quotations. */
+/** The `model` value of quotation answers. The app shows these answers as quotations. */
 export const QUOTES = "quotes";
 
 export function toCitation(found: {

@@ -1,4 +1,7 @@
-/** Patches of answer drafts, so that a growing answer reaches the page piece by piece and not as a whole each time. */
+/**
+ * Patches of answer drafts. The worker sends the page only the new text of a growing answer, not the whole
+ * answer.
+ */
 
 type Draft = { aiResponse: string };
 export type AnswerDrafts<D extends Draft> = Readonly<Record<string, D>>;
@@ -6,7 +9,7 @@ export type AnswerDrafts<D extends Draft> = Readonly<Record<string, D>>;
 /** The changed fields of a draft. `appended` continues its text. */
 type Patch<D extends Draft> = Partial<D> & { appended?: string };
 
-/** Patches by draft id; null: the draft is gone. */
+/** Patches by draft id. Null means that the draft was removed. */
 export type DraftPatches<D extends Draft> = Record<string, Patch<D> | null>;
 
 /** Return the patches that turn `before` into `after`. Fields are compared by identity. */

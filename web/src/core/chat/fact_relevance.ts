@@ -30,15 +30,15 @@ const COMMON_WORDS = new Set(
 const CAMEL_CASE = /([a-z0-9])([A-Z])/gu;
 const EXTRACTED_ID = /^f[0-9a-f]{32}$/u;
 
-/** The terms of a text without common words and single ASCII characters. */
+/** Return the terms of a text without common words and single ASCII characters. */
 function distinctiveTerms(text: string, tokenize: Tokenize): Set<string> {
   const found = tokenize(text.replace(CAMEL_CASE, "$1 $2"));
   return new Set(found.filter((term) => !COMMON_WORDS.has(term) && !/^[\x00-\x7f]?$/u.test(term)));
 }
 
 /**
- * The relevant facts, sorted by confirmation, shared terms, confidence and age, newest first. `close`: ids of facts that
- * are close in meaning.
+ * Return the relevant facts, sorted by confirmation, shared terms, confidence and age, newest first. `close`
+ * contains the ids of facts that are close in meaning to the question.
  */
 export function selectRelevant(
   question: string,

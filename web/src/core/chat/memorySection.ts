@@ -1,4 +1,6 @@
-/** What memory has for a question, as the end of an answer without a model: said to be remembered, and no source. */
+/**
+ * The memory section at the end of a quotation answer. It quotes memories, which are not cited as sources.
+ */
 
 import { snippet } from "../text/snippet.ts";
 import type { RecalledMemory } from "./prompt.ts";
@@ -10,15 +12,17 @@ import { storedSentences } from "./storedSentences.ts";
 const WIDTH = 240;
 const BLANKS = /\s+/gu;
 
-/** As Markdown; empty if there is nothing. */
+/** Return the memory section as Markdown, or an empty string if no memories remain. */
 export function memorySection(query: string, recalled: readonly RecalledMemory[]): string {
-  // What is said here is stored in another turn: a secret must not get there.
+  // The quotations are stored in another turn, so skip memories that may contain secrets.
   const lines = recalled
-    .map((one) => ({ ...one, said: one.turn === undefined ? one.text : stripMarkdown(one.text) })) // a turn is Markdown
+    // Turns are Markdown.
+    .map((one) => ({ ...one, said: one.turn === undefined ? one.text : stripMarkdown(one.text) }))
     .filter(({ text, said, session }) => !looksSecret(`${text}\n${said}\n${session}`));
   if (lines.length === 0) return "";
   const remembered = lines.map(({ date, session, said }) => {
-    // In one paragraph with its place: a number in brackets that stands alone would be taken for a citation.
+    // Keep quotation and place in one paragraph, because a bracketed number on its own would be read as a
+    // citation.
     const quote = snippet(said, query, WIDTH).replace(BLANKS, " ");
     return blockquote(`${quote}\n— ${date}, ${session.replace(BLANKS, " ")}`);
   });

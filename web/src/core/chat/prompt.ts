@@ -9,7 +9,10 @@ import type { Fact } from "./fact_relevance.ts";
 
 type Tier = "FREE" | "JIVE" | "JIGGA";
 type Mode = "analysis" | "authoritative";
-/** Counts the tokens of each text. A count must not grow when texts are joined. */
+/**
+ * Function that counts the tokens of each text. Joined texts must not have more tokens than the sum of the
+ * parts.
+ */
 type Count = (texts: readonly string[]) => Promise<readonly number[]>;
 
 export interface Budget {
@@ -19,7 +22,7 @@ export interface Budget {
   response: number;
 }
 
-/** The tokens that each section could use in one prompt. */
+/** The maximum number of tokens of each section in one prompt. */
 export interface SectionBudgets extends Budget {
   system: number;
   total: number;
@@ -36,7 +39,7 @@ export interface RecalledMemory {
   date: string;
   session: string;
   text: string;
-  /** The id of the turn, if it is one: turns that are in the prompt are not repeated. */
+  /** Turn id, if the memory is a turn. Turns that are in the prompt already are not repeated. */
   turn?: string | undefined;
 }
 
@@ -72,7 +75,7 @@ export interface Prompt {
   dropped: SectionIds;
 }
 
-/** The system prompt leaves no room for state and answer. `tokens`: at least as many as it has. */
+/** Error: the system prompt leaves no room for state and answer. `tokens` is a lower bound of its size. */
 export class SystemPromptTooLarge extends Error {
   readonly tokens: number;
   readonly allowed: number;
@@ -131,12 +134,13 @@ function delimiters(name: string, separator = ""): Delimiters {
   return { opening: `[${name}]\n${separator}`, closing: `[END ${name}]\n\n` };
 }
 
-/** Return the prompt, and the ids of what fitted and what did not. Throws SystemPromptTooLarge. */
+/** Return the prompt and the ids of the kept and dropped items. Can throw SystemPromptTooLarge. */
 export async function assemble(given: PromptInput, budget: Budget, count: Count): Promise<Prompt> {
   const total = budget.state + budget.rag + budget.volatile + budget.response;
   const systemMax = total - MIN_RESPONSE_TOKENS - budget.state;
   const text = systemText(given);
-  if (minTokens(text) > systemMax) throw new SystemPromptTooLarge(minTokens(text), systemMax); // not worth counting
+  // An exact count is not necessary here.
+  if (minTokens(text) > systemMax) throw new SystemPromptTooLarge(minTokens(text), systemMax);
   const facts = given.facts.map((fact) => ({ id: fact.id, text: factLine(fact, budget.state) }));
   const turns = given.turns.map((turn) => ({ id: turn.id, text: turnLines(turn, budget.volatile) }));
   const all = given.memories.map((memory) => ({
@@ -223,7 +227,7 @@ function passageLines(passage: Passage, maxTokens: number): string {
   return `Source: ${sanitizeLine(passage.filename)}${page}\n${quote(clip(passage.text, maxTokens))}\n---\n`;
 }
 
-/** Cut a text to the most characters that `maxTokens` tokens can have. */
+/** Cut a text to the largest number of characters that `maxTokens` tokens can have. */
 function clip(text: string, maxTokens: number): string {
   const longest = MAX_TOKEN_CHARS * maxTokens;
   if (text.length <= longest) return text;
@@ -243,12 +247,12 @@ function cost(costs: Costs, text: string): number {
   return found;
 }
 
-/** A token is counted for at least every `MAX_TOKEN_CHARS` code points. */
+/** Return the minimum that a text counts for: one token for every `MAX_TOKEN_CHARS` code points. */
 function minTokens(text: string): number {
   return Math.ceil([...text].length / MAX_TOKEN_CHARS);
 }
 
-/** Keep as many pieces as fit, in order, skipping those that are too large. */
+/** Keep the pieces that fit, in order, and skip pieces that are too large. */
 function fitBest(delimiters: Delimiters, pieces: readonly Piece[], maxTokens: number, costs: Costs): Section {
   let used = cost(costs, delimiters.opening) + cost(costs, delimiters.closing);
   const kept: Piece[] = [];
@@ -260,7 +264,7 @@ function fitBest(delimiters: Delimiters, pieces: readonly Piece[], maxTokens: nu
   return section(delimiters, kept, used);
 }
 
-/** Keep the newest turns that fit, without a gap. A very long turn is cut rather than dropped. */
+/** Keep the newest consecutive turns that fit. A very long turn is truncated rather than dropped. */
 async function fitNewest(
   turns: readonly Piece[],
   maxTokens: number,
@@ -283,7 +287,10 @@ async function fitNewest(
   return section(CONVERSATION, kept, used);
 }
 
-/** The longest beginning that fits together with the mark, and its tokens, or "" if none fits. */
+/**
+ * Return the longest prefix that fits together with the truncation mark, and its tokens. Return "" if none
+ * fits.
+ */
 async function cutToFit(
   text: string,
   maxTokens: number,

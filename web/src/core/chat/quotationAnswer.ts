@@ -1,5 +1,6 @@
 /**
- * An answer without a model: the passages that fit best, quoted. It says what it is, and never more than it found.
+ * Build quotation answers, which need no language model. They quote the best passages and add no statements
+ * of their own.
  */
 
 import { toCitation, type Citation } from "./citation.ts";
@@ -16,7 +17,7 @@ export interface QuotationAnswer {
   citations: Citation[];
 }
 
-/** `[1]` after a quotation names the first citation. */
+/** Return a quotation answer. `[1]` after a quotation refers to the first citation. */
 export function quotationAnswer(
   query: string,
   { results, searched, byMeaning }: PassageSearchResult,
@@ -32,7 +33,7 @@ export function quotationAnswer(
   return { aiResponse: said.join("\n\n"), citations: shown.map(toCitation) };
 }
 
-/** As Markdown that cannot be anything but a quotation, and shows the text as it is. */
+/** Return a text as a Markdown blockquote. The text is escaped, so that it is shown literally. */
 export function blockquote(text: string): string {
   return escapeMarkdown(text)
     .split("\n")

@@ -1,16 +1,16 @@
-/** The order of a list in which what was used last comes first. */
+/** Sort rows by last use, the most recent first. */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
 import type { SessionDoc } from "../schema/rows.ts";
 
 type Dated = Pick<SessionDoc, "createdAt" | "updatedAt">;
 
-/** Clocks of two devices may differ by so much, and nobody need care. */
+/** Accepted clock difference between two devices: one day. */
 const DIFFER_MS = 86_400_000;
 
 /**
- * A time that is far ahead came from a clock that was wrong: it would stay on top for ever. Such a row is as old as it
- * says it was begun, or, where that is ahead, too, older than all others.
+ * Sort rows by `updatedAt`, newest first. Times in the future come from a wrong clock and would keep a row on
+ * top forever. For such a row use `createdAt`, or sort it last if that is in the future, too.
  */
 export function sortByLastUse<Row extends Dated>(rows: readonly Row[], now = Date.now()): Row[] {
   const latest = new Date(now + DIFFER_MS).toISOString();

@@ -1,4 +1,4 @@
-/** Sentences that the app writes into rows: they are kept and synced as any text of the conversation is. */
+/** Sentences that the app writes into rows. They are stored and synced like any other text of a chat. */
 
 import { NOT_FOUND } from "./notFoundAnswer.ts";
 

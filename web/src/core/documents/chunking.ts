@@ -1,6 +1,6 @@
 /**
- * Cut a document into chunks, the same as server/vademecum/model/documents/chunking.py cuts it (the rule is stated there).
- * tests/conformance/chunking.json holds the two together. Positions count UTF-16 units, as JavaScript does anyway.
+ * Cut a document into chunks. The twin of server/vademecum/model/documents/chunking.py, which has the rules;
+ * shared cases: tests/conformance/chunking.json. Positions count UTF-16 code units, as JavaScript strings do.
  */
 
 import { normalize } from "../text/normalization.ts";
@@ -10,14 +10,14 @@ const SIZE = 1000;
 export const BUDGET = 12 * SIZE;
 const JOIN = "\n\n";
 
-/** A stretch of a document, in reading order, that knows where it stood. */
+/** A part of a document in reading order, with its page and section. */
 export interface Part {
   text: string;
   page?: number | undefined;
   section?: string | undefined;
 }
 
-/** One piece of a document. `start` counts UTF-16 units of the document's normalised text. */
+/** A chunk of a document. `start` is its offset in the document's normalized text, in UTF-16 code units. */
 export interface Chunk {
   index: number;
   start: number;
@@ -26,7 +26,10 @@ export interface Chunk {
   section?: string;
 }
 
-/** The parts of one page put together: where each begins, and the ends of text before another section. */
+/**
+ * The joined text of one page. `starts`: offsets of the parts. `breaks`: ends of the text before each new
+ * section.
+ */
 interface Page {
   text: string;
   starts: number[];
@@ -50,15 +53,15 @@ const GLUED_BEFORE = new RegExp(
 const BACK = 128;
 
 const [PARAGRAPH, SENTENCE, LINE, WORD] = [0, 1, 2, 3] as const;
-/** A boundary of a kind counts only if the chunk it ends costs at least this. */
+/** Minimum cost of a chunk that ends at a boundary, by the kind of the boundary. */
 const LEAST = [BUDGET / 4, BUDGET / 2, BUDGET / 2, BUDGET / 4] as const;
 
-/** The text that `start` counts in. */
+/** Return the normalized text of a document. `Chunk.start` is an offset in this text. */
 export function documentText(parts: readonly Part[]): string {
   return parts.map((part) => normalize(part.text)).join(JOIN);
 }
 
-/** The chunks of a document, in order. A document of blanks has none. */
+/** Return the chunks of a document, in order. A document of whitespace has none. */
 export function chunk(parts: readonly Part[]): Chunk[] {
   const chunks: Chunk[] = [];
   let base = 0;
@@ -70,7 +73,8 @@ export function chunk(parts: readonly Part[]): Chunk[] {
         index: chunks.length,
         start: base + first,
         text: text.slice(first, last),
-        ...(page === undefined ? {} : { page }), // no field, rather than an empty one: rows are compared
+        // Omit absent fields instead of storing undefined, because rows are compared.
+        ...(page === undefined ? {} : { page }),
         ...(section === undefined ? {} : { section }),
       });
     }
@@ -79,7 +83,10 @@ export function chunk(parts: readonly Part[]): Chunk[] {
   return chunks;
 }
 
-/** The document's text again, from its chunks in order. Between two of them is what their `start`s leave open. */
+/**
+ * Join the chunks of a document, in order, to its text. Gaps between their offsets become blanks or paragraph
+ * breaks.
+ */
 export function join(chunks: readonly Pick<Chunk, "start" | "text">[]): string {
   let text = "";
   let end: number | undefined;
@@ -91,16 +98,19 @@ export function join(chunks: readonly Pick<Chunk, "start" | "text">[]): string {
   return text;
 }
 
-/** What all of a normalised text costs. */
+/** Return the cost of a normalized text in points. */
 export function points(text: string): number {
   let sum = 0;
   for (const character of text) sum += cost(character.codePointAt(0)!);
   return sum;
 }
 
-/** Points of one code point of normalised text. Weighed on what BERT's vocabulary makes of real texts. */
+/**
+ * Return the points of one code point of normalized text. The weights come from BERT token counts of real
+ * texts.
+ */
 function cost(code: number): number {
-  if (code >= 0xac00 && code <= 0xd7a3) return HANGUL; // the tokenizer takes a syllable apart into letters
+  if (code >= 0xac00 && code <= 0xd7a3) return HANGUL; // the tokenizer splits a syllable into letters
   if (code > 0x24f) {
     const latin =
       (code >= 0x300 && code <= 0x36f) ||
@@ -117,7 +127,7 @@ function cost(code: number): number {
   return punctuation ? TOKEN : UNIT;
 }
 
-/** Neighbouring parts of the same page together. */
+/** Group consecutive parts of the same page. */
 function pages(parts: readonly Part[]): Part[][] {
   const groups: Part[][] = [];
   for (const part of parts) {
@@ -144,13 +154,13 @@ function assemble(parts: readonly Part[]): Page {
   return { text: texts.join(JOIN), starts, breaks };
 }
 
-/** Where the blanks begin that end `text.slice(start, end)`. */
+/** Return the offset of the trailing whitespace of `text.slice(start, end)`. */
 function visibleEnd(text: string, start: number, end: number): number {
   while (end > start && IS_BLANK.test(text[end - 1]!)) end--;
   return end;
 }
 
-/** First and past-the-last unit of every chunk of `text`. */
+/** Yield the start and end offset (exclusive) of every chunk of `text`. */
 function* spans(text: string, breaks: readonly number[]): Generator<[number, number]> {
   const end = visibleEnd(text, 0, text.length);
   let start = afterGap(text, 0);
@@ -166,7 +176,7 @@ function afterGap(text: string, at: number): number {
   return VISIBLE.exec(text)?.index ?? text.length;
 }
 
-/** Where the chunk that starts at `start` ends. */
+/** Return the end of the chunk that begins at `start`. */
 function endOfChunk(text: string, start: number, end: number, breaks: readonly number[]): number {
   const ahead = (BUDGET * 5) / 4;
   const costs = costsFrom(text, start, end, ahead);
@@ -178,25 +188,28 @@ function endOfChunk(text: string, start: number, end: number, breaks: readonly n
   }
   if (start + fits === end) return end;
   if (start + costs.length === end && costs.at(-1)! <= ahead) {
-    // A little more than one chunk is left: two fair ones rather than a full one and a crumb.
+    // The rest is little more than one chunk: end this one earlier, so that the last one is not tiny.
     fits = bisectRight(costs, (BUDGET * 3) / 4);
   }
   return bestEnd(text, start, fits, costs);
 }
 
-/** What the text from `start` costs up to and with each unit, until it is more than `most`. */
+/**
+ * Return the cumulative cost of the text from `start` at each code unit. Stop once the cost exceeds `most`.
+ */
 function costsFrom(text: string, start: number, end: number, most: number): number[] {
   const costs: number[] = [];
   let sum = 0;
   for (let at = start; at < end && sum <= most;) {
     const code = text.codePointAt(at)!;
     sum += cost(code);
-    for (const next = after(text, at); at < next; at++) costs.push(sum); // both halves of a pair cost the whole
+    // Both units of a surrogate pair get the full cost.
+    for (const next = after(text, at); at < next; at++) costs.push(sum);
   }
   return costs;
 }
 
-/** The last boundary of the best kind there is among the first `fits` units. */
+/** Return the last boundary of the best available kind within the first `fits` code units. */
 function bestEnd(text: string, start: number, fits: number, costs: readonly number[]): number {
   const found: (number | undefined)[] = [];
   const matches = [...text.slice(start, start + fits + 1).matchAll(GAP_OR_STOP)];
@@ -210,7 +223,7 @@ function bestEnd(text: string, start: number, fits: number, costs: readonly numb
   return found.find((at) => at !== undefined) ?? hardEnd(text, start, start + fits);
 }
 
-/** The kind of the boundary between `first` and `last`, and where the text before it ends. */
+/** Return the kind of the boundary between `first` and `last`, and the end of the text before it. */
 function boundary(text: string, first: number, last: number): [0 | 1 | 2 | 3, number] {
   if (!IS_BLANK.test(text[first]!)) return [SENTENCE, last];
   const lines = text.slice(first, afterGap(text, last)).split("\n").length - 1;
@@ -219,14 +232,18 @@ function boundary(text: string, first: number, last: number): [0 | 1 | 2 | 3, nu
   return [lines ? LINE : WORD, first];
 }
 
-/** The last place in front of `furthest` that parts no character from its marks, joiners or second half. */
+/**
+ * Return the last offset up to `furthest` that splits no character sequence: marks, joiners, flags, surrogate
+ * pairs.
+ */
 function hardEnd(text: string, start: number, furthest: number): number {
   let at = furthest;
   for (let step = 0; step < BACK && at > start; step++, at = before(text, at)) {
     if (!matchesAt(GLUED_BEFORE, text, at) && text[at - 1] !== "\u200d" && !partsAFlag(text, start, at))
       return at;
   }
-  for (at = furthest; matchesAt(MARK, text, at);) at = before(text, at); // a run of marks is short, so it ends
+  // Normalization limits runs of marks, so this loop is short.
+  for (at = furthest; matchesAt(MARK, text, at);) at = before(text, at);
   return at;
 }
 
@@ -251,13 +268,13 @@ function after(text: string, at: number): number {
   return at + (text.codePointAt(at)! > 0xffff ? 2 : 1);
 }
 
-/** Where the code point in front of `at` begins. Normalised text has no half pairs. */
+/** Return the start of the code point before `at`. Normalized text has no lone surrogates. */
 function before(text: string, at: number): number {
   const code = text.charCodeAt(at - 1);
   return at - (code >= 0xdc00 && code <= 0xdfff ? 2 : 1);
 }
 
-/** How many of the sorted numbers are at most `most`. */
+/** Return how many of the sorted numbers are at most `most`. */
 function bisectRight(sorted: readonly number[], most: number): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {

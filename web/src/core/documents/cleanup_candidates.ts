@@ -1,17 +1,20 @@
 /**
- * What to delete when room is short: unborrowed first, then the least recently used, then the least used. The twin of
- * server/vademecum/model/documents/cleanup_candidates.py; shared cases: tests/conformance/cleanup_candidates.json.
+ * Suggest documents to delete when storage is short: unborrowed ones first, then the least recently used,
+ * then the least used. The twin of server/vademecum/model/documents/cleanup_candidates.py; shared cases:
+ * tests/conformance/cleanup_candidates.json.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
 import type { DocumentDoc } from "../schema/rows.ts";
 
-/** Live documents of an account from which on it is warned, as server/vademecum/model/sync/quotas.py has it. */
+/**
+ * Number of documents from which the app warns about the limit, as in server/vademecum/model/sync/quotas.py.
+ */
 export const WARN_FROM = 90;
 
 type Candidate = Pick<DocumentDoc, "id" | "activeSessions" | "lastAccessedAt" | "accessCount">;
 
-/** The `count` documents that would be missed least, that one first. */
+/** Return the `count` best candidates for deletion, the best first. */
 export function suggestCleanup<Document extends Candidate>(
   documents: readonly Document[],
   count: number,

@@ -1,4 +1,4 @@
-/** The documents as a list: which of them, in which order, and what is to be said of each. */
+/** The document list: filters, sort orders and the state of each document. */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
 import { createMatcher } from "../text/wordMatch.ts";
@@ -8,7 +8,7 @@ import { compareCandidates } from "./cleanup_candidates.ts";
 export const ORDERS = ["added", "used", "name", "pages", "size", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
 
-/** How many passages of a document have vectors. */
+/** Embedding progress of a document: `done` of `of` passages have vectors. */
 export interface Progress {
   done: number;
   of: number;
@@ -17,11 +17,11 @@ export interface Progress {
 export type DocumentState =
   | { kind: "refused"; code: string; message: string } // only on this device
   | { kind: "failed"; detail: string }
-  | { kind: "reading" } // its text is not here yet
+  | { kind: "reading" } // the text has not arrived on this device
   | ({ kind: "embedding" } & Progress)
   | { kind: "ready" };
 
-/** The first thing that is true of it. `progress`: as it was last heard of. */
+/** Return the state of a document. `progress` is the last known progress of its embedding. */
 export function stateOf(document: DocumentDoc, progress: Progress | undefined): DocumentState {
   const { syncError, status, statusDetail, chunkCount } = document;
   if (syncError) return { kind: "refused", code: syncError.code, message: syncError.message };
@@ -31,12 +31,17 @@ export function stateOf(document: DocumentDoc, progress: Progress | undefined): 
   return { kind: "embedding", ...(progress ?? { done: 0, of: chunkCount }) };
 }
 
-/** Whether it was refused for want of room on the server: one chooses what goes, or keeps it here. */
+/**
+ * Return whether the server rejected a document because of a limit: the user can delete others or keep it
+ * local.
+ */
 export function needsRoom({ code }: { code: string }): boolean {
   return code === "DOCUMENT_LIMIT" || code === "STORAGE_LIMIT";
 }
 
-/** Where it is. `waiting`: rows of this device that the server has not answered for. */
+/**
+ * Return where a document is stored. `waiting` is the number of rows that the server has not acknowledged.
+ */
 export function placeOf(
   { syncError, createdAt }: DocumentDoc,
   { waiting, syncedAt }: { waiting: number; syncedAt: string | null },
@@ -45,7 +50,9 @@ export function placeOf(
   return waiting > 0 && createdAt > (syncedAt ?? "") ? "not yet there" : "both";
 }
 
-/** Those whose name has every word of `query`, in any order, accents and case aside. */
+/**
+ * Return the documents whose name contains every word of `query`, in any order, ignoring accents and case.
+ */
 export function filterDocuments(documents: readonly DocumentDoc[], query: string): DocumentDoc[] {
   const fits = createMatcher(query);
   return documents.filter(({ filename }) => fits(filename));
@@ -62,7 +69,7 @@ export function sortDocuments(
 
 const NAMES = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
-/** Each in the order in which one would look: newest, last used and largest first, names from A on. */
+/** Comparators of the sort orders: newest, last used and largest first, names from A to Z. */
 const COMPARE: Record<Order, (a: DocumentDoc, b: DocumentDoc) => number> = {
   added: (a, b) => compareStrings(b.createdAt, a.createdAt),
   used: (a, b) => compareStrings(b.lastAccessedAt, a.lastAccessedAt),
@@ -72,7 +79,7 @@ const COMPARE: Record<Order, (a: DocumentDoc, b: DocumentDoc) => number> = {
   missed: compareCandidates,
 };
 
-/** Of the rows on this device: those that the server counts, and those that it refused. */
+/** Count the documents on this device: `held` are on the server or will be, `onlyHere` were rejected. */
 export function countDocuments(documents: readonly DocumentDoc[]): { held: number; onlyHere: number } {
   const onlyHere = documents.filter(({ syncError }) => syncError).length;
   return { held: documents.length - onlyHere, onlyHere };

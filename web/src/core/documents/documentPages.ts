@@ -1,27 +1,32 @@
-/** A document's text as it is read: page by page, out of its chunks. */
+/** Prepare the chunks of a document for reading, page by page. */
 
 import { join, type Chunk } from "./chunking.ts";
 
 export type Piece = Pick<Chunk, "index" | "start" | "text" | "page">;
 
-/** Chunks that are drawn together. A long text without pages comes in stretches, so that not all of it is laid out. */
+/**
+ * Chunks that are rendered together. A long text without pages is split, so that the browser lays out only a
+ * part.
+ */
 export interface Stretch {
-  /** What tells it from the others of its document. */
+  /** Unique key of the stretch within its document. */
   key: number;
-  /** The page that begins here; a stretch that goes on with a page, or has none, begins nothing. */
+  /**
+   * Number of the page that begins with this stretch. Undefined if the stretch continues a page or has none.
+   */
   begins?: number;
   pieces: Piece[];
 }
 
-/** Text with one passage in it. */
+/** A text, split around one passage. */
 export interface MarkedText {
   before: string;
   passage: string;
   after: string;
 }
 
-const STRETCH = 16; // pieces from which on a stretch ends where a paragraph does
-const LONGEST = 64; // and where it ends in any case
+const STRETCH = 16; // number of pieces after which a stretch ends at the next paragraph end
+const LONGEST = 64; // maximum number of pieces in a stretch
 
 export function mergePieces(pieces: readonly Piece[]): Stretch[] {
   const found: Stretch[] = [];
@@ -43,7 +48,7 @@ function endsAfter({ pieces }: Stretch, last: Piece, next: Piece): boolean {
   return paragraphEnds && pieces.length >= STRETCH;
 }
 
-/** The text of the pieces around the one with this index; no passage if it is not among them. */
+/** Split the text of the pieces around the one with this index. If there is none, the passage is empty. */
 export function markPiece(pieces: readonly Piece[], index: number | null): MarkedText {
   const at = pieces.findIndex((piece) => piece.index === index);
   if (at < 0) return { before: join(pieces), passage: "", after: "" };
@@ -56,7 +61,7 @@ export function markPiece(pieces: readonly Piece[], index: number | null): Marke
   };
 }
 
-/** The pieces of the passage's page, or, where there are no pages, those around it. */
+/** Return the pieces of the passage's page, or its neighbors if the document has no pages. */
 export function piecesAround(pieces: readonly Piece[], index: number, reach = 2): Piece[] {
   const at = pieces.findIndex((piece) => piece.index === index);
   if (at < 0) return [];
@@ -65,7 +70,7 @@ export function piecesAround(pieces: readonly Piece[], index: number, reach = 2)
   return pieces.filter((piece) => piece.page === page);
 }
 
-/** The pages that have text, in order. */
+/** Return the numbers of the pages that have text, in order. */
 export function pageNumbers(pieces: readonly Piece[]): number[] {
   return [...new Set(pieces.flatMap(({ page }) => page ?? []))];
 }

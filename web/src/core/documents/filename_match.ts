@@ -9,7 +9,7 @@ const WORD = /[\p{L}\p{N}]+/gu;
 const EXTENSION = /\.[A-Za-z0-9]{1,8}$/u;
 const [NOT_NAMED, UNCERTAIN, CERTAIN] = [0, 1, 2];
 
-/** The documents that the message names, best match first. */
+/** Return the documents that the message names, best match first. */
 export function matchFilenames<Document extends { filename: string }>(
   message: string,
   documents: readonly Document[],
@@ -25,11 +25,11 @@ export function matchFilenames<Document extends { filename: string }>(
 
 export interface NamedDocuments<Document> {
   documents: Document[];
-  /** One of them is named by several words, or with its extension. */
+  /** Whether the message names one of the documents by several words or with its extension. */
   isCertain: boolean;
 }
 
-/** The documents whose name the message contains. */
+/** Return the documents whose name the message contains. */
 export function findNamedDocuments<Document extends { filename: string }>(
   message: string,
   documents: readonly Document[],
@@ -42,7 +42,10 @@ export function findNamedDocuments<Document extends { filename: string }>(
   };
 }
 
-/** How certainly the words name the file. `a.txt` needs its extension, because many messages contain "a". */
+/**
+ * Return how certain it is that the words name the file. Many messages contain "a", so `a.txt` needs its
+ * extension.
+ */
 function certainty(words: readonly string[], filename: string): number {
   const name = splitWords(filename.replace(EXTENSION, ""));
   const full = splitWords(filename);
@@ -52,7 +55,7 @@ function certainty(words: readonly string[], filename: string): number {
   return distinctive.size > 1 ? CERTAIN : UNCERTAIN;
 }
 
-/** Lower is better; longer names come before shorter. */
+/** Rank of a match: lower is better. Among equal matches a longer name ranks before a shorter one. */
 type Rank = readonly [number, number];
 
 function rankMatch(

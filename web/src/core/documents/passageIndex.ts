@@ -1,7 +1,8 @@
 /**
- * The chunks on this device in memory, so that a question is answered offline as the server would answer it. Rule: a
- * search sees the documents it is given and no other, and an empty scope gives an empty answer. A document is replaced
- * or removed whole: it has its own postings and its own matrix of unit vectors, so nothing is ever compacted.
+ * In-memory index of the chunks on this device. Offline searches give the same results as searches on the
+ * server. A search covers only the given documents, and an empty scope gives no results. Each document has
+ * its own postings and matrix of unit vectors, and is replaced or removed as a whole, so the index needs no
+ * compaction.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
@@ -12,7 +13,10 @@ import { interleave, FUSION_DEPTH, isNearBest, fuseHybrid } from "../text/fusion
 import type { DocumentDoc, VectorEmbeddingDoc } from "../schema/rows.ts";
 import { decode } from "../schema/vector_codec.ts";
 
-/** Consecutive chunks of a document. `vectors` is chunks × dims, or null: found by words only. */
+/**
+ * Consecutive chunks of a document. `vectors` has the shape chunks × dims. If null, the chunks are found by
+ * words only.
+ */
 export interface Block {
   block: number;
   chunks: readonly Chunk[];
@@ -26,7 +30,7 @@ interface Chunk {
   section?: string | undefined;
 }
 
-/** Where a passage stands. */
+/** Location of a passage: document, block, chunk, page and section. */
 export interface PassageLocation {
   documentId: string;
   filename: string;
@@ -37,8 +41,9 @@ export interface PassageLocation {
 }
 
 /**
- * A passage. `also` names the other places where it stands word for word; it is shown once. Scores of `meaning` are
- * cosines, of `words` BM25, of `search` shares of the best: not comparable with each other.
+ * A passage that matches a search. `also` lists other locations of the same text, which is shown once. Scores
+ * are cosines for `meaning`, BM25 scores for `words`, and shares of the best for `search`. They are not
+ * comparable with each other.
  */
 export interface PassageHit extends PassageLocation {
   text: string;
@@ -50,7 +55,9 @@ export interface PassageSearchResult {
   results: PassageHit[];
   /** Names of the documents that were searched. */
   searched: string[];
-  /** By meaning too, or by words alone because the model is not here. */
+  /**
+   * Whether the search used meaning, too. False if the model is not on this device, so that only words count.
+   */
   byMeaning: boolean;
 }
 
@@ -60,10 +67,10 @@ interface Held {
   document: Document;
   rows: readonly { block: number; chunk: Chunk }[];
   postings: Postings;
-  /** A row of zeros where there is no vector. */
+  /** Unit vectors of the rows. A row without a vector has zeros. */
   matrix: Float32Array;
   hasVector: readonly boolean[];
-  /** What the rows found so far say, to compare: folding a hundred texts again would take as long as the search. */
+  /** Cached duplicate keys of rows. Computing a hundred keys again would take as long as the search. */
   said: Map<number, string>;
 }
 
@@ -74,8 +81,8 @@ interface Hit {
 }
 
 /**
- * A row as a block. Vectors of another model are never compared, and broken ones cannot be: such a row counts as not yet
- * embedded.
+ * Convert a row to a block. Drop vectors of another model, which are not comparable, and damaged vectors, as
+ * if the row were not embedded yet.
  */
 export function toBlock(
   row: Pick<VectorEmbeddingDoc, "block" | "chunks" | "model" | "dims" | "embedding">,
@@ -102,7 +109,7 @@ export class PassageIndex {
 
   constructor(private readonly dims: number) {}
 
-  /** All blocks of a document, in place of those it had. */
+  /** Index all blocks of a document, replacing its earlier blocks. */
   add(document: Document, blocks: readonly Block[]): void {
     const rows = blocks.flatMap(({ block, chunks }) => chunks.map((chunk) => ({ block, chunk })));
     const matrix = new Float32Array(rows.length * this.dims);
@@ -126,7 +133,7 @@ export class PassageIndex {
     this.#held.delete(documentId);
   }
 
-  /** The k passages that fit a question best, by words and, where it has a vector, by meaning. */
+  /** Return the k best passages for a question, by words and, if there is a query vector, by meaning. */
   search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): PassageHit[] {
     if (!vector) return this.words(query, documentIds, k);
     const depth = Math.max(k, FUSION_DEPTH);
@@ -134,13 +141,13 @@ export class PassageIndex {
     return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
   }
 
-  /** The k passages that a question's words fit best, by BM25. */
+  /** Return the k best passages for the words of a question, by BM25. */
   words(query: string, documentIds: Iterable<string>, k: number): PassageHit[] {
     const find = (scope: readonly Held[]) => byWords(scope, query, Math.max(k, FUSION_DEPTH));
     return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
   }
 
-  /** The k passages nearest to a vector, by exact cosine. */
+  /** Return the k passages nearest to a vector, by exact cosine similarity. */
   meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): PassageHit[] {
     return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, FUSION_DEPTH)), k);
   }
@@ -175,8 +182,9 @@ export class PassageIndex {
 }
 
 /**
- * Who names a document asks about it, but perhaps not about it alone: its best passages have every second place, and the
- * first one, unless the name may be none and others fit far better.
+ * Interleave the hits in the documents that the query names with all hits, because a question may also
+ * concern other documents. A named document has the first hit, unless the name is uncertain and other hits
+ * score much higher.
  */
 function namedByTurns(query: string, scope: readonly Held[], find: (scope: readonly Held[]) => Hit[]): Hit[] {
   const all = find(scope);
@@ -206,7 +214,10 @@ function key(hit: Hit): string {
   return `${hit.held.document.id}#${hit.row}`;
 }
 
-/** The best rows of a scope, whose documents' rows lie one after another. Where a chunk stands breaks a tie. */
+/**
+ * Return the best rows of a scope. `scores` has the rows of all documents in order. Ties are ordered by
+ * location.
+ */
 function top(scope: readonly Held[], scores: Float64Array, depth: number, floor: number): Hit[] {
   const hits: Hit[] = [];
   let number = 0;
@@ -227,7 +238,7 @@ function comparePlaces(a: Hit, b: Hit): number {
   return one.block - other.block || one.chunk.index - other.chunk.index;
 }
 
-/** Every passage once, where it fits best; where else it stands is named beside it. */
+/** Merge hits with the same text: return the best hit of each, with the other locations in `also`. */
 function shownOnce(hits: readonly Hit[], k: number): PassageHit[] {
   const groups = new Map<string, [Hit, ...Hit[]]>();
   for (const hit of hits) {
@@ -255,7 +266,7 @@ function place({ held, row }: Hit): PassageLocation {
   return { documentId, filename, block, chunkIndex, page, section };
 }
 
-/** Stretch a vector to length 1; false, and zeros, where it points nowhere. */
+/** Scale a vector to length 1. A vector without a finite positive length becomes zero; return false then. */
 function makeUnit(vector: Float32Array): boolean {
   const length = Math.sqrt(dot(vector, 0, vector));
   const points = Number.isFinite(length) && length > 0;
@@ -263,7 +274,10 @@ function makeUnit(vector: Float32Array): boolean {
   return points;
 }
 
-/** Four sums side by side: the processor need not wait for one addition to begin the next. */
+/**
+ * Return the dot product of a row and a vector. Four independent sums let the processor overlap the
+ * additions.
+ */
 function dot(matrix: Float32Array, begin: number, unit: Float32Array): number {
   let a = 0;
   let b = 0;

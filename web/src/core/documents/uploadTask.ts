@@ -1,14 +1,14 @@
-/** A file on its way to be a document, as the tray shows it. */
+/** Upload tasks: files that become documents, as the upload tray shows them. */
 
 import { storedSentences } from "../chat/storedSentences.ts";
 
 type Stage =
-  | "waiting" // for those before it
-  | "sending" // done and of: bytes
-  | "reading" // done and of: pages, where the kind has pages
-  | "embedding" // done and of: passages
+  | "waiting" // queued behind earlier files
+  | "sending" // `done` and `of` count bytes
+  | "reading" // `done` and `of` count pages, for formats with pages
+  | "embedding" // `done` and `of` count passages
   | "done"
-  | "needs-server" // only the server can read it now: it goes there when it answers
+  | "needs-server" // only the server can parse the file; it is sent when the server is reachable
   | "failed"
   | "cancelled";
 
@@ -20,13 +20,16 @@ export interface Task {
   stage: Stage;
   done: number;
   of: number;
-  /** Of a task that was cancelled: what stays. */
+  /** Id of the task's document, if one exists. It stays even if the task is cancelled. */
   documentId: string | null;
-  /** It was here already and was borrowed. */
+  /** Whether the document existed already and was borrowed. */
   existing: boolean;
-  /** Of a task that failed: a stable code, such as QUOTA (QUOTA_KEPT: the file waits on this device) or the server's. */
+  /**
+   * Stable error code of a failed task, from this app or the server. QUOTA_KEPT: the file waits on this
+   * device.
+   */
   code: string | null;
-  /** Of a task that failed: the sentence that came with the code, where one did. */
+  /** Error message of a failed task, if the error has one besides its code. */
   message: string | null;
 }
 
@@ -37,8 +40,8 @@ export function isFinished({ stage }: Pick<Task, "stage">): boolean {
 }
 
 /**
- * As the tray lists them: what is worked on, then what waits, both in the order in which their turn comes; below them the
- * newest first. So only what becomes over changes its place: nobody loses the focus of what they are about to press.
+ * Sort tasks for the tray: running tasks, then waiting tasks, both in queue order, then the other tasks,
+ * newest first. Only tasks that finish move, so that users do not lose the focus of a button.
  */
 export function inOrder(tasks: readonly Task[]): Task[] {
   const isWaiting = ({ stage }: Task) => stage === "waiting";
@@ -50,12 +53,18 @@ export function inOrder(tasks: readonly Task[]): Task[] {
   ];
 }
 
-/** Whoever asks about it may wait for it: nobody knows when the server answers again. */
+/**
+ * Return whether an answer can wait for a task. It cannot wait for an unreachable server, which may take any
+ * time.
+ */
 export function isComing(task: Pick<Task, "stage">): boolean {
   return !isFinished(task) && task.stage !== "needs-server";
 }
 
-/** What an answer says of files that it waited for in vain: of some the text is there. */
+/**
+ * Return the sentences that an answer adds for unfinished files: those without text, and those only partly
+ * ready.
+ */
 export function unfinishedFilenames(tasks: readonly Task[]): string[] {
   const names = (isRead: boolean) =>
     tasks.filter(({ documentId }) => (documentId !== null) === isRead).map(({ name }) => name);
@@ -66,20 +75,20 @@ export function unfinishedFilenames(tasks: readonly Task[]): string[] {
   ];
 }
 
-/** Codes of what another time may not be in the way. */
+/** Error codes of temporary failures, which a retry can fix. */
 const PASSING = ["QUOTA", "QUOTA_KEPT", "ERROR"];
 
-/** It is no whole document, and another time it may be one. */
+/** Return whether a failed task that has no document can be retried. */
 export function mayRetry({ stage, code, documentId }: Task): boolean {
   return stage === "failed" && documentId === null && PASSING.includes(code ?? "");
 }
 
-/** Its document is here, and its search index is not whole. */
+/** Return whether a task ended with a document that is only partly embedded. */
 export function isUnfinished({ stage, documentId }: Pick<Task, "stage" | "documentId">): boolean {
   return (stage === "failed" || stage === "cancelled") && documentId !== null;
 }
 
-/** It failed, or a part of it, and there is something to try. */
+/** Return whether a retry can finish a failed task or the embedding of its document. */
 export function canTryAgain(task: Task): boolean {
   return task.stage === "failed" && (isUnfinished(task) || mayRetry(task));
 }

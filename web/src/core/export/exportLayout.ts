@@ -1,7 +1,9 @@
-/** What an export is called and says of itself. The layout is that of the server's (services/data/export.py there). */
+/**
+ * File names and README of an export. The layout is that of the server's exports (services/data/export.py).
+ */
 
 export const WAITING = "waiting.jsonl";
-const NAME_BYTES = 120; // file systems count bytes: 255 with the id
+const NAME_BYTES = 120; // file systems allow 255 bytes in a name, which also contains the id
 
 export const LOST = "lost.jsonl";
 export const README = `This is what this device keeps of you.
@@ -19,17 +21,17 @@ row as \`newDocumentState\` to /v1/sync/<collection>/0/push. The \`userId\` of a
 that it is pushed to.
 `;
 
-/** The file of a document's text. */
+/** Return the path of the file with a document's text. */
 export function textFile(filename: string, id: string): string {
   return `documents/${safe(filename)} (${id}).txt`;
 }
 
-/** A file that waits to be read. Two may have the same name. */
+/** Return the path of a waiting file. The number distinguishes files with the same name. */
 export function waitingFile(filename: string, number: number): string {
   return `files/${number} ${safe(filename)}`;
 }
 
-/** Without what leads elsewhere, and short. */
+/** Return a short file name without path separators and other special characters. */
 function safe(filename: string): string {
   let name = filename.replace(/[^\p{L}\p{N}_. -]/gu, "_");
   const bytes = new TextEncoder();
@@ -37,7 +39,7 @@ function safe(filename: string): string {
   return name;
 }
 
-/** Lines out of pieces of text as they arrive. Throws on one that is too long. */
+/** Splits text that arrives in pieces into lines. Throws a RangeError if a line is too long. */
 export class Lines {
   #rest = "";
   readonly #most: number;
@@ -55,7 +57,7 @@ export class Lines {
     return lines;
   }
 
-  /** What is left when nothing more comes. */
+  /** Return the last line, if the text does not end with a line break. */
   end(): string[] {
     return this.#rest ? [this.#rest] : [];
   }

@@ -1,2 +1,4 @@
-/** Current extracted memories of a session; the server (model/memory/extraction.py) stops there. */
+/**
+ * Maximum number of current extracted memories of a session, as on the server (model/memory/extraction.py).
+ */
 export const SESSION_MEMORIES_MAX = 50;

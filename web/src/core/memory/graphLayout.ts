@@ -1,6 +1,6 @@
 /**
- * Where the names of a graph stand: those that are connected near each other, all of them apart (Fruchterman and
- * Reingold, 1991). Without chance: the same graph is drawn the same way each time.
+ * Force-directed layout of a graph (Fruchterman and Reingold, 1991): connected nodes are near each other, and
+ * all nodes repel each other. The layout is deterministic, so the same graph always looks the same.
  */
 
 export interface Point {
@@ -16,7 +16,7 @@ interface Edge {
 interface Room {
   width: number;
   height: number;
-  /** Kept free at each side, for the names. */
+  /** Free space at each side for the node labels. */
   margin: Point;
 }
 
@@ -24,7 +24,10 @@ type Frame = Pick<Room, "width" | "height">;
 
 const STEPS = 200;
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
-/** How strongly all are drawn to the middle: without edges they then fill an ellipse as large as the frame, evenly. */
+/**
+ * Strength of the pull to the center. With this value, nodes without edges evenly fill an ellipse the size of
+ * the frame.
+ */
 const TO_THE_MIDDLE = 5;
 
 export function layout(
@@ -53,14 +56,17 @@ export function layout(
   );
 }
 
-/** Evenly spread around the middle, which is where it begins. */
+/** Return the initial position of a node: a sunflower spiral spreads the nodes evenly around the center. */
 function sunflower(at: number, of: number, { width, height }: Frame): Point {
   const distance = Math.sqrt((at + 0.5) / of) / 2;
   const angle = at * GOLDEN_ANGLE;
   return { x: Math.cos(angle) * distance * width, y: Math.sin(angle) * distance * height };
 }
 
-/** All push each other away and are drawn to the middle; those that are connected pull each other near. */
+/**
+ * Return the force on each node: repulsion between all nodes, attraction along edges, and a pull to the
+ * center.
+ */
 function forces(
   points: readonly Point[],
   pairs: readonly (readonly [number, number])[],
@@ -95,7 +101,10 @@ function move(points: readonly Point[], pulled: readonly Point[], furthest: numb
   });
 }
 
-/** The whole in the middle of the frame, and made smaller where it is larger: who was pressed in would stand in a heap. */
+/**
+ * Center the graph and scale it down to the frame. Clamping single nodes instead would pile them up at the
+ * border.
+ */
 function fitted(points: readonly Point[], { width, height }: Frame): Point[] {
   const [left, across] = span(points.map(({ x }) => x));
   const [top, down] = span(points.map(({ y }) => y));

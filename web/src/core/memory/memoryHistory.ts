@@ -1,7 +1,7 @@
 /**
- * A memory that was said again in other words stays as history: `supersededBy` names what stands for it now, whose
- * `supersedes` names it. Devices write the links apart from each other, so a chain may be broken or lead in a circle:
- * nothing that is remembered may vanish from sight for that.
+ * Versions of memories. When a memory is reworded, the old row stays as history: its `supersededBy` has the
+ * id of the new row, whose `supersedes` has the id of the old one. Devices write these links independently,
+ * so a chain can be broken or cyclic. Every memory must still be shown.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
@@ -10,13 +10,16 @@ import type { MemoryDoc } from "../schema/rows.ts";
 
 type Linked = Pick<MemoryDoc, "id" | "updatedAt" | "supersedes" | "supersededBy">;
 
-/** What is said now, and what was said before, the latest of it first. */
+/** The current version of a memory and its earlier versions, newest first. */
 export interface MemoryHistory<Memory extends Linked = MemoryDoc> {
   current: Memory;
   earlier: Memory[];
 }
 
-/** Every memory in exactly one of them, those last said first. */
+/**
+ * Group memories into histories, each memory in exactly one. Histories with the newest current version come
+ * first.
+ */
 export function groupHistories<Memory extends Linked>(memories: readonly Memory[]): MemoryHistory<Memory>[] {
   const byId = new Map(memories.map((memory) => [memory.id, memory]));
   const latestFirst = memories.toSorted((a, b) => compareStrings(b.updatedAt, a.updatedAt));
@@ -26,7 +29,7 @@ export function groupHistories<Memory extends Linked>(memories: readonly Memory[
   );
   const seen = new Set<string>();
 
-  /** All that hangs below it, each once. */
+  /** Return a memory and all its earlier versions that were not visited before. */
   function below(memory: Memory): Memory[] {
     if (seen.has(memory.id)) return [];
     seen.add(memory.id);
@@ -36,7 +39,7 @@ export function groupHistories<Memory extends Linked>(memories: readonly Memory[
   }
 
   const heads = latestFirst.filter(({ supersededBy }) => !byId.has(supersededBy ?? ""));
-  // What no head leads to goes round in a circle: what was said last stands for the rest.
+  // Memories that no head reaches are in a cycle, of which the newest is the current version.
   return [...heads, ...latestFirst]
     .map(below)
     .flatMap(([current, ...earlier]) => (current ? [{ current, earlier }] : []))
@@ -45,7 +48,7 @@ export function groupHistories<Memory extends Linked>(memories: readonly Memory[
 
 type Links = Pick<MemoryDoc, "id" | "supersedes" | "supersededBy">;
 
-/** The links of a chain once `chosen` is what it says now, and all else was said before. */
+/** Return the links of a history in which `chosen` is current and all others are earlier versions. */
 export function relinkHistory({ current, earlier }: MemoryHistory<Linked>, chosen: string): Links[] {
   const others = [current, ...earlier].map(({ id }) => id).filter((id) => id !== chosen);
   const ids = [chosen, ...others];

@@ -1,11 +1,11 @@
-/** What of a graph is drawn when all of it would be too much to read. */
+/** Reduce a large graph to its best connected nodes, so that it stays readable. */
 
 import type { EntityDoc, RelationshipDoc } from "../schema/rows.ts";
 
 type Node = Pick<EntityDoc, "id">;
 type Edge = Pick<RelationshipDoc, "fromId" | "toId">;
 
-/** The `most` best connected, in the order that they came in, and the edges between them. */
+/** Return the `most` best connected nodes, in their original order, and the edges between them. */
 export function mostConnected<N extends Node, E extends Edge>(
   nodes: readonly N[],
   edges: readonly E[],

@@ -1,6 +1,7 @@
 /**
- * What a device recalls for a question without the server: its own rows within one scope, by words and by age. The
- * server (services/memory/recall.py, remind.py) knows meanings as well; the rules of what is recalled at all are the same.
+ * Recall memories for a question on this device: rank the rows of one scope by words and recency. The server
+ * (services/memory/recall.py, remind.py) also ranks by meaning. The rules for what can be recalled are the
+ * same.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
@@ -14,7 +15,7 @@ import { FUSION_DEPTH, rescale } from "../text/fusion.ts";
 import type { EntityDoc, EpisodeDoc, MemoryDoc, ProjectDoc, SessionDoc } from "../schema/rows.ts";
 import { sees, type MemoryScope } from "./scope.ts";
 
-/** Live rows, in no order. */
+/** The rows to search, without deleted rows and in any order. */
 export interface Rows {
   projects: readonly ProjectDoc[];
   sessions: readonly SessionDoc[];
@@ -25,7 +26,7 @@ export interface Rows {
 
 interface Candidate {
   recalled: RecalledMemory;
-  /** The marks of the day when it was said. */
+  /** Date terms of the row's creation day, or an empty string for entities. */
   day: string;
   updatedAt: string;
   pinned: boolean;
@@ -34,7 +35,9 @@ interface Candidate {
 const RELEVANCE = 0.7;
 const RECENCY = 0.3;
 
-/** At most `k` rows that share a word with the question, best first. `now`: a time as rows have it. */
+/**
+ * Return at most `k` rows that share a word with the question, best first. `now` is a timestamp as in rows.
+ */
 export function recall(
   query: string,
   scope: MemoryScope,

@@ -1,4 +1,6 @@
-/** How a memory fades, as server/vademecum/model/memory/recency.py counts it: half of its weight every thirty days. */
+/**
+ * Decay of memories: the weight halves every 30 days. The twin of server/vademecum/model/memory/recency.py.
+ */
 
 import type { MemoryDoc } from "../schema/rows.ts";
 
@@ -6,7 +8,10 @@ const HALF_LIFE_MS = 30 * 86_400_000;
 
 type Fading = "pinned" | "fresh" | "fading" | "faint";
 
-/** The share of its weight that is left. Pinned ones do not fade; a time that no calendar has is as old as can be. */
+/**
+ * Return the remaining share of a memory's weight: 1 for pinned memories, 0 if `updatedAt` is not a valid
+ * time.
+ */
 export function freshness(
   { pinned, updatedAt }: Pick<MemoryDoc, "pinned" | "updatedAt">,
   now: number,
@@ -16,7 +21,10 @@ export function freshness(
   return Number.isNaN(age) ? 0 : 0.5 ** (Math.max(0, age) / HALF_LIFE_MS);
 }
 
-/** The same in one word: fresh for a week, faint when less than a quarter is left. */
+/**
+ * Return the freshness as a label: fresh for about a week, faint when less than a quarter of the weight is
+ * left.
+ */
 export function freshnessLabel(memory: Pick<MemoryDoc, "pinned" | "updatedAt">, now: number): Fading {
   if (memory.pinned) return "pinned";
   const left = freshness(memory, now);

@@ -1,17 +1,20 @@
 /**
- * What of a user's memory may be seen: the scope of a question. The twin of server/vademecum/model/memory/scope.py, which says
- * why; shared cases: tests/conformance/scope.json.
+ * The scope of a question: the part of a user's memory that its answer may use. The twin of
+ * server/vademecum/model/memory/scope.py, which has the reasons; shared cases: tests/conformance/scope.json.
  */
 
 type MemoryPartition = { kind: "pool" } | { kind: "project"; projectId: string };
 export type MemoryScope = MemoryPartition | { kind: "all" };
 
-/** The scope of a session, memory or summary in this project, or in none. */
+/** Return the scope of a session, memory or summary in this project, or without a project. */
 export function partitionOf(projectId: string | null | undefined): MemoryPartition {
   return projectId ? { kind: "project", projectId } : { kind: "pool" };
 }
 
-/** Whether a row that is in this project, or in none, is within the scope. An episode is where its session is now. */
+/**
+ * Return whether the scope includes rows of this project, or of none. An episode belongs to its session's
+ * project.
+ */
 export function sees(scope: MemoryScope, projectId: string | null | undefined): boolean {
   switch (scope.kind) {
     case "all":

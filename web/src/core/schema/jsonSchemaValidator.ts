@@ -1,4 +1,7 @@
-/** Whether a value fits a JSON Schema, as far as schemas/ use them. For rows that come from a file. */
+/**
+ * Validate rows from a file with a JSON Schema. Only the keywords that the files in schemas/ use are
+ * supported.
+ */
 
 export interface Schema {
   type?: string | readonly string[];

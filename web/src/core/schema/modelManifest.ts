@@ -1,4 +1,4 @@
-/** What a browser needs of a model's manifest; `GET /v1/models` lists them. */
+/** The part of a model's manifest that a browser needs. `GET /v1/models` returns the manifests. */
 
 export interface ModelFile {
   path: string;

@@ -1,4 +1,4 @@
-/** How rows name each other, so that a row can be given another id without losing its own. */
+/** References between rows. They allow the app to change the id of a row without losing its dependents. */
 
 import { RELATIONS, type Relation } from "./relations.ts";
 import type { Collections } from "./rows.ts";
@@ -6,7 +6,10 @@ import type { Collections } from "./rows.ts";
 type Name = keyof Collections;
 type Fields = Record<string, any>;
 
-/** What a row names: what its life or a field of it hangs on, and where a document came from, which may be long gone. */
+/**
+ * All reference fields: the relations, and the session that a document came from, which may not exist any
+ * more.
+ */
 const NAMED: readonly Pick<Relation, "of" | "field" | "to">[] = [
   ...RELATIONS,
   { of: "documents", field: "originSessionId", to: "sessions" },
@@ -16,20 +19,23 @@ const fieldsOf = (collection: Name) => NAMED.filter(({ of }) => of === collectio
 const parentsOf = (collection: string) =>
   RELATIONS.filter(({ of, onDelete }) => of === collection && onDelete === "cascade");
 
-/** The rows that this one cannot be without. */
+/** Return the parents of a row. When a parent is deleted, the row is deleted, too. */
 export function parents(collection: string, row: Fields): [Name, string][] {
   return parentsOf(collection).flatMap(({ field, to }) =>
     row[field] ? [[to, row[field]] as [Name, string]] : [],
   );
 }
 
-/** How many collections stand above this one: sorted by it, parents come before their children. */
+/**
+ * Return the number of levels of parents above a collection. Sorting by it puts parents before their
+ * children.
+ */
 export function depth(collection: string): number {
   const above = parentsOf(collection).map(({ to }) => depth(to));
   return above.length && 1 + Math.max(...above);
 }
 
-/** Every id that the row names, its own among them. */
+/** Return every id that the row contains, including its own. */
 export function references(collection: Name, row: Fields): [Name, string][] {
   const ids: [Name, string][] = collection === "vectorEmbeddings" ? [] : [[collection, row["id"]]];
   for (const { field, to } of fieldsOf(collection)) {
@@ -39,7 +45,7 @@ export function references(collection: Name, row: Fields): [Name, string][] {
   return ids;
 }
 
-/** The row with all of them put through `rename`. */
+/** Return the row with every id that it contains replaced by the result of `rename`. */
 export function renameIds(
   collection: Name,
   row: Fields,
@@ -64,7 +70,10 @@ export function renameIds(
   return changed;
 }
 
-/** The row without the name of rows that are gone, or marked; the same object if it names none of them. */
+/**
+ * Return the row without references to deleted rows, or with its flag set. Unchanged rows are returned as
+ * they are.
+ */
 export function dropDanglingReferences(
   { field, onDelete, flagField }: Relation,
   row: Fields,

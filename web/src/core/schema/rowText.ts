@@ -1,4 +1,4 @@
-/** Which fields of a row hold a person's words, and which of them name it in a list. */
+/** The fields of each collection that contain text of the user, and the field that names a row in a list. */
 
 import { truncate } from "../../lib/truncate.ts";
 import type { Collections } from "./rows.ts";
@@ -20,7 +20,7 @@ const WORDS: Record<Name, readonly string[]> = {
 };
 const NAME_MAX = 80;
 
-/** What a list calls the row; empty for one without words. */
+/** Return the name of a row in a list, or an empty string for a row without text. */
 export function nameOf(collection: Name, row: Fields): string {
   const [field] = WORDS[collection];
   const line = String(row[field ?? ""] ?? "")
@@ -30,10 +30,10 @@ export function nameOf(collection: Name, row: Fields): string {
 }
 
 /**
- * The words of this device that are in `theirs` no more: both sides changed the field, and the other side's stands.
- * `base`: what both began with; without it every difference counts. Of a row that another device deleted it is what was
- * written here and never got there: the row stays deleted, its words are no longer anywhere else. Of one that was deleted
- * here nothing is kept.
+ * Return the texts of this device's row that `theirs` has replaced, by field: both sides changed the field,
+ * and theirs won. `base` is the last common state; without it every difference counts. If another device
+ * deleted the row, return the text that was written here and not synced, because no other copy exists. If
+ * this device deleted the row, return nothing.
  */
 export function replacedTexts(
   collection: Name,

@@ -1,14 +1,17 @@
-/** Which version of the app gave the rows on a device their form. */
+/** Compare the schema version of the rows on a device with this version of the app. */
 
 export type StoredVersion = "older" | "ours" | "newer";
 
-/** A collection as it is kept here, in one version of its schema. */
+/** A collection that is stored on this device in one version of its schema. */
 interface StoredCollection {
   collection: string;
   version: number;
 }
 
-/** What is kept of an older form stays there empty once its rows have the new one. */
+/**
+ * Return whether the stored rows have an older, the same or a newer schema than `ours`. Only the newest
+ * stored version of a collection counts, because a migration leaves the older one empty.
+ */
 export function compareStoredVersion(
   kept: StoredCollection[],
   ours: Record<string, { version: number }>,

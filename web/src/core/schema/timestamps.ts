@@ -1,15 +1,15 @@
-/** Times of rows. */
+/** Timestamps of rows. */
 
 /**
- * Now, and in any case after `moment`, when everything was forgotten by the server's clock: what a device makes whose
- * clock is behind would be refused for ever as made before.
+ * Return the current time, but at least a millisecond after `moment`, the server's time of the last "forget
+ * everything". Otherwise a device with a slow clock would create rows that the server rejects as older.
  */
 export function nowAfter(moment = "", now = Date.now()): string {
   const least = Date.parse(moment) + 1;
   return new Date(least > now ? least : now).toISOString();
 }
 
-/** Whether rows may have this as a time: as `toISOString` writes it, of a day that there is. */
+/** Return whether a value is a valid timestamp of a row: an existing time in the format of `toISOString`. */
 export function isTimestamp(value: unknown): boolean {
   const at = typeof value === "string" ? new Date(value) : undefined;
   return at !== undefined && !Number.isNaN(at.getTime()) && at.toISOString() === value;

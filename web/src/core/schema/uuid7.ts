@@ -1,4 +1,4 @@
-/** Ids of rows are UUIDv7: they sort by when they were made. */
+/** Row ids. They are UUIDv7, so they sort by creation time. */
 
 import { v7 } from "uuid";
 

@@ -1,6 +1,9 @@
-/** How vectors travel: base64 of little-endian float32, one after another, as server/vademecum/model/schema/vector_codec.py says. */
+/**
+ * Encode vectors as base64 of consecutive little-endian float32. Twin:
+ * server/vademecum/model/schema/vector_codec.py.
+ */
 
-/** The n × dims numbers that were encoded. RangeError when it is something else, or holds NaN or infinity. */
+/** Decode n × dims numbers. Throw a RangeError if the text is invalid or contains NaN or infinity. */
 export function decode(text: string, dims: number): Float32Array {
   if (dims < 1) throw new RangeError("A vector has at least one dimension.");
   const bytes = fromBase64(text);
@@ -16,7 +19,10 @@ export function decode(text: string, dims: number): Float32Array {
   return vectors;
 }
 
-/** `atob` forgives blanks and missing padding, the server does not: the length tells. */
+/**
+ * Decode base64. `atob` accepts whitespace and missing padding, which the server rejects, so check the
+ * length.
+ */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const padding = text.endsWith("==") ? 2 : Number(text.endsWith("="));
   let binary: string;
@@ -31,10 +37,10 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** The other way round. */
+/** Encode vectors for a row. */
 export function encode(vectors: Float32Array): string {
   const bytes = new Uint8Array(vectors.buffer, vectors.byteOffset, vectors.byteLength);
-  const PIECE = 2 ** 15; // as many arguments as every browser takes
+  const PIECE = 2 ** 15; // number of arguments that every browser accepts
   let binary = "";
   for (let at = 0; at < bytes.length; at += PIECE) {
     binary += String.fromCharCode(...bytes.subarray(at, at + PIECE));

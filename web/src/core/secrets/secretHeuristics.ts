@@ -1,13 +1,17 @@
 /**
- * Whether a text holds what looks like a secret. The server knows each secret for what it is and hides it alone
- * (server/vademecum/model/secrets/); a device only guesses, and rather too often: it leaves the whole line out.
+ * Detect text that looks like a secret. The server recognizes each kind of secret and redacts only the secret
+ * itself (server/vademecum/model/secrets/). A device uses a coarse test with false positives, and omits the
+ * whole text.
  */
 
 const PREFIXED =
   /(?:^|[^\w.-])(?:A(?:KIA|SIA)[A-Z0-9]{8}|gh[pousr]_|github_pat_|gl[a-z]{2,4}-|xox[a-z]-|xapp-|[sr]k[-_]|whsec_|AIza|ya29\.|GOCSPX-|npm_|pypi-|hf_|SG\.|do[opr]_v1_|AGE-SECRET-KEY-|eyJ)[\w-]{8}/u;
 const PEM = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY/u;
 const IN_ADDRESS = /:\/\/[^\s/:@]{0,100}:[^\s/]{1,200}@/u;
-/** Between the name and the sign a few words may stand: "the password for the router is: …". */
+/**
+ * A word for a secret, then a colon or equals sign. Words may be between: "the password for the router is:
+ * …".
+ */
 const NAMED =
   /(?:pass(?:word|wort|code|phrase|wd)|kennwort|pwd|token|secret|credential|key|\bpin|mot de passe|contraseña|clave|senha|wachtwoord)[^\n:=]{0,40}[:=]/iu;
 const SAID = /(?:pass(?:word|wort|code|phrase|wd)|kennwort|pwd)s?\s+(?:(?:is|was|ist|war|lautet)\s|\S*\d)/iu;

@@ -1,26 +1,26 @@
 /** What the sync status line shows, and which changes are announced to screen readers. */
 
 export type SyncKind =
-  | "starting" // nothing is known yet
-  | "live" // the server answers
-  | "offline" // it does not; tried again by itself
-  | "busy" // it asked to be left alone for a while
-  | "denied" // it answers, and does not accept what it is asked; tried again by itself
-  | "signed-out" // it answers, but not to this browser
-  | "outdated" // it wants a newer app
-  | "behind" // it is older than the app
-  | "full"; // this device has no room for what it sends
+  | "starting" // the state is not known yet
+  | "live" // the server responds
+  | "offline" // the server is unreachable; retried automatically
+  | "busy" // the server sent Retry-After
+  | "denied" // the server rejects the requests; retried automatically
+  | "signed-out" // the server does not accept the session of this browser
+  | "outdated" // the server requires a newer app
+  | "behind" // the server is older than the app
+  | "full"; // the disk of this device is full
 
-/** Whether it is known that nothing can be asked of the server. */
+/** Return whether the server is known to accept no requests. */
 export function isAway(kind: SyncKind): boolean {
   return ["offline", "signed-out", "outdated"].includes(kind);
 }
 
 export type SyncStatus =
   | Exclude<SyncKind, "live">
-  | "only-here" // documents that the server refused
-  | "refused" // other rows that it refused
-  | "lost" // words that gave way in a conflict, or to a delete
+  | "only-here" // the server rejected documents
+  | "refused" // the server rejected other rows
+  | "lost" // text of this device lost a conflict with an edit or a delete
   | "sending"
   | "synced"
   | "never";
@@ -29,7 +29,7 @@ interface SyncFacts {
   kind: SyncKind;
   waiting: number;
   syncedAt: string | null;
-  /** Collections of the rows that were refused. */
+  /** Collection of each rejected row. */
   refused: readonly string[];
   lost: number;
 }
@@ -39,14 +39,17 @@ interface StatusCount {
   n: number;
 }
 
-/** In order of precedence: what blocks sync, what the user has to decide, the progress. */
+/**
+ * Return the most important status. What blocks the sync precedes what the user must decide, then comes
+ * progress.
+ */
 export function mainStatus(facts: SyncFacts): StatusCount {
   const { kind, waiting, syncedAt } = facts;
   if (kind !== "live") return { status: kind, n: waiting };
   return present(facts)[0] ?? { status: syncedAt ? "synced" : "never", n: 0 };
 }
 
-/** The statuses that apply besides the main one. The line shows them after it. */
+/** Return the other statuses that apply. The status line shows them after the main one. */
 export function otherStatuses(facts: SyncFacts): StatusCount[] {
   const first = mainStatus(facts).status;
   const isShown = ({ status }: StatusCount) =>
@@ -65,7 +68,7 @@ function present({ waiting, refused, lost }: SyncFacts): StatusCount[] {
   return all.filter(({ n }) => n > 0);
 }
 
-/** These usually end at once, so they are announced only if they last. */
+/** Statuses that usually end soon. They are announced only if they last. */
 const TRANSIENT: readonly SyncStatus[] = ["sending", "never"];
 
 /** The last announcement, and whether it is still true. */

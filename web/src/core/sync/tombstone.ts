@@ -1,4 +1,4 @@
-/** Tombstones carry no content: of a deleted row its id, its parents and its times stay, all else is blanked. */
+/** Tombstones of deleted rows. They keep ids, parents and timestamps; all other fields are blanked. */
 
 interface Field {
   type?: string | readonly string[];
@@ -22,7 +22,10 @@ const KEPT = new Set([
   "toId",
 ]);
 
-/** The row as its own tombstone. Schemas require most fields, so that they are blank and not absent. */
+/**
+ * Return the tombstone of a row. Required fields are blanked rather than removed, so that the row matches its
+ * schema.
+ */
 export function toTombstone<Row extends object>(row: Row, schema: Schema): Row {
   const required = new Set(schema.required ?? []);
   const blanked: Record<string, unknown> = {};

@@ -1,7 +1,8 @@
 /**
- * Two versions of a row with no common past: the device's and the server's, after a restore from a backup, or when
- * two devices made the same row. Sets are united, counts take the larger, the other fields come from the version
- * with the newer `updatedAt`. Nothing that either side has is lost but an older text.
+ * Merge two versions of a row without a common base: the device's and the server's, after a restore from a
+ * backup or when two devices created the same row. Take the union of sets, the maximum of counts and times,
+ * and the other fields of the version with the newer `updatedAt`. Only older values of these other fields are
+ * lost.
  */
 
 export type Row = Record<string, unknown> & { _deleted?: boolean };
@@ -11,7 +12,8 @@ const COUNTS = ["accessCount"];
 const TIMES = ["updatedAt", "lastAccessedAt"];
 
 export function mergeTwoWay(ours: Row, theirs: Row): Row {
-  if (theirs._deleted || theirs["syncError"]) return theirs; // deletion wins; a refused row keeps its mark
+  // A delete wins. A rejected row keeps its `syncError`.
+  if (theirs._deleted || theirs["syncError"]) return theirs;
   const oursIsNewer = String(ours["updatedAt"] ?? "") > String(theirs["updatedAt"] ?? "");
   const united: Row = { ...(oursIsNewer ? ours : theirs) };
   delete united["syncError"];

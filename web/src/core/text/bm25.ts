@@ -13,7 +13,7 @@ const MAX_COUNT = 0xffff;
 
 /** An inverted index: the rows that contain the term with ordinal i are `rows.slice(starts[i], starts[i + 1])`. */
 export class Postings {
-  /** The number of terms of all rows. */
+  /** Number of terms in all rows. */
   readonly total: number;
 
   private constructor(
@@ -21,7 +21,7 @@ export class Postings {
     private readonly starts: Uint32Array,
     private readonly rows: Uint32Array,
     private readonly counts: Uint16Array,
-    /** The number of terms of each row, counting repeats. */
+    /** Number of terms in each row, counting repeats. */
     readonly lengths: Float64Array,
   ) {
     this.total = sum(lengths);
@@ -51,7 +51,7 @@ export class Postings {
     return new Postings(ordinals, starts, rows, counts, lengths);
   }
 
-  /** The rows that contain a term and their counts of it. */
+  /** Return the rows that contain a term, and how often each contains the term. */
   find(term: string): { rows: Uint32Array; counts: Uint16Array } {
     const ordinal = this.ordinals.get(term);
     const [begin, end] = ordinal === undefined ? [0, 0] : [this.starts[ordinal], this.starts[ordinal + 1]];
@@ -66,8 +66,8 @@ function countTerms(text: string): Map<string, number> {
 }
 
 /**
- * The BM25 score of each row of all parts, in order of the parts. Only these rows count in the statistics, so documents
- * outside the scope of a search do not influence its order.
+ * Return the BM25 score of each row of all parts, in order. Only these rows count in the statistics, so
+ * documents outside the scope of a search do not influence its order.
  */
 export function bm25Scores(parts: readonly Postings[], queryTerms: readonly string[]): Float64Array {
   const rows = sum(parts.map((part) => part.lengths.length));
@@ -106,7 +106,9 @@ export function roundScore(score: number): number {
   return (isOddHalf ? nearest - 1 : nearest) / 10 ** SCORE_DIGITS;
 }
 
-/** The positions of the k highest scores above the floor, and of all that tie with the last of them. Unsorted. */
+/**
+ * Return the positions of the k highest scores above the floor and of ties with the last one, in no order.
+ */
 export function topKWithTies(scores: Float64Array, k: number, floor = -Infinity): number[] {
   const above: number[] = [];
   for (let at = 0; at < scores.length; at++) if (scores[at]! > floor) above.push(at);

@@ -30,13 +30,13 @@ const DAY_MS = 86_400_000;
 
 type Groups = Record<string, string | undefined>;
 
-/** The date terms of a row's timestamp: day and month with and without the year, and the year. */
+/** Return the date terms of a row's timestamp: day and month with and without the year, and the year. */
 export function dateTerms(timestamp: string): string {
   const [year, month, day] = [timestamp.slice(0, 4), timestamp.slice(5, 7), timestamp.slice(8, 10)];
   return `day${year}${month}${day} day${month}${day} month${year}${month} month${month} year${year}`;
 }
 
-/** The date terms of the dates that a query names, or "". `now`: a timestamp. */
+/** Return the date terms of the dates that a query names, or "". `now` is a timestamp. */
 export function queryDateTerms(query: string, now: string): string {
   const today = Date.parse(now.slice(0, 10));
   const terms = [...query.matchAll(RELATIVE_DATE)].flatMap(({ groups }) => relativeTerms(groups!, today));
@@ -55,7 +55,10 @@ function absoluteTerms({ year = "", name, month: digits, day }: Groups): string[
   return day ? [`day${prefix}${day.padStart(2, "0")}`, `month${prefix}`] : [`month${prefix}`];
 }
 
-/** `today`: its first millisecond. Weeks begin on Monday; this week ends today. */
+/**
+ * Return the date terms of a relative date. `today` is midnight in ms. Weeks begin on Monday; this week ends
+ * today.
+ */
 function relativeTerms({ day, which, span }: Groups, today: number): string[] {
   const isLast = which?.toLowerCase() === "last";
   const sinceMonday = (new Date(today).getUTCDay() + 6) % 7;
@@ -75,7 +78,7 @@ function relativeTerms({ day, which, span }: Groups, today: number): string[] {
   }
 }
 
-/** `20261124` */
+/** Format a time as a date such as `20261124`. */
 function compactDate(time: number): string {
   return new Date(time).toISOString().slice(0, 10).replaceAll("-", "");
 }

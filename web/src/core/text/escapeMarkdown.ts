@@ -1,13 +1,21 @@
-/** Text of others as Markdown that shows it as it is. */
+/** Escape text, so that Markdown shows it literally. */
 
-/** What Markdown reads as a mark, wherever it stands, and what makes an address a link, in which marks stay escaped. */
+/**
+ * Markdown characters with a meaning anywhere in a line, and the characters that turn an address into a link.
+ */
 const MARKS = /[\\`*_~[\]<>#|!&@]|:(?=\/\/)|(?<=www)\./giu;
-/** What it reads as one at the beginning of a line: a list, a rule, a heading's underline; and what would indent code. */
+/**
+ * Indentation, which would start a code block. The next two match markers of lists, rules and heading
+ * underlines.
+ */
 const INDENT = /^[ \t]+/gmu;
 const AT_LINE = /^([-+=])/gmu;
 const NUMBERED = /^(\d{1,9})([.)])/gmu;
 
-/** Nothing of it is a heading, a list, code, a link or, as `[1]` would be, a citation. */
+/**
+ * Return the text with escapes, so that nothing in it is a heading, list, code, link or citation such as
+ * `[1]`.
+ */
 export function escapeMarkdown(text: string): string {
   return text.replace(INDENT, "").replace(MARKS, "\\$&").replace(AT_LINE, "\\$1").replace(NUMBERED, "$1\\$2");
 }

@@ -3,11 +3,11 @@
  * tests/conformance/ranking.json.
  */
 
-/** How many hits of each list are fused. */
+/** Number of hits of each list that are fused. */
 export const FUSION_DEPTH = 100;
 /** The share of the best score at which a hit counts as near the best. */
 const NEAR_BEST = 0.6;
-/** What a row receives from the scores of the rows one and two positions away. */
+/** Shares that a row receives from the scores of the rows one and two positions away. */
 const NEIGHBOR_SHARES = [0.5, 0.25];
 
 type ScoredKey = readonly [key: string, score: number];
@@ -27,13 +27,13 @@ export function boostNeighbors(scores: readonly number[], groups: readonly (stri
   return boosted;
 }
 
-/** Whether the score of `key` is at least `NEAR_BEST` of the best. */
+/** Return whether the score of `key` is at least `NEAR_BEST` of the best. */
 export function isNearBest(key: string, hits: readonly ScoredKey[]): boolean {
   const best = hits.reduce((most, [, score]) => Math.max(most, score), 0);
   return (new Map(hits).get(key) ?? 0) >= NEAR_BEST * best;
 }
 
-/** The keys of both lists alternately, without duplicates, starting with `first`. */
+/** Return the keys of both lists alternately, without duplicates, starting with `first`. */
 export function interleave(first: readonly string[], second: readonly string[]): string[] {
   const longest = Math.max(first.length, second.length);
   const pairs = Array.from({ length: longest }, (_, at) => [first[at], second[at]]);
@@ -49,8 +49,8 @@ export function rescale(hits: readonly ScoredKey[], zero?: number): [key: string
 }
 
 /**
- * The k keys with the highest weighted mean score, counting 0 where a list lacks a key. Equal scores keep the order in
- * which the keys first occur, list by list.
+ * Return the k keys with the highest weighted mean score. A list without the key counts as 0. Equal scores
+ * keep the order in which the keys first occur, list by list.
  */
 export function fuse(
   lists: readonly (readonly ScoredKey[])[],
@@ -70,7 +70,10 @@ export function fuse(
   return ordered.slice(0, Math.max(k, 0));
 }
 
-/** The k best of keyword hits (BM25) and vector hits (cosines), each best first and `FUSION_DEPTH` long. */
+/**
+ * Fuse keyword hits (BM25) and vector hits (cosines), each best first and `FUSION_DEPTH` long. Return the k
+ * best.
+ */
 export function fuseHybrid(
   keywordHits: readonly ScoredKey[],
   vectorHits: readonly ScoredKey[],

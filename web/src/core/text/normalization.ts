@@ -17,7 +17,7 @@ const COMPAT_MARK = `(?:${MARK}|[\uff9e\uff9f])`;
 const LONG_COMPAT_RUN = new RegExp(`(${COMPAT_MARK}{${MAX_MARK_RUN}})${COMPAT_MARK}+`, "gu");
 const ASTRAL_HAN = /[\u{20000}-\u{3ffff}]/gu;
 
-/** The normalized form of a text. */
+/** Return the normalized form of a text. */
 export function normalize(text: string): string {
   const lines = text.replace(LONE_SURROGATE, "\ufffd").replaceAll("\0", "\ufffd").replace(LINE_END, "\n");
   if (isAscii(lines)) return lines;
@@ -31,7 +31,10 @@ export function limitMarkRuns(text: string): string {
   return isAscii(text) ? text : text.replace(LONG_COMPAT_RUN, "$1");
 }
 
-/** Remove differences between the Python and JavaScript tokenizers. For their input only, never stored. */
+/**
+ * Rewrite text that the Python and JavaScript tokenizers treat differently. The result is tokenized, never
+ * stored.
+ */
 export function prepareForTokenizer(text: string): string {
   return text.replaceAll("\u03a3", "\u03c3").replace(ASTRAL_HAN, " $& ");
 }

@@ -1,4 +1,4 @@
-/** The part of a passage that is quoted: the sentences that hold most of what was asked. */
+/** Select the part of a passage to quote: the sentences that contain most of the query's terms. */
 
 import { truncate } from "../../lib/truncate.ts";
 import { tokenizeQuery, tokenize } from "./tokenize.ts";
@@ -6,7 +6,7 @@ import { tokenizeQuery, tokenize } from "./tokenize.ts";
 const WIDTH = 480;
 const SENTENCE = /[^.!?。！？\n]+[.!?。！？]*[ \t]*|[.!?。！？\n]+/gu;
 
-/** Whole sentences of `text`, about `width` characters, with "…" where something is left out. */
+/** Return whole sentences of `text`, about `width` characters, with "…" where text is omitted. */
 export function snippet(text: string, query: string, width = WIDTH): string {
   if (text.length <= width) return text;
   const asked = new Set(tokenizeQuery(query));
@@ -14,7 +14,8 @@ export function snippet(text: string, query: string, width = WIDTH): string {
   const found = sentences.map((sentence) => new Set(tokenize(sentence).filter((term) => asked.has(term))));
   let best = { weight: -1, first: 0, end: 0 };
   for (let first = 0; first < sentences.length; first++) {
-    if (first > 0 && !found[first]!.size) continue; // a window begins with a hit, or at the beginning
+    // A window begins with a match or at the start of the text.
+    if (first > 0 && !found[first]!.size) continue;
     const end = reach(sentences, first, width);
     const said = new Set(found.slice(first, end).flatMap((terms) => [...terms]));
     const weight = [...said].reduce((sum, term) => sum + term.length, 0);
@@ -27,7 +28,7 @@ export function snippet(text: string, query: string, width = WIDTH): string {
   return `${best.first > 0 ? "… " : ""}${cut}${isEnd ? "" : " …"}`;
 }
 
-/** Where the window ends that begins at this sentence: at least one is in it. */
+/** Return the end of the window that begins at sentence `first`. It contains at least one sentence. */
 function reach(sentences: readonly string[], first: number, width: number): number {
   let end = first;
   for (let used = 0; end < sentences.length; end++) {

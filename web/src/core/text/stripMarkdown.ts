@@ -1,6 +1,6 @@
 /**
- * What was written in Markdown as it is read: without the marks, which only say how it is drawn. For display alone: what
- * is kept, searched and told to a model has them, and in what is code they are no marks.
+ * Remove Markdown syntax from text, except inside code. For display only: stored text, search and prompts
+ * keep the Markdown.
  */
 
 const MARKDOWN = /\.(?:md|markdown)$/iu;
@@ -9,21 +9,23 @@ const INDENTED = /^(?: {4}|\t)/u;
 const QUOTE = /^(?: {0,3}>[ \t]?)+/u;
 const HEADING = /^ {0,3}#{1,6}(?:[ \t]+|$)/u;
 const ITEM = /^([ \t]*)[-*+][ \t]+(?=\S)/u;
-/** A line across the page, or under a heading. */
+/** A horizontal rule, or the underline of a heading. */
 const RULE = /^ {0,3}(?:([-_*])(?:[ \t]*\1){2,}|={2,})[ \t]*$/u;
-/** Between the head of a table and its rows. */
+/** The delimiter row between the header of a table and its other rows. */
 const TABLE_RULE = /^(?=.*\|)(?=.*-)[\s|:-]+$/u;
 const TABLE_ROW = /^[ \t]*\|(.+)\|[ \t]*$/u;
 const CELL_END = /(?<!\\)\|/u;
 
-/** What stays as it stands: a mark that is escaped, and code, whose marks are what it says. */
+/** Text that stays literal: escaped characters and inline code. */
 const HELD = /\\([!-/:-@[-`{-~])|(?<!`)(`{1,100})(?!`) ?([^]{0,1000}?[^`]) ?\2(?!`)/gu;
 const PUT_BACK = /\0(\d+)\0/gu;
 const TARGET = String.raw`\((?:[^()\s]|\([^()\s]{0,1000}\)){0,1000}(?:\s{1,9}"[^"]{0,1000}")?\)`;
 /**
- * Each mark reaches at most 1,000 characters far: without a bound, text made of marks takes the square of its length.
+ * Inline syntax and its replacements. Images precede links, which can contain them, and longer delimiters
+ * precede shorter.
  *
- * A mark within a line, and what is left of it. Pictures go before the links around them, the longer marks first.
+ * Each pattern spans at most 1,000 characters: without a limit, text made of delimiters would take quadratic
+ * time.
  */
 const INLINE: [RegExp, string][] = [
   [/<br(?:[\s/][^<>]{0,1000})?>/giu, " "],
@@ -31,18 +33,21 @@ const INLINE: [RegExp, string][] = [
   [/<((?:https?:\/\/|mailto:)[^<>\s]{1,1000})>/gu, "$1"],
   [new RegExp(String.raw`!\[([^[\]]{0,1000})\]${TARGET}`, "gu"), "$1"],
   [new RegExp(String.raw`\[([^[\]]{1,1000})\]${TARGET}`, "gu"), "$1"],
-  // Two numbers are references of a paper, and what follows a name is its index.
+  // Not a link: two numbers in brackets are references of a paper, and brackets after a name are an index.
   [/(?<![\p{L}\p{N}\]])\[(?!\d{1,9}\])([^[\]]{1,1000})\]\[[^[\]]{0,1000}\]/gu, "$1"],
   [/\*{3}(?=\S)([^*]{0,1000}[^*\s])\*{3}/gu, "$1"],
   [/\*\*(?=\S)([^]{0,1000}?\S)\*\*/gu, "$1"],
   [/(?<![*\p{L}\p{N}])\*(?=\S)([^*]{0,1000}[^*\s])\*(?![*\p{L}\p{N}])/gu, "$1"],
-  // A name of a program may be written so, as __init__.
+  // Program identifiers such as __init__ are not bold text.
   [/(?<![\p{L}\p{N}_])__(?![a-z0-9_]{1,100}__)(?=\S)([^]{0,1000}?\S)__(?![\p{L}\p{N}_])/gu, "$1"],
   [/(?<![\p{L}\p{N}_])_(?=[^\s_])([^_]{0,1000}[^_\s])_(?![\p{L}\p{N}_])/gu, "$1"],
   [/~~(?=\S)([^]{0,1000}?\S)~~/gu, "$1"],
 ];
 
-/** Pieces of a document that follow each other. Its name says whether it is Markdown. */
+/**
+ * Strip Markdown from consecutive pieces of a document. The extension of `filename` tells whether it is
+ * Markdown.
+ */
 export function stripMarkdownOf(filename: string, ...pieces: string[]): string[] {
   return MARKDOWN.test(filename) ? pieces.map(reader()) : pieces;
 }
@@ -51,12 +56,15 @@ export function stripMarkdown(markdown: string): string {
   return reader()(markdown);
 }
 
-/** Reads one piece after the other: code may begin in one and end in the next. */
+/**
+ * Return a function that strips consecutive pieces, because a code block can begin in one and end in the
+ * next.
+ */
 function reader(): (piece: string) => string {
   let fence = "";
   return (piece) => {
     const read: string[] = [];
-    let open: string[] = []; // lines of a paragraph: a mark may begin in one and end in the next
+    let open: string[] = []; // lines of a paragraph, because inline syntax can span lines
     const close = () => void (read.push(...(open.length > 0 ? [inline(open.join("\n"))] : [])), (open = []));
     let mayBeCode = true;
     for (const line of piece.split("\n")) {
@@ -78,13 +86,13 @@ function reader(): (piece: string) => string {
   };
 }
 
-/** Code ends with the kind of mark that began it, at least as long, alone on its line. */
+/** Return whether a line closes a code block: only the character of the opening fence, at least as often. */
 function isEnd(line: string, fence: string): boolean {
   const mark = line.trim();
   return mark.startsWith(fence) && [...mark].every((letter) => letter === fence[0]);
 }
 
-/** A line without the marks that it begins with; null: it is nothing but a mark. */
+/** Return a line without its leading block syntax, or null if it consists of syntax only. */
 function block(whole: string): string | null {
   const line = whole.replace(QUOTE, "");
   if (RULE.test(line) || TABLE_RULE.test(line)) return null;
@@ -98,7 +106,10 @@ function block(whole: string): string | null {
     .join(" · ");
 }
 
-/** A heading without the marks that close it. A regular expression would take the square of a run of tabs. */
+/**
+ * Return a heading without its closing "#" characters. A regular expression would be quadratic in a run of
+ * tabs.
+ */
 function withoutEnd(heading: string): string {
   const line = heading.trimEnd();
   let end = line.length;
@@ -118,7 +129,9 @@ function inline(text: string): string {
   return bare.replace(PUT_BACK, (_, at: string) => held[Number(at)] ?? "");
 }
 
-/** A regular expression would look for the end once from each beginning. */
+/**
+ * Remove HTML comments. A regular expression would search for an end from every "<!--", in quadratic time.
+ */
 function withoutComments(text: string): string {
   const kept: string[] = [];
   let at = 0;

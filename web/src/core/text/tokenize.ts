@@ -42,7 +42,9 @@ const JOINER = "(?:[\\-._\u2010]|(?<=[0-9]),(?=[0-9]))";
 const ASCII_COMPOUND = new RegExp(`[a-z0-9]+(?:${JOINER}[a-z0-9]+)*`, "g");
 const COMPOUND = new RegExp(`${WORD}(?:${JOINER}${WORD})*`, "gv");
 const JOINERS = /[-._\u2010,]/;
-/** Without these joiners a compound equals its spelling as one word (coworker, 1250), but 1.12 does not become 112. */
+/**
+ * Joiners that are dropped, so that a compound matches its spelling as one word (coworker, 1250); 1.12 stays.
+ */
 const DROPPABLE_JOINER = /(?<![0-9])[-._\u2010]|[-._\u2010](?![0-9])|,/g;
 const RUN = new RegExp(`([${DENSE}]+)|[^${DENSE}]+`, "gu");
 /** The whitespace of Python's `split()`. JavaScript's differs in the ASCII separators. */
@@ -53,7 +55,7 @@ interface Run {
   isDense: boolean;
 }
 
-/** The text without differences of case, accents, widths and typographic variants. */
+/** Fold a text: remove differences in case, accents, widths and typographic variants. */
 export function fold(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
   return mapAssigned(limitMarkRuns(text), foldAssigned);
@@ -65,17 +67,17 @@ function foldAssigned(text: string): string {
   return limitMarkRuns(lower.replace(IS_RESPELLED, (letter) => RESPELLED[letter]!)).normalize("NFKC");
 }
 
-/** A key that is equal for texts that differ only in case, accents, widths and whitespace. */
+/** Return a key that is equal for texts that differ only in case, accents, widths and whitespace. */
 export function duplicateKey(text: string): string {
   return fold(text).split(WHITESPACE).filter(Boolean).join(" ");
 }
 
-/** The terms of a text in order. Dense runs give their characters and their bigrams. */
+/** Return the terms of a text in order. Dense runs yield their characters and their bigrams. */
 export function tokenize(text: string): string[] {
   return runs(text).flatMap(({ text, isDense }) => (isDense ? [...text, ...bigrams(text)] : [stem(text)]));
 }
 
-/** The distinct terms of a query in order, without stop words unless it has no other words. */
+/** Return the distinct terms of a query in order, without stop words unless it has no other words. */
 export function tokenizeQuery(text: string): string[] {
   const all = runs(text);
   const distinctive = all.filter(({ text }) => !STOP_WORDS.has(text));
@@ -87,7 +89,7 @@ export function tokenizeQuery(text: string): string[] {
   return [...new Set(terms)];
 }
 
-/** An English word without its common endings. */
+/** Return an English word without its common endings. */
 function stem(word: string): string {
   if (!STEMMABLE.test(word)) return word;
   let base = stripSuffix(singular(word));
@@ -110,7 +112,7 @@ function stripSuffix(word: string): string {
   return isDoubled ? base.slice(0, -1) : base;
 }
 
-/** The words of a text, and after the words of a compound the compound as one word. */
+/** Return the words of a text. After the words of a compound follows the compound as one word. */
 function runs(text: string): Run[] {
   const folded = fold(text);
   const compounds = folded.match(isAscii(folded) ? ASCII_COMPOUND : COMPOUND) ?? [];

@@ -1,18 +1,18 @@
-/** Whether a text has all the words that somebody is looking for, however they are written. */
+/** Match texts that contain all words of a query, ignoring case and accents. */
 
 const MARKS = /\p{M}+/gu;
 
-/** Without case and accents. */
+/** Return the text in lower case without accents. */
 export function foldForMatch(text: string): string {
   return text.normalize("NFKD").replace(MARKS, "").toLowerCase();
 }
 
-/** The words of what somebody types, as they are looked for. */
+/** Return the words of a query, folded for matching. */
 export function queryWords(query: string): string[] {
   return foldForMatch(query).split(/\s+/u).filter(Boolean);
 }
 
-/** A test for many texts: every word of `query` must stand in the text. */
+/** Return a function that tests whether a text contains every word of `query`. */
 export function createMatcher(query: string): (text: string) => boolean {
   const words = queryWords(query);
   return (text) => {

@@ -1,7 +1,7 @@
 /**
  * Decode bytes to text. The encoding comes from a byte order mark, valid UTF-8, a declaration in the text, or the letters
  * of a language. The steps are those of server/vademecum/engines/files/charset/detect.py, which uses statistics as a last
- * step. Here such a file waits for the server.
+ * step. A file that needs this last step waits for the server.
  */
 
 import { Unreadable } from "../result.ts";
@@ -25,7 +25,10 @@ const ALPHABETS = [
 ] as const;
 const PUNCTUATION = "\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£";
 const NON_LATIN_RUN = /[\xa1-\xff]{4,}/gu; // no language in Latin script has so many accents in a row
-/** Text in UTF-16 without a byte order mark consists of one of these groups of scripts and of Latin letters and symbols. */
+/**
+ * Latin letters and symbols. UTF-16 text without a byte order mark has only these and one group of scripts
+ * below.
+ */
 const LATIN =
   "\\t\\n\\f\\r -~\\xa0-\\u024f\\u0300-\\u036f\\u1e00-\\u1eff\\u2000-\\u2bff\\ufeff\\u{1f000}-\\u{1faff}";
 const NOT_IN_GROUP = [
@@ -37,11 +40,11 @@ const NOT_IN_GROUP = [
 const RARE = /[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]/gu; // not the majority of any text
 const IDEOGRAPH = /[\u3400-\u9fff]/gu;
 const OTHER_CJK = /[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]/gu;
-const UTF16_MIN = 8; // characters; fewer are not enough to detect it
+const UTF16_MIN = 8; // characters; fewer are not enough to detect UTF-16
 const ZEROS = /\0/gu;
 const DECLARATION = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
 const IMPOSSIBLE = new Set(["utf-16le", "utf-16be", "x-user-defined"]);
-const ISO_2022_JP = /\x1b\$[@B]/u; // its escape sequence, as in mail
+const ISO_2022_JP = /\x1b\$[@B]/u; // the escape sequence of this encoding, which is used in mail
 const ESCAPE = 0x1b;
 const SAMPLE = 1_000_000;
 const HEAD = 100_000;
@@ -58,7 +61,7 @@ export function decode(data: Uint8Array): string {
   return plain.replace(CONTROL, " ").replaceAll("\b", " ");
 }
 
-/** Return one character per byte, with the same number. */
+/** Decode Latin-1: return one character per byte, whose code point is the byte. */
 export function latin1(data: Uint8Array): string {
   let text = "";
   for (let start = 0; start < data.length; start += 8192)
@@ -80,7 +83,7 @@ function decodeWithMark(data: Uint8Array): string | null {
   return mark.startsWith("\xef\xbb\xbf") ? decodeStrict(data, "utf-8") : null;
 }
 
-/** Throw Unreadable if the data does not have the encoding of its mark. */
+/** Decode data with a byte order mark. Throw Unreadable if the data is not valid in that encoding. */
 function decodeStrict(data: Uint8Array, encoding: string): string {
   const text = tryDecode(data, encoding);
   if (text === null) throw new Unreadable("DAMAGED");

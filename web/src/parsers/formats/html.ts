@@ -15,7 +15,7 @@ const BLOCKS = words(
   "h1 h2 h3 h4 h5 h6 p div li ul ol dl dt dd table tr pre blockquote hr address section article header " +
     "footer nav aside main figure figcaption form details summary body html",
 );
-const LINES = words("caption legend option"); // separate lines, although they are no blocks
+const LINES = words("caption legend option"); // not block elements, but shown on separate lines
 /** Implied end tags: the start of an element ends another one, unless an element of the last column is between them. */
 const IMPLIED_ENDS: [starts: Set<string>, ends: Set<string>, barriers: Set<string>][] = [
   [BLOCKS, words("p"), words("td th li dd table button object")],

@@ -90,7 +90,7 @@ class Reader {
     }
   }
 
-  /** Return the text of a block, then those of its notes. */
+  /** Return the text of a block, followed by the texts of its notes. */
   textAndNotes(block: XmlNode): string[] {
     const notes: string[] = [];
     if (block.name !== "table:table-row") return [this.#text(block, true, notes), ...notes];

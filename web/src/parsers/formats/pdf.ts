@@ -1,6 +1,6 @@
 /**
- * Parse PDF: one part per page, with the values of form fields below the page's text. A file of images, or one whose
- * characters cannot be mapped to Unicode, is refused.
+ * Parse PDF: one part per page, with the values of form fields below the page's text. Reject a file that
+ * contains only images, and a file whose characters cannot be mapped to Unicode.
  */
 
 import { unzipSync } from "fflate";

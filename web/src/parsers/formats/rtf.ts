@@ -88,9 +88,9 @@ const CODE_PAGES: Record<string, string> = {
 };
 const TOKEN =
   /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|[\r\n]+|([^\\{}\r\n]+|\\)/giu;
-/** Destinations that programs may ignore, but whose text is visible. The mark that allows to ignore them is removed. */
+/** The "ignorable" mark of destinations whose text is visible. It is removed, so that they are parsed. */
 const VISIBLE_MARK = /\\\*(?=\\(?:footnote|shptxt|shpinst|shpgrp|shp|(?:header|footer)[lrf]?)(?![a-z]))/giu;
-/** Destinations that become lines of their own, and the control word without which the document does not show them. */
+/** Destinations that become separate lines, and the control word that a document needs to show them. */
 const LINES: Record<string, string> = { footnote: "", shptxt: "", header: "", footer: "" };
 for (const kind of ["header", "footer"])
   Object.assign(LINES, { [`${kind}l`]: "\\facingp", [`${kind}r`]: "\\facingp", [`${kind}f`]: "\\titlepg" });

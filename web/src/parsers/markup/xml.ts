@@ -4,7 +4,10 @@ import { decodeXml } from "./characterEntities.ts";
 import { Unreadable } from "../result.ts";
 import { attributesOf, scan, type Listener } from "./tagScanner.ts";
 
-/** Names have the usual prefix of their namespace, whatever prefix the file uses, or none if it is unknown here. */
+/**
+ * An XML element. Names have the usual prefix of their namespace, not the file's, or none for other
+ * namespaces.
+ */
 export interface XmlNode {
   name: string;
   attributes: Map<string, string>;

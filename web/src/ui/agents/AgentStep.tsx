@@ -15,9 +15,9 @@ interface Props {
   onDelete: () => void;
 }
 
-/** Longer titles may be truncated on a narrow screen. */
+/** Number of characters from which a title may be truncated on a narrow screen. */
 const LONG = 60;
-/** Kinds with text in sentences. The others are code or file names. */
+/** Kinds of steps whose text is prose. The text of other kinds is code or file names. */
 const PROSE: readonly Observation["kind"][] = ["prompt", "decision", "session"];
 
 /** A step of an agent. It expands to its full text. */

@@ -4,7 +4,7 @@ import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
 import { t } from "../../locale/t.ts";
 
 interface Props {
-  /** The dialog is closed if it is undefined. */
+  /** Step to delete. If undefined, the dialog is closed. */
   step: Observation | undefined;
   onConfirm: (step: Observation) => void;
   onClose: () => void;

@@ -109,7 +109,9 @@ export default function CommandPalette({ onClose, onShortcuts }: Props) {
   );
 }
 
-/** Select the first result for Enter. The library does it when the query changes, but results arrive later. */
+/**
+ * Select the first result for Enter. The library selects it when the query changes, but results arrive later.
+ */
 function selectFirst(): void {
   const { listId } = store.getState();
   const actions = listId ? [...document.querySelectorAll(`#${listId} [data-action]`)] : [];

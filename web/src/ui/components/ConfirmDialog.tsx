@@ -6,7 +6,7 @@ import { useCloseRequest } from "../useCloseRequest.ts";
 interface Props {
   opened: boolean;
   title: string;
-  /** Labels of the buttons. */
+  /** Labels of the "Cancel" and confirm buttons. */
   cancel: string;
   confirm: string;
   onConfirm: () => void;

@@ -3,7 +3,7 @@ import { Component, type ReactNode } from "react";
 interface Props {
   children: ReactNode;
   fallback: ReactNode;
-  /** The children are rendered again when this changes. */
+  /** Key whose change renders the children again. */
   resetKey?: unknown;
 }
 

@@ -3,9 +3,11 @@ import { useState } from "react";
 import { truncate } from "../../lib/truncate.ts";
 import { t } from "../../locale/t.ts";
 
-/** Characters that are shown of a long text. */
+/** Number of characters that are shown of a long text. */
 const SHOWN = 1_000;
-/** Texts of up to this length are shown in full, because the button would take as much space as the rest. */
+/**
+ * Maximum length of texts that are shown in full, because the button would take as much space as the rest.
+ */
 const LONG = 1_500;
 
 /** A text as it was written. Only the start of a long text is shown until the user expands it. */

@@ -3,7 +3,7 @@ import type { FormEvent, KeyboardEvent, ReactNode } from "react";
 import { t } from "../../locale/t.ts";
 
 interface Props {
-  /** `valueOf` returns the trimmed text of the field with a name. */
+  /** Callback to save the form. `valueOf` returns the trimmed text of the field with this name. */
   onSave: (valueOf: (field: string) => string) => void;
   onCancel: () => void;
   saveLabel?: string;

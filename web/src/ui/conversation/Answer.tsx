@@ -6,7 +6,9 @@ import { SlicedRenderer } from "./slicedRenderer.ts";
 import { safeHtmlOf, toSafeHtml } from "./markdown.ts";
 import style from "./Answer.module.css";
 
-/** Texts of more characters are rendered in slices, because they take longer than a frame. */
+/**
+ * Number of characters above which a text is rendered in slices, because rendering takes longer than a frame.
+ */
 const LONG = 5_000;
 
 interface Props {
@@ -39,7 +41,7 @@ const Piece = memo(function Piece({ html }: { html: string }) {
   return <div className={style["piece"]} dangerouslySetInnerHTML={{ __html: html }} />;
 });
 
-/** Return the safe HTML of a text. That of a long text arrives piece by piece. */
+/** Return the safe HTML of a text. The HTML of a long text arrives piece by piece. */
 function usePieces(text: string, citations: readonly Citation[], isQuotes: boolean): readonly string[] {
   const sources = useMemo(() => citations.map(sourceName), [citations]);
   const isLong = text.length > LONG;

@@ -9,7 +9,7 @@ import { noAssistantReason } from "./noAssistantReason.ts";
 import { t } from "../../locale/t.ts";
 import { rejectionMessage } from "../rejectionMessage.ts";
 
-/** An unfinished answer that has not changed for this long has been abandoned. */
+/** Time without a change after which an unfinished answer counts as abandoned. */
 const STALE_MS = 60_000;
 
 interface Props {
@@ -20,7 +20,10 @@ interface Props {
   isLast: boolean;
 }
 
-/** The line below an answer: why it ended, why no assistant gave it, and whether one will. */
+/**
+ * The line below an answer: why it ended, why no assistant answered, and whether an assistant will answer
+ * later.
+ */
 export function AnswerStatus({ turn, writing, assistant, kind, isLast }: Props) {
   if (writing) return null;
   if (turn.syncError) return <Alert color="orange">{rejectionMessage(turn.syncError)}</Alert>;

@@ -24,13 +24,18 @@ import { t } from "../../locale/t.ts";
 const CitationPanel = lazyComponent(() => import("../documents/CitationPanel.tsx"));
 const PromptPanel = lazyComponent(() => import("./PromptPanel.tsx"));
 
-/** Turns that are shown at first, and more for each click: hundreds would make the page slow. */
+/**
+ * Number of turns that are shown at first and added by each click, because hundreds would make the page slow.
+ */
 const PAGE = 50;
 
-/** What the side panel shows. */
+/** Content of the side panel. */
 type Panel = { kind: "passage"; citation: Citation } | { kind: "prompt"; episodeId: string } | null;
 
-/** The React key of a passage: another passage mounts a new panel, which takes the focus and returns it to its citation. */
+/**
+ * Return the React key of a passage. A new key mounts a new panel, which takes the focus and later returns
+ * it.
+ */
 const passageKey = ({ documentId, block, chunkIndex }: Citation) => [documentId, block, chunkIndex].join();
 
 export function Conversation({ sessionId }: { sessionId: string }) {

@@ -10,12 +10,12 @@ const ProjectLink = lazyComponent(() => import("../projects/ProjectLink.tsx"));
 const ModeControl = lazyComponent(() => import("./ModeControl.tsx"));
 const AddDocumentMenu = lazyComponent(() => import("./AddDocumentMenu.tsx"));
 
-/** More documents are collapsed, on a narrow screen more than one. */
+/** Maximum number of documents that are shown without collapsing the list. On a narrow screen it is one. */
 const SHOWN = 8;
 
 interface Props {
   sessionId: string;
-  /** The id of the project for a new chat, which is stored with its first message. */
+  /** Id of the project of a new chat. It is stored with the first message. */
   project: string | null;
   isDeleted: boolean;
 }

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Return whether a chat was deleted while it was open. A message sent in it would create it again. */
+/** Return whether a chat was deleted while it was open. A message sent in this chat would create it again. */
 export function useDeleted(sessionId: string): boolean {
   const rows = useRows("sessions", { selector: { id: sessionId } });
   const [existed, setExisted] = useState(false);
@@ -12,7 +12,7 @@ export function useDeleted(sessionId: string): boolean {
   return existed && rows?.length === 0;
 }
 
-/** Shown instead of a chat that was deleted while it was open. */
+/** A notice in place of a chat that was deleted while it was open. */
 export function DeletedConversation({ sessionId }: { sessionId: string }) {
   const { drafts } = useAccountApi();
   const [hadDraft] = useState(() => drafts.text(sessionId) !== "");

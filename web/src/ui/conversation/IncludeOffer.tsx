@@ -9,7 +9,7 @@ import { t } from "../../locale/t.ts";
 interface Props {
   message: string;
   sessionId: string;
-  /** The turn of the message. It is answered again with the documents. */
+  /** Id of the message's turn, which is answered again with the documents. */
   episodeId: string | undefined;
   onDone(): void;
 }

@@ -1,6 +1,7 @@
 /**
- * Convert untrusted Markdown, of a model or a document, to safe HTML. HTML in the text is shown as text, an image is
- * replaced by its description, because fetching it would tell its server, and the result is sanitized by DOMPurify.
+ * Convert untrusted Markdown, of a model or a document, to safe HTML. HTML in the text is shown as text. An
+ * image is replaced by its description, because fetching it would inform its server. DOMPurify sanitizes the
+ * result.
  */
 
 import DOMPurify from "dompurify";
@@ -34,7 +35,10 @@ const BLOCK_FORMULA = new RegExp(
 const FORMULA_MAX = 2_010; // characters
 const WINDOW = 8_000; // characters
 const PIECE = 4_000; // characters of HTML that are sanitized at once
-/** Characters to search for the next inline formula. The parser searches from each token, so all would be quadratic. */
+/**
+ * Number of characters to search for the next inline formula. The parser searches from each token, so
+ * searching the whole text would take quadratic time.
+ */
 const LOOKAHEAD = 2_000;
 
 const withoutFormulas = new Marked(plain);
@@ -50,14 +54,14 @@ const ALLOWED = {
 };
 
 /**
- * A line with this many nested quotations and lists, as of a model that repeats itself. Parsing it would not end in
- * time. A horizontal rule does not match.
+ * Pattern of a line with 20 nested quotations or lists, which a model that repeats itself can write. Parsing
+ * such a line would take too long. A horizontal rule does not match.
  */
 const TOO_DEEP = /^[ \t]*(?!([-*])(?:[ \t]*\1)*[ \t]*$)(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){20}/mu;
 
 const COST_MAX = 20_000_000; // about half a second
 const SYNTAX_CHARACTERS = /[*_~`<>[\]!@\\&#=]/gu;
-/** Runs that the parser scans again from each of their characters. */
+/** Pattern of runs that the parser scans again from each of their characters. */
 const RUNS = /[ \t]{100,}|[\w.!#$%&'*+/=?`{|}~-]{100,}/gu;
 const CELLS_MAX = 500; // per table row
 
@@ -167,7 +171,10 @@ function plainHtml(text: string): string {
   return `<p>${escaped(text).replaceAll("\n", "<br>")}</p>`;
 }
 
-/** `sources`: the names of the citations. In a quotation answer the app has put `[1]` under the first quotation. */
+/**
+ * Convert a text to safe HTML. `sources` are the names of the citations. `[1]` in a quotation answer is the
+ * first.
+ */
 export function toSafeHtml(text: string, sources: readonly string[], isQuotes: boolean): string[] {
   return [...safeHtmlOf(text, sources, isQuotes)].filter(Boolean);
 }
@@ -249,7 +256,10 @@ function formulas(): MarkedExtension {
   };
 }
 
-/** Return the first paragraph. The parser asks again for the next one, so searching all text would be quadratic. */
+/**
+ * Return the first paragraph. The parser calls this for each paragraph, so searching all text would be
+ * quadratic.
+ */
 function firstParagraph(text: string): string {
   const end = text.indexOf("\n\n");
   return end < 0 ? text : text.slice(0, end + 2);

@@ -1,7 +1,10 @@
 import { t } from "../../locale/t.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
 
-/** Return why no assistant can be asked now, or "" if one can. `available`: whether one is set up, if that is known. */
+/**
+ * Return why no assistant can answer now, or "". `available`: whether an assistant is configured, if that is
+ * known.
+ */
 export function noAssistantReason(available: boolean | undefined, kind?: SyncKind): string {
   if (kind === "signed-out") return t("chat.signedOut");
   if (available) return "";

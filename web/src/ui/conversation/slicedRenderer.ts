@@ -1,7 +1,10 @@
 import { sleep } from "../../lib/sleep.ts";
 
 const SLICE_MS = 8;
-/** The pause after each text, in multiples of its work: a growing text takes at most a quarter of the page's time. */
+/**
+ * Pause after rendering, as a multiple of the rendering time: a growing text uses at most a quarter of the
+ * time.
+ */
 const REST_FACTOR = 3;
 
 type Show = (pieces: readonly string[], isComplete: boolean) => void;
@@ -19,8 +22,8 @@ export class SlicedRenderer {
   }
 
   /**
-   * Render the pieces of a text after the current text. "" is a place where the iterable can be paused. Of several texts
-   * that wait, only the last is rendered.
+   * Render the pieces of a text after the current text. "" marks a place where the iterable can pause. If
+   * several texts wait, only the last is rendered.
    */
   async render(pieces: Iterable<string>): Promise<void> {
     this.#next = pieces;
@@ -44,7 +47,7 @@ export class SlicedRenderer {
     this.#isRunning = false;
   }
 
-  /** Return the milliseconds of work. */
+  /** Render a text. Return the rendering time in milliseconds, without pauses. */
   async #renderText(source: Iterable<string>, isCurrent: () => boolean): Promise<number> {
     const pieces: string[] = [];
     let [workMs, sliceStart] = [0, performance.now()];

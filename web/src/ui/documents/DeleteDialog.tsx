@@ -7,13 +7,13 @@ import { t } from "../../locale/t.ts";
 
 interface DeleteDialogProps {
   documents: readonly DocumentDoc[];
-  /** The documents to delete. The dialog is closed if there are none. */
+  /** Ids of the documents to delete. If empty, the dialog is closed. */
   ids: readonly string[];
   onClose: () => void;
   onDeleted?: () => void;
 }
 
-/** Names that are listed. */
+/** Maximum number of names that are listed. */
 const LISTED = 8;
 
 /** Ask before documents are deleted, and say what is deleted and what stays. */

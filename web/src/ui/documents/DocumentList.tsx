@@ -62,7 +62,8 @@ function FilledList({ library: { documents, progress, titles } }: { library: Lib
   function selectLeastUsed() {
     setQuery("");
     setOrder({ by: "missed", backwards: false });
-    const onServer = documents.filter(({ syncError }) => !syncError); // others do not count toward the limit
+    // Rejected documents do not count toward the limit.
+    const onServer = documents.filter(({ syncError }) => !syncError);
     selection.set(suggestCleanup(onServer, SUGGESTED).map(({ id }) => id));
     scrollTo({ top: 0 });
   }

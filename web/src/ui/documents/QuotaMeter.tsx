@@ -9,7 +9,7 @@ import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { ago, bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-/** Documents that are suggested for deletion. */
+/** Number of documents that are suggested for deletion. */
 export const SUGGESTED = 5;
 
 interface QuotaMeterProps {
@@ -86,7 +86,7 @@ function Warning({ documents, remaining, onChoose }: QuotaMeterProps & { remaini
   );
 }
 
-/** Return the usage as the server counts it. It is requested again when `key` changes. */
+/** Return the usage as the server counts it. The request is repeated when `key` changes. */
 function useUsage(key: string): Usage | null {
   const { api } = useAccountApi();
   const [usage, setUsage] = useState<Usage | null>(null);

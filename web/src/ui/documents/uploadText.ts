@@ -4,7 +4,7 @@ import { truncate } from "../../lib/truncate.ts";
 import { isComing, type Task } from "../../core/documents/uploadTask.ts";
 import type { UnreadableCode } from "../../backend/api.ts";
 
-/** Characters of a technical error message that are shown. */
+/** Maximum number of characters that are shown of a technical error message. */
 const DETAILS_MAX = 200;
 
 /** Texts that say why a file cannot be read. */

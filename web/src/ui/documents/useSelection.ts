@@ -8,7 +8,7 @@ export interface Selection {
   set(ids: string[]): void;
 }
 
-/** Return the selection among the documents that exist. One that is deleted elsewhere leaves it. */
+/** Return the selection among the existing documents, without documents that were deleted elsewhere. */
 export function useSelection(documents: readonly DocumentDoc[]): Selection {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   return {

@@ -11,7 +11,7 @@ import type { EntityNetwork } from "./useEntities.ts";
 import { t } from "../../locale/t.ts";
 
 const NODES_MAX = 80;
-/** Pixels of the graph's height per name, so that many names do not overlap. */
+/** Height of the graph in pixels per node, so that many names do not overlap. */
 const HEIGHT_PER_NODE = 9;
 const STEPS: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 

@@ -5,7 +5,7 @@ interface Props {
   label: string;
   from: Point;
   to: Point;
-  /** Whether one of its ends is selected. Then its label is shown. */
+  /** Whether one of the connected entities is selected, so that the label is shown. */
   highlighted: boolean;
 }
 

@@ -6,10 +6,10 @@ import { t } from "../../locale/t.ts";
 
 interface Props extends Pick<EntityDoc, "id" | "name" | "type"> {
   position: Point;
-  /** The number of its connections. */
+  /** Number of the entity's connections. */
   edges: number;
   chosen: boolean;
-  /** Whether Tab moves the focus to it. The arrow keys move between the nodes. */
+  /** Whether Tab moves the focus to this node. The arrow keys move between the nodes. */
   isTabStop: boolean;
   onFocus(id: string): void;
   onChoose(id: string): void;

@@ -29,7 +29,7 @@ export function FactForm({ fact, onSave, onCancel }: Props) {
           onChange={(event) => edit(event.currentTarget.value, value)}
           maxLength={255}
           pattern=".*\S.*"
-          autoFocus={draft === initial} // a form with a draft opens by itself and must not take the focus
+          autoFocus={draft === initial} // a form with a draft opens automatically and must not take the focus
           required
         />
         <Textarea

@@ -5,7 +5,9 @@ import { nextAttempt } from "./nextAttempt.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
-/** A job that failed, finally or with a retry to come: its subject, its error, and a button to retry it. */
+/**
+ * A job that failed, with or without a scheduled retry: its subject, its error, and a button to retry now.
+ */
 export function FailedJob({ job, onRetry }: { job: Job; onRetry: () => void }) {
   const { kind, subject, state, attempts, due, error } = job;
   const [collection, id] = subject.split("/") as ["episodes" | "sessions" | "projects", string];

@@ -16,7 +16,7 @@ import { t } from "../../locale/t.ts";
 const PAGE = 30;
 
 interface Props {
-  /** The project of the memories. null: those without a project; absent: all. */
+  /** Id of the memories' project. Null shows memories without a project, undefined shows all. */
   projectId?: string | null;
   query?: string;
   filter?: ReactNode;

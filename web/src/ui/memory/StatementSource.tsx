@@ -5,7 +5,9 @@ import { useRows } from "../../client/backendClient.tsx";
 import { date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-/** Who noted a memory, when, from which chats, and in which project it applies. */
+/**
+ * The source of a memory: its author, its time, the chats it comes from, and the project in which it applies.
+ */
 export function StatementSource({ memory, showProject }: { memory: MemoryDoc; showProject: boolean }) {
   const { source, createdAt, sessionIds, projectId } = memory;
   const byAssistant = source === "extracted";

@@ -5,16 +5,16 @@ import { stripMarkdown } from "../../core/text/stripMarkdown.ts";
 import type { TimelineTurn } from "../../backend/api.ts";
 import { date, time } from "../../locale/format.ts";
 
-/** Characters of an answer, more than fit into three lines. */
+/** Number of characters that are kept of an answer, more than fit into three lines. */
 const SHOWN = 1_000;
-/** The number of a source, which is not shown here. */
+/** Pattern of a citation number. The timeline does not show citations. */
 const CITATION = /(?<!\s)\s*\[\d{1,3}\]/gu;
 
 interface Props {
   turn: TimelineTurn;
   /** The title of the chat. */
   title: string;
-  /** Show the date instead of the time. */
+  /** Whether to show the date instead of the time. */
   showDate: boolean;
 }
 

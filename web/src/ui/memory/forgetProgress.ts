@@ -1,6 +1,7 @@
 /**
- * The progress of "Forget everything", on whatever page. The receipt is stored on this device until the user has read it,
- * apart from the account, which may be removed from the device by then.
+ * The progress of "Forget everything", which continues when the user changes the page. The receipt is stored
+ * on this device until the user has read it, separately from the account, which may be removed from the
+ * device by then.
  */
 
 import { useSyncExternalStore } from "react";
@@ -15,7 +16,7 @@ import { SharedState } from "../../client/sharedState.ts";
 
 export interface ForgetResult {
   receipt: ErasureReceipt;
-  /** The state of this device. Stored under this name. */
+  /** State of the data on this device after the erasure. The field name is part of the stored format. */
   here: "isClean" | "isNotClean" | "isOpenElsewhere";
 }
 
@@ -42,7 +43,7 @@ export async function forget(api: RemoteAccountApi, userId: string): Promise<voi
     const result = { receipt, here };
     storeReceipt(userId, result);
     state.set({ busy: false, result });
-    if (!state.hasListeners) openInAllTabs("/memory"); // the open page shows data that is gone
+    if (!state.hasListeners) openInAllTabs("/memory"); // the open page shows deleted data
   } catch (error) {
     state.set({ busy: false, problem: errorMessage(error) });
     if (!state.hasListeners) setForgetting(null);

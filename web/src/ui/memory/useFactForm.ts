@@ -3,7 +3,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 
 export const draftOf = (factId = "new") => `fact ${factId}`;
 
-/** Return whether the form of a fact, or of a new fact, is open. A form with a draft opens by itself. */
+/** Return whether the form of a fact, or of a new fact, is open. A form with a draft opens automatically. */
 export function useFactForm(factId?: string) {
   const { account, drafts } = useAccountApi();
   const id = draftOf(factId);

@@ -4,7 +4,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 
 const POLL_MS = 5_000;
 
-/** Poll the background jobs of the server. They are null if it does not respond. */
+/** Poll the background jobs of the server. `jobs` is null if the server does not respond. */
 export function useJobs() {
   const { api } = useAccountApi();
   const [jobs, setJobs] = useState<JobList | null>();

@@ -74,7 +74,10 @@ function Meter({ label, used, limit, text }: MeterProps) {
   );
 }
 
-/** Return the account as the server has it, or undefined until it responds. It is refreshed when the sync state changes. */
+/**
+ * Return the server's profile of the account, or undefined until it responds. Refresh it when the sync state
+ * changes.
+ */
 function useProfile(): Profile | undefined {
   const { api } = useAccountApi();
   const { kind, waiting } = useSync() ?? {};
@@ -83,7 +86,7 @@ function useProfile(): Profile | undefined {
     let isStale = false;
     api.profile().then(
       (profile) => isStale || setProfile(profile),
-      () => {}, // offline: the page shows what the device knows
+      () => {}, // offline: the page shows the data on the device
     );
     return () => void (isStale = true);
   }, [api, kind, waiting === 0]);

@@ -70,7 +70,7 @@ function download(content: Blob, name: string): void {
   link.href = URL.createObjectURL(content);
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser reads it after the click
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser reads the URL after the click
 }
 
 function importError(error: Error): string {

@@ -34,7 +34,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
     setBusy(true);
     setProblem(undefined);
     try {
-      await api.signOut(); // without the server this throws and changes nothing, in no tab
+      await api.signOut(); // without the server this throws, and all tabs stay signed in
       setSignedOut(true);
       if (isWiping) {
         await wipe(api, SIGN_IN_PATH);
@@ -95,7 +95,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** Return what is on this device only, or "" if there is nothing. */
+/** Return a list of the data that is only on this device, or "" if there is none. */
 function unsyncedData(changes: number, files: number, replaced: number): string {
   const lost = [
     changes && t("settings.unsynced.changes", { n: changes }),

@@ -10,7 +10,7 @@ import { t } from "../../locale/t.ts";
 
 const PAGE = 100;
 const WITHOUT_PROJECT = { projectId: { $exists: false } };
-/** Fewer chats are visible at once and need no search. */
+/** Number of chats from which a search is shown. Fewer chats are visible at once. */
 const SEARCH_MIN = 8;
 
 /** The chats without a project, the latest first. A search finds the chats of projects, too. */

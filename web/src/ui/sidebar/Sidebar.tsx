@@ -15,7 +15,8 @@ const SidebarProjects = lazyComponent(() => import("./SidebarProjects.tsx"));
 /** The main navigation. */
 export function Sidebar({ onSearch }: { onSearch: () => void }) {
   const { account } = useAccountApi();
-  const documents = useRows("documents", { selector: { syncError: { $exists: false } } }); // those that count toward the limit
+  // Count only documents that count toward the limit.
+  const documents = useRows("documents", { selector: { syncError: { $exists: false } } });
   return (
     <Stack component="nav" className={classes["sidebar"]!} h="100%" gap={4} aria-label={t("app.menu")}>
       <NavLink

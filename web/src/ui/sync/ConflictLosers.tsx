@@ -69,7 +69,7 @@ function LoserItem({ loser }: { loser: ConflictLoser }) {
   );
 }
 
-/** Return why a text is kept. An unsent question was not deleted itself; its chat was. */
+/** Return why a text is kept. An unsent question was not deleted itself, but with its chat. */
 function explanation({ gone, collection }: ConflictLoser, name: string): string {
   if (!gone) return t("sync.replaced", { name });
   return gone === "unsent" && collection === "episodes"

@@ -20,7 +20,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** The details of the sync status: what waits, what was rejected, what was replaced, and the actions for each. */
+/** The details of the sync status: waiting, rejected and replaced data, and the actions for each. */
 export default function SyncDetails({ sync, refused, lost, status, onClose }: Props) {
   const { api } = useAccountApi();
   useHotkeys([["Escape", onClose]], []); // also if the element that had the focus was removed
@@ -34,7 +34,7 @@ export default function SyncDetails({ sync, refused, lost, status, onClose }: Pr
       withRoles={false}
     >
       <Popover.Target>
-        {/* Covers the status line, so that a click there closes the details. */}
+        {/* This box covers the status line, so that a click there closes the details. */}
         <Box pos="absolute" inset={0} onClick={onClose} />
       </Popover.Target>
       <Popover.Dropdown w="min(26rem, 94vw)" p={0} role="dialog" aria-label={t("sync.title")}>

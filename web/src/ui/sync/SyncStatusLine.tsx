@@ -15,7 +15,9 @@ import { ago } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 const SyncDetails = lazyComponent(() => import("./SyncDetails.tsx"));
-/** A state that ends sooner, such as sending a change, is not announced to screen readers. */
+/**
+ * Time after which a state is announced to screen readers. Many states end sooner, such as sending a change.
+ */
 const ANNOUNCE_AFTER_MS = 2_000;
 const ATTENTION: SyncStatus[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
 

@@ -15,7 +15,10 @@ export class Graphics {
     this.#archive = archive;
   }
 
-  /** Return the text of an `a:graphicData`, or none for a picture. `relations`: those of the member that contains it. */
+  /**
+   * Return the text of an `a:graphicData`, none for a picture. `relations` belong to the member that contains
+   * it.
+   */
   lines(graphic: XmlNode | undefined, relations: readonly Relation[]): string[] {
     const [chart, diagram] = [find(graphic, "c:chart"), find(graphic, "relIds")];
     const id = chart ? chart.attributes.get("r:id") : diagram?.attributes.get("r:dm");

@@ -3,7 +3,7 @@
  * cell identifies them. The rules are those of server/vademecum/engines/files/formats/ooxml/date_formats.py.
  */
 
-/** Format a number. `plain` is its text without a format. */
+/** Function that formats a number. `plain` is the number's text without a format. */
 export type Formatter = (number: number, plain: string) => string;
 
 const DAYS_MAX = 2_958_465; // the end of 9999, and of Excel

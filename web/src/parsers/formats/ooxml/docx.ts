@@ -32,8 +32,8 @@ const CHUNK = "w:altChunk"; // an embedded file, whose contents Word displays in
 const BLOCKS_AND_CHUNKS = new Set([...BLOCKS, CHUNK]);
 /** Errors of a chunk that do not make the document unreadable. */
 const CHUNK_ERRORS = new Set<Code>(["DAMAGED", "EMPTY", "UNSUPPORTED_TYPE", "GARBLED"]);
-const TEXT = new Set(["w:t", "m:t"]); // of runs and formulas
-const NUMBER = "w:lvlText"; // inserted into a paragraph; no document has this element there
+const TEXT = new Set(["w:t", "m:t"]); // text of runs and formulas
+const NUMBER = "w:lvlText"; // marks inserted numbers; no document has this element in a paragraph
 const ROW = new Set(["w:tr"]);
 const CELL = new Set(["w:tc"]);
 /** Elements without displayed text: deleted or moved text, properties, pronunciation, and a copy for old programs. */
@@ -53,14 +53,20 @@ const HEADING = /^(heading [1-9]$|Heading|Title)/u;
 const MAIN = "word/document.xml"; // some programs name it document2.xml
 const REFERENCES = new Set(["w:footnoteReference", "w:endnoteReference"]);
 
-/** Change a tree to what Word displays. Several trees that are passed to one function share the counters of lists. */
+/**
+ * Function that changes a tree to what Word displays. All trees that one function changes share their list
+ * counters.
+ */
 type Prepare = (root: XmlNode) => void;
 
 export function parse(data: Uint8Array): Parsed {
   return { mimeType: DOCX, parts: partsOf(data) };
 }
 
-/** `isChunk`: the document is a chunk of another one, and chunks in it are not read. */
+/**
+ * Return the parts of a document. `isChunk`: the document is a chunk of another one; its own chunks are not
+ * read.
+ */
 function partsOf(data: Uint8Array, isChunk = false): Part[] {
   const archive = new Archive(data);
   const main = mainOf(archive, MAIN);

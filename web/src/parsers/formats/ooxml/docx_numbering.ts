@@ -139,7 +139,7 @@ export class Numbering {
     return link ? (this.#linked.get(link) ?? node) : node;
   }
 
-  /** Return the levels, which are parsed once. */
+  /** Return the levels of a `w:abstractNum`. They are parsed once and cached. */
   #levelsOf(abstract: XmlNode | undefined): ReadonlyMap<number, Level> {
     const cached = this.#levels.get(abstract);
     if (cached) return cached;

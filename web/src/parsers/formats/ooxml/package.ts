@@ -7,7 +7,7 @@ import { elements } from "../../markup/xml.ts";
 export interface Relation {
   id: string;
   type: string;
-  /** The name of the member that it refers to. */
+  /** Name of the member that the relation refers to. */
   target: string;
 }
 

@@ -57,7 +57,7 @@ function placeholder(shape: XmlNode): XmlNode | undefined {
   return find(shape, "p:nvSpPr", "p:nvPr", "p:ph");
 }
 
-/** Return the text of a chart or diagram. */
+/** Function that returns the text lines of a chart or diagram. */
 type LinesOf = (graphic: XmlNode | undefined) => string[];
 
 function textsOf(shape: XmlNode, depth: number, linesOf: LinesOf): string[] {

@@ -1,4 +1,7 @@
-/** Read ZIP archives (OOXML, OpenDocument, EPUB). The stated sizes are checked before anything is unpacked, and enforced. */
+/**
+ * Read ZIP archives (OOXML, OpenDocument, EPUB). Stated sizes are checked before unpacking, and enforced
+ * during it.
+ */
 
 import { Inflate } from "fflate";
 import { crc32 } from "../../../lib/crc32.ts";
@@ -31,7 +34,7 @@ export class Archive {
   readonly #members: Map<string, Member>;
   #byNormalizedName: Map<string, string> | undefined;
 
-  /** Throws Unreadable if the members that parsers read are too large unpacked. */
+  /** Open an archive. Throw Unreadable if the unpacked members that parsers read are too large. */
   constructor(data: Uint8Array) {
     this.#data = data;
     this.#members = directory(data);
