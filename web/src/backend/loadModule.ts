@@ -6,7 +6,7 @@
 import { ReplaySubject } from "rxjs";
 import { CodedError } from "../core/errors.ts";
 
-/** Emits each time a module fails to load. */
+/** Observable that emits each time a module fails to load. */
 export const loadErrors$ = new ReplaySubject<void>(1);
 
 /** Return the loaded module. Throw `UNLOADED` if it cannot be loaded. */

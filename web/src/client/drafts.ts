@@ -3,7 +3,10 @@
 import { channelNames } from "../lib/locks.ts";
 import { DraftDatabase, type Draft } from "../storage/draftDatabase.ts";
 
-/** Earlier versions kept drafts in Local Storage, as `draft <user> <id>`: the time, a blank, and the text. */
+/**
+ * Return the key prefix of an earlier version's drafts. They are in Local Storage as `draft <user> <id>`,
+ * with the time, a space and the text as value.
+ */
 const oldPrefixOf = (userId: string) => `draft ${userId} `;
 
 type Change = { put: Draft } | { delete: string };
@@ -76,7 +79,7 @@ export class Drafts {
   }
 }
 
-/** Remove the drafts that an earlier version kept for an account which is removed from this device. */
+/** Remove the drafts that an earlier version stored for an account that is removed from this device. */
 export function removeOldDrafts(userId: string): void {
   for (const key of Object.keys(localStorage)) {
     if (key.startsWith(oldPrefixOf(userId))) localStorage.removeItem(key);

@@ -14,7 +14,7 @@ export class SharedState<T> {
     return this.#value;
   }
 
-  /** Whether a component shows the state at the moment. */
+  /** Whether a component currently shows the state. */
   get hasListeners(): boolean {
     return this.#listeners.size > 0;
   }

@@ -12,7 +12,10 @@ type Vector = Float32Array<ArrayBuffer>;
 export interface Options {
   base?: string;
   threads?: number;
-  /** Called during the download, which resumes an earlier one. Not called if the model is already on this device. */
+  /**
+   * Callback for the progress of the download, which resumes an earlier one. Unused if the model is on this
+   * device.
+   */
   onProgress?: (progress: Progress) => void;
   /** Signal that cancels the download. The downloaded part is kept. */
   signal?: AbortSignal;

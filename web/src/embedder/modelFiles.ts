@@ -1,6 +1,6 @@
 /**
- * The cache entries of a model's files: pieces, and a mark for each file that matched its hash. The marks allow to check
- * for a model without reading it.
+ * The cache entries of a model's files: pieces, and a marker for each file that matched its hash. With the
+ * markers, the app can check for a model without reading its files.
  */
 
 import type { Manifest, ModelFile } from "./workerMessages.ts";

@@ -7,7 +7,10 @@ export class Tokens {
   readonly #tokenizer: Tokenizer;
   readonly #max: number;
 
-  /** `tokenizer`: the parsed tokenizer.json. `max`: the tokens that the model accepts. */
+  /**
+   * Create a tokenizer. `tokenizer` is the parsed tokenizer.json, `max` the number of tokens that the model
+   * accepts.
+   */
   constructor(tokenizer: object, max: number) {
     this.#tokenizer = new Tokenizer(tokenizer, {});
     this.#max = max;

@@ -23,7 +23,7 @@ export async function loadTexts(): Promise<void> {
 export function t(key: TextKey, values?: Readonly<Record<string, string | number>>): string {
   const text = texts[key];
   if (text === undefined) throw new Error(`The text ${key} is not loaded`);
-  if (typeof text === "string") return text; // it has no arguments
+  if (typeof text === "string") return text; // a text without arguments
   const formatter = formatters.get(key) ?? new IntlMessageFormat(text, LOCALE);
   formatters.set(key, formatter);
   return formatter.format(values) as string;

@@ -10,7 +10,7 @@ export { throwNotLoaded, Unreadable, type Parsed } from "./result.ts";
 
 interface ParseOptions {
   signal?: AbortSignal;
-  /** Called after each page, for formats with pages. */
+  /** Callback after each page, for formats with pages. */
   onProgress?: Progress;
   /** Time limit in seconds. */
   seconds?: number;
@@ -48,7 +48,7 @@ export async function parseInWorker(
   }
 }
 
-/** Promise.withResolvers, which browsers from 2023 lack. */
+/** Do the same as Promise.withResolvers, which browsers from 2023 lack. */
 function withResolvers<T>() {
   let resolve!: (value: T) => void;
   let reject!: (reason: unknown) => void;

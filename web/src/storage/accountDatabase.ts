@@ -1,6 +1,6 @@
 /**
- * The rows of one account on this device, in an RxDB database of its own, so that accounts never mix. It has ten
- * collections. RxDB delays the thirteenth collection of a page and rejects the fourteenth.
+ * The rows of one account on this device. Each account has a separate RxDB database, so that accounts never
+ * mix. It has ten collections. RxDB delays the thirteenth collection of a page and rejects the fourteenth.
  */
 
 import Dexie from "dexie";
@@ -34,7 +34,7 @@ interface DatabaseDefinition {
 }
 
 const DEFINITION: DatabaseDefinition = { schemas, migrations, storage: getRxStorageDexie() };
-/** RxDB caches the results of a hundred queries. Blocks with vectors take megabytes, so their queries are not cached. */
+/** Policy that disables RxDB's cache of a hundred query results for blocks, whose vectors take megabytes. */
 const NO_QUERY_CACHE = defaultCacheReplacementPolicyMonad(0, 0);
 const databaseName = (userId: string) => `vademecum-${userId}`;
 const storagePrefix = (userId: string) => `rxdb-dexie-${databaseName(userId)}--`;

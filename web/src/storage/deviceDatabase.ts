@@ -175,7 +175,10 @@ export class DeviceDatabase extends Dexie {
     return watchQuery(() => this.files.where({ userId }).primaryKeys(), listener);
   }
 
-  /** Delete the conflict losers of deleted rows. Those of a row that another device deleted are kept for the user. */
+  /**
+   * Delete the conflict losers of deleted rows. Keep those of rows that another device deleted, for the user
+   * to see.
+   */
   async deleteConflictLosers(
     userId: string,
     collection: string,

@@ -28,7 +28,7 @@ const Settings = lazyComponent(() => import("./settings/Settings.tsx"));
 const CommandPalette = lazyComponent(() => import("./commands/CommandPalette.tsx"));
 const ShortcutHelp = lazyComponent(() => import("./commands/ShortcutHelp.tsx"));
 
-/** Screens on which the sidebar is a drawer: below the component library's "sm". */
+/** Media query for screens on which the sidebar is a drawer: below the component library's "sm". */
 const NARROW = "(max-width: 47.99em)";
 
 type Overlay = "search" | "shortcuts";

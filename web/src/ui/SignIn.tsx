@@ -73,7 +73,7 @@ export default function SignIn() {
   );
 }
 
-/** Accounts with data on this device. They open without the server. */
+/** Show the accounts with data on this device, which open without the server. */
 function DeviceAccounts() {
   const [accounts, setAccounts] = useState<DeviceAccount[]>([]);
   useEffect(() => void signInApi.deviceAccounts().then(setAccounts), []);

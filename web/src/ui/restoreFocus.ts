@@ -61,7 +61,7 @@ function tryFocus(element: HTMLElement): boolean {
   return document.activeElement === element;
 }
 
-/** Focus an element that is not focusable by itself. */
+/** Focus an element that is not focusable without a tabindex. */
 function tryFocusOnce(element: HTMLElement): boolean {
   element.tabIndex = -1;
   const reset = () => element.removeAttribute("tabindex");

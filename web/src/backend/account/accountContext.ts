@@ -25,7 +25,7 @@ export class AccountContext {
     return this.account$.value;
   }
 
-  /** Emits the time of each "forget everything" while the app is open. */
+  /** Observable of the times of each "forget everything" while the app is open. */
   get forgotten$(): Observable<string> {
     return this.account$.pipe(
       map(({ forgottenAt }) => forgottenAt),

@@ -39,7 +39,8 @@ async function detectLoss(
   exists: typeof isOnDevice,
 ): Promise<StorageLoss | null> {
   if (database.closed) return null; // the app was closed
-  if (!(await exists(account.userId).catch(() => true))) return "cleared"; // opening below could create it again
+  // Check this first, because opening a deleted database below could recreate it.
+  if (!(await exists(account.userId).catch(() => true))) return "cleared";
   const find = () => device.accounts.get(account.userId);
   // Dexie does not reopen a database that failed to open, as while the browser clears it.
   const isKnown = await find()

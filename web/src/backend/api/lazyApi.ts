@@ -10,7 +10,10 @@ export type AsyncMethods<T> = {
     : never;
 };
 
-/** Return an object with the methods of the one that `load` resolves to. The first call of a method loads it. */
+/**
+ * Return an object with the methods of the object that `load` resolves to. The first call of a method calls
+ * `load`.
+ */
 export function lazyApi<T extends object>(load: () => Promise<T>): AsyncMethods<T> & ProxyMarked {
   const get =
     (_: object, name: string | symbol) =>

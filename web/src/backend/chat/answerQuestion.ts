@@ -41,7 +41,10 @@ export interface AssistantState {
   assistant: Assistant | null;
   /** Ids of the turns that wait for the assistant. */
   deferred: string[];
-  /** Turns that kept their previous answer because the new one failed, with the server's reason or an empty text. */
+  /**
+   * Reasons by id of the turns that kept their previous answer because the new one failed. A reason can be
+   * empty.
+   */
   keptAnswers: Record<string, string>;
 }
 
@@ -91,7 +94,7 @@ export class AnswerService {
   #saving: Promise<boolean> = Promise.resolve(true);
   /** The documents that were counted as used, by turn. */
   readonly #countedDocuments = new Map<string, Set<string>>();
-  /** Summaries of the last prompts, by turn. */
+  /** Summaries of the last prompts, by turn id. */
   readonly #promptSummaries = new Map<string, PromptSummary>();
   readonly #unanswered: UnansweredQuestions;
   readonly #deferredQuestions: DeferredQuestions;
@@ -185,7 +188,10 @@ export class AnswerService {
     return this.#promptSummaries.get(episodeId) ?? null;
   }
 
-  /** Return the turn with its current answer, or with an edited question and no answer. Null: it was deleted. */
+  /**
+   * Return the turn with its current answer, or with an edited question and no answer. Null: the turn was
+   * deleted.
+   */
   async #reloadTurn(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
     const found = await this.#context.database.episodes.findOne(episodeId).exec();
     if (!found) return null;
@@ -228,7 +234,7 @@ export class AnswerService {
     const [stop, enough] = [new AbortController(), new AbortController()];
     stop.signal.addEventListener("abort", () => enough.abort());
     const write = async () => {
-      await before?.ended.catch(() => {}); // its own caller gets the error
+      await before?.ended.catch(() => {}); // the caller of that answer gets the error
       try {
         if (stop.signal.aborted) return null;
         this.#updateDraft(episodeId, {}); // the page shows the draft and can stop the answer

@@ -46,7 +46,7 @@ const CUT_REASONS = ["length", "content_filter"];
 interface AnswerListener {
   onContext(told: PromptSummary): void;
   onDelta(text: string): void;
-  /** Called when the text so far was the model's reasoning, so that the answer starts over. */
+  /** Callback for the end of the model's reasoning. The text so far is not part of the answer. */
   onRestart(): void;
 }
 
@@ -59,7 +59,7 @@ export function fetchAssistant(server: Server): Promise<Assistant> {
   });
 }
 
-/** How an answer ended: complete, cut at a limit, or interrupted. */
+/** The end of an answer: complete, cut at a limit, or interrupted. */
 export type AnswerEnding = "whole" | "cut" | "broken";
 
 /** Stream an answer to `listener`. Throw the server's error if it rejects the question. */

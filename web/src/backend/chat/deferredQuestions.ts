@@ -1,6 +1,7 @@
 /**
- * Turns of quotations that the assistant answers once it is available. They are stored on the device and asked one by
- * one, in one tab, because the server rejects many questions at once.
+ * Deferred questions: turns with quotation answers that the assistant answers once it is available. The turns
+ * are stored on the device and asked one by one, in one tab, because the server rejects many questions at
+ * once.
  */
 
 import { lockNames } from "../../lib/locks.ts";
@@ -14,7 +15,7 @@ interface AnswerPort {
   isAvailable: () => Promise<boolean>;
   /** Answer a turn and return its model. Null: the turn was deleted. */
   answer: (episodeId: string) => Promise<{ model?: string | undefined } | null>;
-  /** Called when the set of deferred questions has changed. */
+  /** Callback for changes in the set of deferred questions. */
   onChange: () => Promise<void>;
 }
 

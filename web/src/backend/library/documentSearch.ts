@@ -57,7 +57,7 @@ export class DocumentSearch {
     });
   }
 
-  /** The number of cached chunks. */
+  /** Number of cached chunks. */
   get chunks(): number {
     return [...this.#cache.values()].reduce((sum, { chunks }) => sum + chunks, 0);
   }

@@ -1,4 +1,4 @@
-/** Documents belong to the account; sessions borrow them. */
+/** Borrow, return and read documents. Documents belong to the account; sessions borrow them. */
 
 import { distinctUntilChanged, map, type Observable } from "rxjs";
 import { editRow } from "../../storage/editRow.ts";

@@ -22,7 +22,7 @@ export function keepConflictLosers(
   of: () => RxCollection<any>,
 ): RxConflictHandler<Row> {
   return reportingConflicts(async (conflict) => {
-    // Keep nothing of a row that was deleted here after it was sent.
+    // Keep nothing of a row that this device deleted after sending it.
     if (!(await isTombstone(of(), String(conflict.ours["id"]))))
       await keepConflictLoser(device, userId, name, conflict);
   });

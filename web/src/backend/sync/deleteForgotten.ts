@@ -1,6 +1,7 @@
 /**
- * Delete rejected rows and their dependents after a "forget everything". The server does not have them, so it sends no
- * tombstones; instead it sends the time of the last "forget everything" with each checkpoint.
+ * Delete rejected rows and their dependents after a "forget everything". The server does not have these rows
+ * and sends no tombstones for them. Instead, each checkpoint contains the time of the last "forget
+ * everything".
  */
 
 import type { RxCollection } from "rxdb/plugins/core";

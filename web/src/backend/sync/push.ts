@@ -82,7 +82,10 @@ function isPermanent(error: unknown): boolean {
   return error.status >= 400 && error.status < 500 && !RETRYABLE_STATUS.includes(error.status);
 }
 
-/** Return whether RxDB resends a marked row. Marking it again, with a new time, would never end. */
+/**
+ * Return whether RxDB resends a marked row. Marking the row again, with a new time, would cause an endless
+ * loop.
+ */
 function isRepeated({ newDocumentState, assumedMasterState }: Write): boolean {
   if (!assumedMasterState) return false;
   return defaultConflictHandler.isEqual(newDocumentState, assumedMasterState, "push");
@@ -100,8 +103,9 @@ function withoutRejectedState(write: Write): Write | undefined {
 }
 
 /**
- * Return the row with a `syncError` from the server, which knows its own time and revision: push only the id, which it must
- * reject. If even that fails, the row is not the cause.
+ * Return the row with a `syncError` from the server, because only the server knows its time and revision. To
+ * get it, push only the id, which the server must reject. If even that request fails, the row is not the
+ * cause.
  */
 async function markRejected(
   { newDocumentState: row, assumedMasterState }: Write,

@@ -113,7 +113,7 @@ export class RejectedRows {
     this.#changed.next();
   }
 
-  /** Publish the list. The blocks of a document are one entry with its name. */
+  /** Publish the list. The blocks of a document are one entry with the document's name. */
   async #publish(): Promise<void> {
     const listed = new Map<string, RejectedRow>();
     for (const row of this.#rows.values()) listed.set(`${row.collection}/${row.id}`, row);

@@ -21,7 +21,7 @@ import { subscribeToServer, type EmbeddingProgress, type Page } from "./stream.t
 import { countPendingRows } from "./pendingRows.ts";
 import { notOurServer, isBusy, ApiError, requestJson, type Server } from "../../lib/http.ts";
 
-/** What this device stores about the server's data of an account. */
+/** The state of an account's sync that this device stores. */
 export interface ServerKnowledge {
   epoch?: string;
   /** Random id of the current sync from zero. It makes the replication identifiers unique. */
@@ -73,7 +73,7 @@ type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC
 
 export class Replicator {
   readonly state$ = new BehaviorSubject<SyncState>({ kind: "starting" });
-  /** Emits each time the stream connects. */
+  /** Observable that emits each time the stream connects. */
   readonly connected$ = new Subject<void>();
   /** Whether rows are being pushed or pulled. */
   readonly active$ = new BehaviorSubject(false);
@@ -122,7 +122,8 @@ export class Replicator {
   }
 
   /**
-   * Whether the pending rows of every collection were counted. A late one may have rows of an earlier visit.
+   * Whether the pending rows of every collection were counted. A collection that
+   * starts late may have rows of an earlier visit.
    */
   get hasCounted(): boolean {
     return Object.keys(this.#options.collections).every((name) => this.#counts.has(name));
@@ -248,7 +249,7 @@ export class Replicator {
       },
     });
     replication.error$.subscribe((error) => {
-      // An error with a direction comes from a handler, which is retried like any failure.
+      // An error with a direction comes from a push or pull handler, which is retried like any failure.
       if (error.parameters?.direction === undefined && isQuotaExceeded(error))
         void this.#pauseUntilRoom(error, epoch);
     });
@@ -323,8 +324,8 @@ export class Replicator {
   }
 
   /**
-   * Stop replication on a full disk and restart it later. RxDB would continue after the rows that it could not store and
-   * lose them.
+   * Stop replication on a full disk and restart it later. Otherwise RxDB would skip the rows that it could
+   * not store, and lose them.
    */
   async #pauseUntilRoom(full: unknown, epoch: string): Promise<void> {
     if (this.#stopped || this.#generation.signal.aborted) return;
@@ -360,9 +361,11 @@ export class Replicator {
     }
   }
 
-  /** Drop all checkpoints and sync from zero: the server was restored, or this device is ahead of it. */
+  /**
+   * Drop all checkpoints and sync from zero: the server was restored, or this device is ahead of the server.
+   */
   async #restart(): Promise<void> {
-    if (this.#generation.signal.aborted) return; // another collection has restarted it
+    if (this.#generation.signal.aborted) return; // another collection has restarted the sync
     this.#abortReplications();
     const next = await this.#fetchEpoch();
     if (this.#stopped) return;

@@ -32,11 +32,11 @@ export interface EmbeddingProgress {
 }
 
 interface StreamListener {
-  /** Called when the server has started to send. Earlier changes must be pulled. */
+  /** Callback for the start of the stream. Earlier changes must be pulled. */
   connected(): void;
   page(page: Page): void;
   progress?(progress: EmbeddingProgress): void;
-  /** Called when the connection has failed or ended. It is retried unless `signal` is aborted. */
+  /** Callback for the end or a failure of the connection, which is retried unless `signal` is aborted. */
   broken(error: unknown): void;
 }
 

@@ -55,7 +55,7 @@ export class SyncCoordinator {
   readonly summary$ = new BehaviorSubject<SyncSummary>(INITIAL);
   /** Last known progress of the documents that the server embeds, by id. */
   readonly serverEmbedding$ = new BehaviorSubject<Record<string, Progress>>({});
-  /** Emits each time the connection is restored, only in the tab that syncs. */
+  /** Observable that emits each time the connection is restored, only in the tab that syncs. */
   readonly reconnected$ = new Subject<void>();
   /** Whether the server is unreachable, once that is known. */
   readonly isAway$ = this.summary$.pipe(
@@ -105,7 +105,7 @@ export class SyncCoordinator {
     this.#channel.close();
   }
 
-  /** The replicator, in the tab that syncs. */
+  /** The replicator. Undefined in tabs that do not sync. */
   get replicator(): Replicator | undefined {
     return this.#replicator;
   }

@@ -65,7 +65,7 @@ export class UploadQueue {
   #queue: Promise<void> = Promise.resolve();
   #adding: Promise<unknown> = Promise.resolve();
 
-  /** `begin` creates the session of a file if it does not exist. */
+  /** Create the queue. `begin` creates the session of a file if it does not exist. */
   constructor(
     context: AccountContext,
     sync: SyncCoordinator,
@@ -77,7 +77,7 @@ export class UploadQueue {
     this.#sync = sync;
     this.#model = embedding;
     this.#finishing = new EmbeddingResumer(context, sync, embedding, this.#tasks, this.#locks);
-    storing().catch(() => {}); // load it while there is a network; a failure is reported when it is needed
+    storing().catch(() => {}); // load now, while online; a failure is reported at the first use
     const isLive$ = sync.summary$.pipe(
       map(({ kind }) => kind === "live"),
       distinctUntilChanged(),
@@ -277,7 +277,10 @@ export class UploadQueue {
     }
   }
 
-  /** Process a file. Return true if it must stay: only the server can parse it, or the parser could not be loaded. */
+  /**
+   * Process a file. Return true if the file must stay: only the server can parse it, or the parser could not
+   * be loaded.
+   */
   async #stored(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
     const isLive = this.#sync.summary$.value.kind === "live";
     if (isLive && (await this.#byServer(await this.#lent(file), signal))) return false;
@@ -340,7 +343,7 @@ export class UploadQueue {
     const documentId = same?.id ?? file.id;
     const isOther = documentId !== file.id; // the same id belongs to an earlier, interrupted attempt
     if (isOther && file.sessionId) await borrow(this.#context, documentId, file.sessionId);
-    // The text of a ready document is complete or arrives by the sync. A failed one is parsed again.
+    // The text of a ready document is complete or arrives by the sync. A failed document is parsed again.
     const isHere = same?.status === "pending" && (await isWhole(this.#context, same));
     const whole = isHere || same?.status === "ready" ? same : null;
     if (whole && isOther) {

@@ -1,4 +1,4 @@
-/** Wait for the files that are being added to a chat before a question there is answered. */
+/** Wait for the files that are being added to a chat before a question in that chat is answered. */
 
 import {
   concatMap,
@@ -26,8 +26,7 @@ export interface IncomingFiles {
 }
 
 /**
- * Time without progress after which an upload is no longer waited for. The server reports none while it
- * parses.
+ * Time without progress after which the wait for an upload ends. The server reports none while it parses.
  */
 const UPLOAD_TIMEOUT_MS = 300_000;
 /** Time limit for text that the server has parsed, which arrives by the sync. */

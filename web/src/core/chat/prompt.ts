@@ -50,7 +50,7 @@ interface Passage {
   page?: number | undefined;
 }
 
-/** Everything that may enter the prompt: turns oldest first, the other lists best first. */
+/** The content that may enter the prompt. Turns are sorted oldest first, the other lists best first. */
 export interface PromptInput {
   system: string;
   mode: Mode;

@@ -20,7 +20,7 @@ export interface Task {
   stage: Stage;
   done: number;
   of: number;
-  /** Id of the task's document, if one exists. It stays even if the task is cancelled. */
+  /** Id of the task's document, if one exists. For a cancelled task, the id of the document that stays. */
   documentId: string | null;
   /** Whether the document existed already and was borrowed. */
   existing: boolean;
@@ -54,8 +54,8 @@ export function inOrder(tasks: readonly Task[]): Task[] {
 }
 
 /**
- * Return whether an answer can wait for a task. It cannot wait for an unreachable server, which may take any
- * time.
+ * Return whether an answer waits for a task. It does not wait for an unreachable server, which may be away
+ * for any time.
  */
 export function isComing(task: Pick<Task, "stage">): boolean {
   return !isFinished(task) && task.stage !== "needs-server";

@@ -77,7 +77,10 @@ export interface Announcement {
   isCurrent: boolean;
 }
 
-/** A transient status withdraws the announcement without making one: the caller announces it if it lasts. */
+/**
+ * Return the next announcement. A transient status only withdraws the last announcement; the caller announces
+ * the status if it lasts.
+ */
 export function nextAnnouncement(before: Announcement, status: SyncStatus): Announcement {
   if (status === before.status) return before;
   if (!TRANSIENT.includes(status)) return { status, isCurrent: true };

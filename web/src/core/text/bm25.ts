@@ -7,7 +7,10 @@ import { tokenize } from "./tokenize.ts";
 /** The usual constants of BM25: saturation of repeated terms, and normalization by length. */
 const K1 = 1.2;
 const B = 0.75;
-/** Scores are rounded to this many digits before they are compared, so that the last bit never decides an order. */
+/**
+ * Number of digits to which scores are rounded before comparison, so that the last bit never decides an
+ * order.
+ */
 const SCORE_DIGITS = 6;
 const MAX_COUNT = 0xffff;
 

@@ -11,7 +11,8 @@ const NAME =
 const DAY = "(?<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?";
 const MONTH = "(?<month>0?[1-9]|1[0-2])";
 const YEAR = "(?<year>(?:19|20)[0-9]{2})";
-// Applied in this order; each removes what it matched. A bare `May` or `March` may not be a month.
+// The forms are applied in this order, and each removes its match. A bare `May` or `March` may not be a
+// month.
 const DATE_FORMS = [
   `${YEAR}-${MONTH}-${DAY}`,
   `${DAY}\\.${GAP}?${MONTH}\\.${GAP}?${YEAR}`,

@@ -8,7 +8,7 @@ import { ASSIGNED, classBody, isAscii, mapAssigned, MARKS } from "./unicode14.ts
 
 const MAX_TERM_LENGTH = 64;
 
-/** Accents that can be omitted without making another word. */
+/** Accents whose omission does not produce a different word. */
 const ACCENTS =
   "300-36f 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 640 64b-65f 670 1ab0-1ace 1dc0-1dff 20d0-20f0 fe20-fe2f";
 /** Invisible characters: soft hyphen, joiners, fillers, variation selectors, direction marks. */
@@ -35,7 +35,7 @@ export const STOP_WORDS = new Set(
 );
 const STEMMABLE = /^[a-z]{4,}$/;
 const LETTER = `[[\\p{L}\\p{N}]&&[${classBody(ASSIGNED)}]]`;
-/** A mark continues a word but never starts one. */
+/** Pattern of a word. A mark continues a word but never starts one. */
 const WORD = `${LETTER}[${LETTER}${classBody(MARKS)}]*`;
 /** Characters that join words to a compound: co-worker, PASS_MAX_DAYS, resolv.conf, 1.12, 1,250. */
 const JOINER = "(?:[\\-._\u2010]|(?<=[0-9]),(?=[0-9]))";

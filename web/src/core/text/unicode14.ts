@@ -108,7 +108,7 @@ export const ASSIGNED =
   "1fb94-1fbca 1fbf0-1fbf9 20000-2a6df 2a700-2b738 2b740-2b81d 2b820-2cea1 2ceb0-2ebe0 2f800-2fa1d " +
   "30000-3134a e0001 e0020-e007f e0100-e01ef f0000-ffffd 100000-10fffd";
 
-/** Hexadecimal ranges as the inside of a regular expression's `[…]` (flag u or v). */
+/** Convert hexadecimal ranges to the inside of a regular expression's `[…]` (flag u or v). */
 export function classBody(ranges: string): string {
   return ranges.replace(/[0-9a-f]+/g, "\\u{$&}").replaceAll(" ", "");
 }

@@ -32,7 +32,7 @@ const DESTINATIONS = new Set(
     "writereservhash xe xform xmlattrname xmlattrvalue xmlclose xmlname xmlnstbl xmlopen"
   ).split(" "),
 );
-/** Control words and symbols that stand for text. */
+/** Control words and symbols that represent text. */
 const TEXT_CONTROLS: Record<string, string> = {
   par: "\n",
   sect: "\n\n",

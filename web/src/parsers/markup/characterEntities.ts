@@ -1,6 +1,6 @@
 /** Decode character references of XML and HTML 4. */
 
-/** Names in the order of the code points from 160. */
+/** Names of the characters from code point 160, in order. */
 const LATIN =
   "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 " +
   "sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc " +

@@ -20,7 +20,7 @@ const LONG = 60;
 /** Kinds of steps whose text is prose. The text of other kinds is code or file names. */
 const PROSE: readonly Observation["kind"][] = ["prompt", "decision", "session"];
 
-/** A step of an agent. It expands to its full text. */
+/** Show a step of an agent, which expands to its full text. */
 export function AgentStep({ step, showDate, onPin, onDelete }: Props) {
   const [opened, setOpened] = useState(false);
   const textId = useId();

@@ -10,7 +10,7 @@ interface Props {
   onChange: (change: Partial<ObservationFilter>) => void;
 }
 
-/** Search and filter the steps of agents. */
+/** Show the search field and the filters for the steps of agents. */
 export function AgentStepFilters({ filters, sessions, onChange }: Props) {
   const { words, kind, agentSession, pinned } = filters;
   return (

@@ -25,7 +25,7 @@ const ICONS = {
   session: IconPlayerPlay,
 } satisfies Record<ObservationKind, unknown>;
 
-/** The kind of a step, as an icon with its name. */
+/** Show the kind of a step, as an icon with its name. */
 export function KindIcon({ kind }: { kind: ObservationKind }) {
   const Icon = ICONS[kind];
   return (

@@ -28,7 +28,7 @@ export function useAgentProjects(): ReadonlyMap<string, AgentProject> | null | u
 
 /**
  * Return the sessions of agents in a project and the notice about its folders, or undefined if the server does not
- * respond. They are requested again when `refreshKey` changes.
+ * respond. The request is repeated when `refreshKey` changes.
  */
 export function useAgentActivity(projectId: string, refreshKey: unknown): AgentActivity | undefined {
   const { api } = useAccountApi();

@@ -4,7 +4,7 @@ import type { ObservationPage } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useRetry } from "./useRetry.ts";
 
-/** The steps that the server returned, or its error. */
+/** Result of loading steps: a page of the server, or the error. */
 export type StepsResult =
   { kind: "loaded"; page: ObservationPage; isSearch: boolean } | { kind: "failed"; error: unknown };
 

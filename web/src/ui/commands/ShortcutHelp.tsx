@@ -15,7 +15,7 @@ const SHORTCUTS = [
   ["?", "shortcuts.show"],
 ] as const;
 
-/** A table of all keyboard shortcuts. */
+/** Show a table of all keyboard shortcuts. */
 export default function ShortcutHelp({ onClose }: { onClose: () => void }) {
   return (
     <Modal

@@ -1,7 +1,7 @@
 import { Paper } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** A message about the app as a whole, above every page. */
+/** Show a message about the app as a whole, above every page. */
 export function Banner({ children }: { children: ReactNode }) {
   return (
     <Paper

@@ -10,7 +10,7 @@ const SHOWN = 1_000;
  */
 const LONG = 1_500;
 
-/** A text as it was written. Only the start of a long text is shown until the user expands it. */
+/** Show a text as it was written. Only the start of a long text is shown until the user expands it. */
 export function ExpandableText({ text, ...props }: { text: string } & TextProps) {
   const [expanded, setExpanded] = useState(false);
   const isLong = text.length > LONG;

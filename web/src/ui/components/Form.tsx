@@ -11,7 +11,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** A form with "Save" and "Cancel". Esc cancels. */
+/** Show a form with "Save" and "Cancel". Esc cancels. */
 export function Form({ onSave, onCancel, saveLabel = t("common.save"), small = false, children }: Props) {
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();

@@ -7,7 +7,10 @@ interface PanelHeaderProps {
   closeLabel: string;
 }
 
-/** The header of a dialog or drawer. The library renders a `header` element, but a page may have only one banner. */
+/**
+ * Show the header of a dialog or drawer. The library renders a `header` element, but a page may have only one
+ * banner.
+ */
 export function PanelHeader({ part: Part, title, closeLabel }: PanelHeaderProps) {
   return (
     <Part.Header renderRoot={(props: ComponentPropsWithoutRef<"div">) => <div {...props} />}>

@@ -1,6 +1,6 @@
 import { Stack, type StackProps } from "@mantine/core";
 
-/** A list without bullets. */
+/** Show a list without bullets. */
 export function PlainList(props: StackProps) {
   return <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }} {...props} />;
 }

@@ -7,7 +7,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** A part of a page with its heading. */
+/** Show a part of a page with its heading. */
 export function Section({ title, hint, children }: Props) {
   const id = useId();
   return (

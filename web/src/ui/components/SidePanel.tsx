@@ -12,7 +12,7 @@ interface SidePanelProps {
   children: ReactNode;
 }
 
-/** A panel beside the chat on wide screens, over it on narrow ones, and at the bottom of a phone. */
+/** Show a panel: beside the chat on wide screens, over the chat on narrow ones, at the bottom on a phone. */
 export function SidePanel(props: SidePanelProps) {
   const isWide = useMediaQuery("(min-width: 75em)", false, { getInitialValueInEffect: false });
   return isWide ? <Panel {...props} /> : <Sheet {...props} />;

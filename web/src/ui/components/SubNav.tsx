@@ -6,7 +6,7 @@ interface Page {
   label: string;
 }
 
-/** Links to the pages of a section, in one line. */
+/** Show the links to the pages of a section, in one line. */
 export function SubNav({ label, pages }: { label: string; pages: readonly Page[] }) {
   return (
     <Group component="nav" aria-label={label} gap={2}>

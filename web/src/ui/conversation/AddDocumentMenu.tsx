@@ -4,7 +4,7 @@ import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
-/** A menu of the documents that are not in this chat yet. */
+/** Show a menu of the documents that are not in this chat yet. */
 export default function AddDocumentMenu({
   sessionId,
   documents,

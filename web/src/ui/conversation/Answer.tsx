@@ -18,7 +18,7 @@ interface Props {
   onCitation(citation: Citation): void;
 }
 
-/** An answer as Markdown. The citations of a quotation answer are buttons. */
+/** Show an answer as Markdown. The citations of a quotation answer are buttons. */
 export function Answer({ text, citations, isQuotes = false, onCitation }: Props) {
   const pieces = usePieces(text, citations, isQuotes);
 

@@ -14,7 +14,7 @@ interface Props {
   onPrompt(): void;
 }
 
-/** The buttons below an answer. */
+/** Show the buttons below an answer. */
 export function AnswerActions({ turn, isLast, onEdit, onPrompt }: Props) {
   const { api } = useAccountApi();
   return (

@@ -21,8 +21,8 @@ interface Props {
 }
 
 /**
- * The line below an answer: why it ended, why no assistant answered, and whether an assistant will answer
- * later.
+ * Show the line below an answer: why it ended, why no assistant answered, and whether an assistant will
+ * answer later.
  */
 export function AnswerStatus({ turn, writing, assistant, kind, isLast }: Props) {
   if (writing) return null;
@@ -58,7 +58,10 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
   return <Alert color="orange">{t(turn.aiResponse ? "chat.interrupted" : "chat.unanswered")}</Alert>;
 }
 
-/** The status of a quotation answer. The last one says why no assistant answered; each offers to wait for an answer. */
+/**
+ * Show the status of a quotation answer, with an offer to defer the question. The last answer's status has
+ * the reason.
+ */
 function Quoted({ turn, assistant, kind, isLast }: Omit<Props, "writing">) {
   const { api } = useAccountApi();
   const isDeferred = assistant?.deferred.includes(turn.id) ?? false;

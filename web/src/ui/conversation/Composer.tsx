@@ -16,7 +16,10 @@ interface Props {
   onAsk(message: string): Promise<void>;
 }
 
-/** The text box. Enter sends, Shift Enter adds a line, Esc stops the answer. Unsent text is kept as a draft. */
+/**
+ * Show the text box. Enter sends, Shift Enter adds a line, Esc stops the answer. Unsent text is kept as a
+ * draft.
+ */
 export function Composer({ sessionId, answering, last, onAsk }: Props) {
   const { api } = useAccountApi();
   const [text, setText] = useDraft(sessionId);

@@ -20,7 +20,7 @@ interface Props {
   isDeleted: boolean;
 }
 
-/** The title, project and mode of a chat, and its documents. */
+/** Show the title, project and mode of a chat, and its documents. */
 export function ConversationHeader({ sessionId, project, isDeleted }: Props) {
   const session = useRows("sessions", { selector: { id: sessionId } })?.[0];
   const projectId = session ? session.projectId : project;
@@ -95,7 +95,7 @@ function Documents({ sessionId }: { sessionId: string }) {
   );
 }
 
-/** A button that loads and opens the menu. */
+/** Show the button that loads and opens the menu for adding documents. */
 function AddDocument({ sessionId, documents }: { sessionId: string; documents: readonly DocumentDoc[] }) {
   const [opened, setOpened] = useState(false);
   const button = (

@@ -12,7 +12,7 @@ export function useDeleted(sessionId: string): boolean {
   return existed && rows?.length === 0;
 }
 
-/** A notice in place of a chat that was deleted while it was open. */
+/** Show a notice in place of a chat that was deleted while it was open. */
 export function DeletedConversation({ sessionId }: { sessionId: string }) {
   const { drafts } = useAccountApi();
   const [hadDraft] = useState(() => drafts.text(sessionId) !== "");

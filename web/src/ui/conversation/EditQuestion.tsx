@@ -5,7 +5,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 import { afterSaving } from "../notify.ts";
 import { t } from "../../locale/t.ts";
 
-/** A form that edits and resends the last question. Its keys are those of the composer. */
+/** Show a form to edit and resend the last question, with the same keys as the composer. */
 export function EditQuestion({ turn, onDone }: { turn: EpisodeDoc; onDone(): void }) {
   const { api } = useAccountApi();
   const [text, setText] = useState(turn.userMessage);

@@ -6,7 +6,7 @@ import { t } from "../../locale/t.ts";
 
 const GettingStarted = lazyComponent(() => import("../documents/GettingStarted.tsx"));
 
-/** The content of a chat before its first question. A user without documents sees how to get started. */
+/** Show the content of a chat before its first question. A user without documents sees how to get started. */
 export function EmptyConversation({ sessionId }: { sessionId: string }) {
   const { api } = useAccountApi();
   const documents = useRows("documents", { limit: 1 });

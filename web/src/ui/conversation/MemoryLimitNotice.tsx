@@ -3,7 +3,7 @@ import { SESSION_MEMORIES_MAX } from "../../core/memory/extraction.ts";
 import { useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
-/** A notice that the chat has the maximum number of extracted memories. */
+/** Show a notice that the chat has the maximum number of extracted memories. */
 export function MemoryLimitNotice({ sessionId }: { sessionId: string }) {
   const selector = { source: "extracted", sessionIds: sessionId, supersededBy: { $exists: false } };
   const count = useRows("memories", { selector, limit: SESSION_MEMORIES_MAX })?.length ?? 0;

@@ -33,7 +33,9 @@ export default function PromptPanel({ episodeId, onClose }: { episodeId: string;
   );
 }
 
-/** The prompt that an assistant would get for a quotation answer. The user can copy it to another assistant. */
+/**
+ * Show the prompt for the question of a quotation answer. The user can copy the prompt to another assistant.
+ */
 function Preview({ episodeId }: { episodeId: string }) {
   const { api } = useAccountApi();
   const [preview, setPreview] = useState<PromptPreview | null>();

@@ -11,7 +11,7 @@ interface Props {
   onCitation(citation: Citation): void;
 }
 
-/** The sources of an answer: each page of a document once, with its best passage. */
+/** Show the sources of an answer: each page of a document once, with its best passage. */
 export function Sources({ citations, onCitation }: Props) {
   const sources = groupBy(citations, sourceName);
   if (sources.size === 0) return null;

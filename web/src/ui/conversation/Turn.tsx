@@ -28,7 +28,7 @@ interface Props {
   onPrompt(episodeId: string): void;
 }
 
-/** A question and its answer. */
+/** Show a question and its answer. */
 export const Turn = memo(function Turn({
   turn,
   writing,
@@ -91,7 +91,7 @@ export const Turn = memo(function Turn({
   );
 });
 
-/** An answer as plain text. */
+/** Show an answer as plain text. */
 function PlainAnswer({ text }: { text: string }) {
   return <Text style={{ whiteSpace: "pre-wrap" }}>{text}</Text>;
 }

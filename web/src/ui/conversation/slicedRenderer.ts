@@ -16,7 +16,7 @@ export class SlicedRenderer {
   #run = 0;
   #isRunning = false;
 
-  /** `show` replaces the first of the pieces that are shown, or all of them. */
+  /** Create a renderer. `show` replaces the first shown pieces, or all of them. */
   constructor(show: Show) {
     this.#show = show;
   }

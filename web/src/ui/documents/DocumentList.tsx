@@ -16,7 +16,7 @@ import { useLibrary, type Library } from "./useLibrary.ts";
 import { useSelection } from "./useSelection.ts";
 import { t } from "../../locale/t.ts";
 
-/** The page with all documents. */
+/** Show the page with all documents. */
 export function DocumentList() {
   const { api } = useAccountApi();
   const library = useLibrary();

@@ -10,7 +10,7 @@ interface DocumentListControlsProps {
   onOrder: (order: { by: Order; backwards: boolean }) => void;
 }
 
-/** Search in the list, and its order. */
+/** Show the search field and the sort order of the document list. */
 export function DocumentListControls({ query, onQuery, order, onOrder }: DocumentListControlsProps) {
   return (
     <Group gap="xs" align="end">

@@ -15,7 +15,7 @@ import { useLibrary, type Library } from "./useLibrary.ts";
 import { t } from "../../locale/t.ts";
 import { rejectionMessage } from "../rejectionMessage.ts";
 
-/** The page of a document: details, chats and text. `?passage=<block>/<chunk>` highlights a passage. */
+/** Show the page of a document: details, chats and text. `?passage=<block>/<chunk>` highlights a passage. */
 export function DocumentPage({ id }: { id: string }) {
   const library = useLibrary();
   const document = library?.documents.find((row) => row.id === id);

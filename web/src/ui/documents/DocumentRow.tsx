@@ -25,7 +25,7 @@ interface DocumentRowProps {
   onChoose: () => void;
 }
 
-/** A document in the list. */
+/** Show a document in the list. */
 export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
   const { document, progress, titles, sync, selected, onSelect, onDelete, onChoose } = props;
   const { id, filename } = document;
@@ -81,7 +81,7 @@ interface RejectionProps {
   onChoose: () => void;
 }
 
-/** Why the server did not accept the document, and what the user can do. */
+/** Show why the server did not accept the document, and what the user can do. */
 function Rejection({ document, state, onChoose }: RejectionProps) {
   const { api } = useAccountApi();
   const { id, filename, syncError } = document;

@@ -1,7 +1,7 @@
 import { DocumentList } from "./DocumentList.tsx";
 import { DocumentPage } from "./DocumentPage.tsx";
 
-/** The pages `/documents` and `/documents/:id`. */
+/** Show the pages `/documents` and `/documents/:id`. */
 export default function Documents({ params: { id } }: { params: { id?: string } }) {
   return id ? <DocumentPage key={id} id={id} /> : <DocumentList />;
 }

@@ -4,7 +4,7 @@ import { t } from "../../locale/t.ts";
 
 const STEPS = ["add", "ask", "offline"] as const;
 
-/** First steps for a new user, and a sample document. */
+/** Show the first steps for a new user, and offer a sample document. */
 export default function GettingStarted({ add }: { add: (files: File[]) => void }) {
   const addSample = () =>
     add([new File([sampleDocument], t("documents.sampleName"), { type: "text/markdown" })]);

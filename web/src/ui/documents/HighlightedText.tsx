@@ -5,7 +5,7 @@ import { stripMarkdownOf } from "../../core/text/stripMarkdown.ts";
 import classes from "./documents.module.css";
 import { t } from "../../locale/t.ts";
 
-/** A text with a highlighted passage, which is scrolled into view. */
+/** Show a text with a highlighted passage, which is scrolled into view. */
 export function HighlightedText({ filename, text }: { filename: string; text: MarkedText }) {
   const [before, passage, after] = stripMarkdownOf(filename, text.before, text.passage, text.after);
   const mark = useRef<HTMLElement>(null);

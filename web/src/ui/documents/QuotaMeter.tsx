@@ -17,7 +17,7 @@ interface QuotaMeterProps {
   onChoose: () => void;
 }
 
-/** The use of the account's limits. Near the limit of documents, it suggests which to delete. */
+/** Show the use of the account's limits. Near the limit of documents, suggest documents to delete. */
 export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
   const { account } = useAccountApi();
   const isLive = useSync()?.kind === "live";

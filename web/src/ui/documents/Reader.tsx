@@ -13,7 +13,7 @@ interface ReaderProps {
   passage: number | null;
 }
 
-/** The text of a document, page by page. */
+/** Show the text of a document, page by page. */
 export function Reader({ document: { id, filename }, passage }: ReaderProps) {
   const chunks = useChunks(id);
   const sections = useMemo(() => mergePieces(chunks ?? []), [chunks]);

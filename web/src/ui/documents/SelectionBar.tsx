@@ -9,7 +9,7 @@ interface SelectionBarProps {
   onDelete: (ids: string[]) => void;
 }
 
-/** The number of listed or selected documents, and the actions on them. */
+/** Show the number of listed or selected documents, and the actions on them. */
 export function SelectionBar({ shown, selection, onDelete }: SelectionBarProps) {
   const { ids } = selection;
   return (

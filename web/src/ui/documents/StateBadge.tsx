@@ -4,7 +4,7 @@ import { t } from "../../locale/t.ts";
 
 const COLORS = { reading: "gray", embedding: "gray", failed: "red", refused: "orange" } as const;
 
-/** The state of a document that is not ready. */
+/** Show the state of a document that is not ready. */
 export function StateBadge({ state }: { state: DocumentState }) {
   if (state.kind === "ready") return null;
   const label =

@@ -5,7 +5,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 import { stageLabel } from "./uploadText.ts";
 
-/** The progress of a file that is being added. */
+/** Show the progress of a file that is being added. */
 export function UploadRow({ task }: { task: Task }) {
   const { api } = useAccountApi();
   const { id, name, stage, done, of, documentId } = task;

@@ -9,7 +9,7 @@ import { t } from "../../locale/t.ts";
 import { uploadSummary } from "./uploadText.ts";
 
 /**
- * The files that were added, and their progress. The list collapses when all files are done, and when an
+ * Show the files that were added, and their progress. The list collapses when all files are done, and when an
  * answer starts, because the list would cover the answer. If both are the case, the tray closes.
  */
 export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnswering: boolean }) {
@@ -123,7 +123,7 @@ interface BulkActionProps {
   onClick(): unknown;
 }
 
-/** A button for several tasks. A single task has its own button. */
+/** Show a button for several tasks. A single task has its own button. */
 function BulkAction({ tasks, label, onClick }: BulkActionProps) {
   if (tasks.length < 2) return null;
   return (

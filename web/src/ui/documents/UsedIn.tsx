@@ -5,7 +5,7 @@ import { t } from "../../locale/t.ts";
 
 const SHOWN = 3;
 
-/** Links to the chats that use a document. */
+/** Show links to the chats that use a document. */
 export function UsedIn({ ids, titles }: { ids: readonly string[]; titles: ReadonlyMap<string, string> }) {
   const titled = ids.filter((id) => titles.has(id));
   const more = ids.length - Math.min(SHOWN, titled.length);

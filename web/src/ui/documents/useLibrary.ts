@@ -5,7 +5,7 @@ import { useServerEmbedding, useRows, useUploads } from "../../client/backendCli
 
 export interface Library {
   documents: DocumentDoc[];
-  /** The progress of embedding by document id, on this device or the server. */
+  /** Embedding progress by document id, on this device or the server. */
   progress: Record<string, Progress>;
   /** Titles of chats by id. */
   titles: Map<string, string>;

@@ -15,7 +15,7 @@ const NODES_MAX = 80;
 const HEIGHT_PER_NODE = 9;
 const STEPS: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-/** Entities and their connections as a graph, with the details of the selected entity. */
+/** Show the entities and their connections as a graph, with the details of the selected entity. */
 export function EntityGraph({ network }: { network: EntityNetwork }) {
   const { ref, width } = useElementSize();
   const [chosen, setChosen] = useState<string>();

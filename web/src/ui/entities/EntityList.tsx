@@ -8,7 +8,7 @@ import { t } from "../../locale/t.ts";
 
 const TYPES: EntityDoc["type"][] = ["person", "organization", "place", "project", "technology", "concept"];
 
-/** Entities by type, with the same information as the graph. */
+/** Show the entities by type, with the same information as the graph. */
 export function EntityList({ network }: { network: EntityNetwork }) {
   const byType = groupBy(network.entities, ({ type }) => type);
   return TYPES.filter((type) => byType.has(type)).map((type) => (

@@ -9,7 +9,7 @@ interface Props {
   highlighted: boolean;
 }
 
-/** A connection between two entities. */
+/** Show a connection between two entities. */
 export function GraphEdge({ label, from, to, highlighted }: Props) {
   return (
     <g aria-hidden data-highlighted={highlighted || undefined} className={classes["edge"]}>

@@ -18,7 +18,7 @@ interface Props extends Pick<EntityDoc, "id" | "name" | "type"> {
 const NAME_MAX = 22;
 const RADIUS = 8;
 
-/** An entity. Its size grows with the number of its connections. */
+/** Show an entity. Its size grows with the number of its connections. */
 export function GraphNode(props: Props) {
   const { id, name, type, position, edges, chosen, isTabStop, onFocus, onChoose } = props;
   const radius = RADIUS + Math.min(8, edges * 1.5);

@@ -6,7 +6,7 @@ import { EntityList } from "./EntityList.tsx";
 import { useEntities } from "./useEntities.ts";
 import { t } from "../../locale/t.ts";
 
-/** The entities of a project, as a list or as a graph. */
+/** Show the entities of a project, as a list or as a graph. */
 export function ProjectEntities({ projectId }: { projectId: string }) {
   const network = useEntities(projectId);
   const [view, setView] = useState("list");

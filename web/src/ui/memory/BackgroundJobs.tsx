@@ -8,7 +8,7 @@ import { FailedJob } from "./FailedJob.tsx";
 import { useJobs } from "./useJobs.ts";
 import { t } from "../../locale/t.ts";
 
-/** The jobs that the language model runs in the background: how many wait, and which failed. */
+/** Show the jobs that the language model runs in the background: how many wait, and which failed. */
 export function BackgroundJobs() {
   const { jobs, refresh, retry } = useJobs();
   const kind = useSync()?.kind;

@@ -9,7 +9,7 @@ import { FactForm } from "./FactForm.tsx";
 import { useFactForm } from "./useFactForm.ts";
 import { t } from "../../locale/t.ts";
 
-/** All facts, and a form to add one. */
+/** Show all facts, and a form to add one. */
 export function Facts() {
   const { api } = useAccountApi();
   const pending = usePendingDeletes();

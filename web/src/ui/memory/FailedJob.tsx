@@ -6,7 +6,8 @@ import { useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 /**
- * A job that failed, with or without a scheduled retry: its subject, its error, and a button to retry now.
+ * Show a job that failed, with or without a scheduled retry: its subject, its error, and a button to retry
+ * now.
  */
 export function FailedJob({ job, onRetry }: { job: Job; onRetry: () => void }) {
   const { kind, subject, state, attempts, due, error } = job;

@@ -14,7 +14,9 @@ import { bytes, dateTime } from "../../locale/format.ts";
 import type { ErasureReceipt } from "../../backend/api.ts";
 import { t } from "../../locale/t.ts";
 
-/** "Forget everything": the user types a phrase to confirm, the server erases, and a receipt is shown. */
+/**
+ * Forget everything: the user types a phrase to confirm, the server erases the data, and a receipt is shown.
+ */
 export function ForgetEverything() {
   const { api, account } = useAccountApi();
   const { userId } = account;
@@ -25,7 +27,7 @@ export function ForgetEverything() {
   const { busy, problem, result } = useForgetProgress();
   const isConfirmed = typed.trim().toLowerCase() === t("memory.forgetPhrase");
 
-  /** Reload all tabs, because nothing that they show exists any more. */
+  /** Reload all tabs, because the data that they show was deleted. */
   function startOver() {
     openInAllTabs("/");
     dismissReceipt(userId);

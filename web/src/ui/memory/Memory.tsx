@@ -20,7 +20,7 @@ const PAGES = new Map([
   ["background", BackgroundJobs],
 ]);
 
-/** The pages below `/memory`. */
+/** Show the pages below `/memory`. */
 export default function Memory({ params: { part = "" } }: { params: { part?: string } }) {
   const Page = PAGES.get(part) ?? FactsAndMemories;
   return (

@@ -20,7 +20,7 @@ interface Props {
   showProject: boolean;
 }
 
-/** A memory with its source, age, earlier versions and actions. */
+/** Show a memory with its source, age, earlier versions and actions. */
 export function Statement({ remembered: { current, earlier }, now, showProject }: Props) {
   const { api } = useAccountApi();
   const [editing, setEditing] = useState(false);

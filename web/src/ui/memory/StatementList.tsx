@@ -22,7 +22,7 @@ interface Props {
   filter?: ReactNode;
 }
 
-/** The memories of a project or of all, the latest first, and a form to add one. */
+/** Show the memories of a project or of all, the latest first, and a form to add one. */
 export function StatementList({ projectId, query = "", filter }: Props) {
   const memories = useRows("memories");
   const pending = usePendingDeletes();

@@ -6,7 +6,8 @@ import { date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 /**
- * The source of a memory: its author, its time, the chats it comes from, and the project in which it applies.
+ * Show the source of a memory: its author, its time, the chats it comes from, and the project in which it
+ * applies.
  */
 export function StatementSource({ memory, showProject }: { memory: MemoryDoc; showProject: boolean }) {
   const { source, createdAt, sessionIds, projectId } = memory;

@@ -15,7 +15,7 @@ import { t } from "../../locale/t.ts";
 const PAGE = 50;
 const TYPING_MS = 250;
 
-/** The messages of all chats by day, or those that match a search. */
+/** Show the messages of all chats by day, or the messages that match a search. */
 export function Timeline() {
   const [query, setQuery] = useState("");
   const [where, setWhere] = useState<MemoryPlace>("*");

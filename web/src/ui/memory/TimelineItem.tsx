@@ -18,7 +18,7 @@ interface Props {
   showDate: boolean;
 }
 
-/** A turn in the timeline, with a link to it in its chat. */
+/** Show a turn in the timeline, with a link to its place in the chat. */
 export function TimelineItem({ turn, title, showDate }: Props) {
   const { id, sessionId, question, text, createdAt } = turn;
   const plain = stripMarkdown(truncate(text, SHOWN)).replace(CITATION, "");

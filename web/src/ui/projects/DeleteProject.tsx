@@ -6,7 +6,7 @@ import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { useUndoableDelete } from "../useUndoableDelete.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Ask before a project is deleted, and whether its chats are deleted with it. */
+/** Ask whether to delete a project, and whether to delete its chats, too. */
 export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClose: () => void }) {
   const { api } = useAccountApi();
   const deleteUndoably = useUndoableDelete();

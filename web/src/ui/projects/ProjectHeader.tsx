@@ -10,7 +10,7 @@ import { DeleteProject } from "./DeleteProject.tsx";
 import { ProjectForm } from "./ProjectForm.tsx";
 import { t } from "../../locale/t.ts";
 
-/** The name, description and actions of a project. `brief`: only the name. */
+/** Show the name, description and actions of a project. If `brief`, show only the name. */
 export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: boolean }) {
   const { api } = useAccountApi();
   const [mode, setMode] = useState<"viewing" | "editing" | "deleting">("viewing");

@@ -3,7 +3,7 @@ import { IconFolder } from "@tabler/icons-react";
 import { Link } from "wouter";
 import { useRows } from "../../client/backendClient.tsx";
 
-/** A link to the project of a chat. */
+/** Show a link to the project of a chat. */
 export default function ProjectLink({ id }: { id: string }) {
   const project = useRows("projects", { selector: { id } })?.[0];
   if (!project) return null;

@@ -27,7 +27,7 @@ import { useProjects } from "./useProjects.ts";
 import { ago } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-/** The page with all projects. */
+/** Show the page with all projects. */
 export function ProjectList() {
   const { api } = useAccountApi();
   const [, navigate] = useLocation();

@@ -10,7 +10,7 @@ import { t } from "../../locale/t.ts";
 
 const NO_CITATIONS: never[] = [];
 
-/** The summary of a project. The assistant writes it when the user asks. */
+/** Show the summary of a project, which the assistant writes at the user's request. */
 export function ProjectOverview({ projectId }: { projectId: string }) {
   const { api } = useAccountApi();
   const state = useProjectOverview(projectId);

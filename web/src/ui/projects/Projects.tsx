@@ -5,7 +5,7 @@ interface Props {
   params: { id?: string; part?: string };
 }
 
-/** The pages below `/projects`. */
+/** Show the pages below `/projects`. */
 export default function Projects({ params: { id, part } }: Props) {
   return id ? <ProjectPage key={id} id={id} part={part} /> : <ProjectList />;
 }

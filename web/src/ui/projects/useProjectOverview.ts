@@ -1,7 +1,7 @@
 import type { OverviewState } from "../../backend/api.ts";
 import { useAccountApi, useSubscription } from "../../client/backendClient.tsx";
 
-/** Return the state of the overview of a project while it is being written, or the error. */
+/** Return the state of a project's overview while the overview is being written, or its error. */
 export function useProjectOverview(projectId: string): OverviewState | undefined {
   const { api } = useAccountApi();
   const all = useSubscription<Record<string, OverviewState>>(

@@ -8,7 +8,7 @@ import { SignOut } from "./SignOut.tsx";
 import { bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-/** The account: email, tier, usage and signing out. */
+/** Show the account's email, tier and usage, and the button to sign out. */
 export function Account() {
   const { account } = useAccountApi();
   const profile = useProfile();

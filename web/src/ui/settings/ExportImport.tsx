@@ -15,7 +15,7 @@ const IMPORT_ERRORS: Record<ExportCode, TextKey> = {
   NOT_AN_EXPORT: "settings.importError.notAnExport",
 };
 
-/** Export all data to a ZIP file, and import such a file. */
+/** Export all data to a ZIP file, or import such a file. */
 export function ExportImport() {
   const { api } = useAccountApi();
   const [busy, setBusy] = useState<"export" | "import">();

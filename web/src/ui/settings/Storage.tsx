@@ -6,7 +6,7 @@ import { requestPersistence, useStorageEstimate } from "../browserStorage.ts";
 import { bytes, date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-/** The storage that this app uses, and whether the browser may delete it. */
+/** Show the storage that this app uses, and whether the browser may delete it. */
 export function Storage() {
   const [storage, refresh] = useStorageEstimate();
   const [refused, setRefused] = useState(false);

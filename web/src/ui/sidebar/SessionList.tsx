@@ -13,7 +13,7 @@ const WITHOUT_PROJECT = { projectId: { $exists: false } };
 /** Number of chats from which a search is shown. Fewer chats are visible at once. */
 const SEARCH_MIN = 8;
 
-/** The chats without a project, the latest first. A search finds the chats of projects, too. */
+/** Show the chats without a project, the latest first. A search finds the chats of projects, too. */
 export function SessionList() {
   const [query, setQuery] = useState("");
   const [limit, setLimit] = useState(PAGE);

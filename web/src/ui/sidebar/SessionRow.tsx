@@ -10,7 +10,7 @@ import { t } from "../../locale/t.ts";
 
 const SessionActions = lazyComponent(() => import("./SessionActions.tsx"));
 
-/** A chat in the sidebar, with a menu to rename, move or delete it. */
+/** Show a chat in the sidebar, with a menu to rename, move or delete it. */
 export function SessionRow({ session }: { session: SessionDoc }) {
   const { id, title } = session;
   const [isOpen] = useRoute(`/s/${id}`);

@@ -12,7 +12,7 @@ import { t } from "../../locale/t.ts";
 
 const SidebarProjects = lazyComponent(() => import("./SidebarProjects.tsx"));
 
-/** The main navigation. */
+/** Show the main navigation. */
 export function Sidebar({ onSearch }: { onSearch: () => void }) {
   const { account } = useAccountApi();
   // Count only documents that count toward the limit.

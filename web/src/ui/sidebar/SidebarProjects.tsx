@@ -12,7 +12,7 @@ import classes from "../projects/projects.module.css";
 import { useProjects } from "../projects/useProjects.ts";
 import { t } from "../../locale/t.ts";
 
-/** The projects in the sidebar. Each expands to its chats. */
+/** Show the projects in the sidebar. Each project expands to its chats. */
 export default function SidebarProjects() {
   const projects = useProjects();
   if (!projects?.length) return null;

@@ -8,7 +8,10 @@ import { PlainList } from "../components/PlainList.tsx";
 import { errorMessage } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
 
-/** Texts of this device that another device has replaced or deleted, until the user restores or dismisses them. */
+/**
+ * Show texts of this device that another device replaced or deleted, until the user restores or dismisses
+ * them.
+ */
 export function ConflictLosers({ losers }: { losers: ConflictLoser[] }) {
   return (
     <Box component="section">

@@ -7,7 +7,7 @@ import { t } from "../../locale/t.ts";
 
 const POLL_MS = 3_000;
 
-/** The state of the embedding model, and the progress of a change to another model on the server. */
+/** Show the state of the embedding model, and the progress of a change to another model on the server. */
 export function ModelStatus() {
   const { api } = useAccountApi();
   const model = useModel();

@@ -20,7 +20,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** The details of the sync status: waiting, rejected and replaced data, and the actions for each. */
+/** Show the details of the sync status: waiting, rejected and replaced data, each with its actions. */
 export default function SyncDetails({ sync, refused, lost, status, onClose }: Props) {
   const { api } = useAccountApi();
   useHotkeys([["Escape", onClose]], []); // also if the element that had the focus was removed

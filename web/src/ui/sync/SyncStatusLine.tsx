@@ -21,7 +21,7 @@ const SyncDetails = lazyComponent(() => import("./SyncDetails.tsx"));
 const ANNOUNCE_AFTER_MS = 2_000;
 const ATTENTION: SyncStatus[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
 
-/** The sync status in one line. A click opens the details. */
+/** Show the sync status in one line. A click opens the details. */
 export function SyncStatusLine() {
   const sync = useSync();
   const refused = useRejectedRows() ?? [];
@@ -63,7 +63,7 @@ export function SyncStatusLine() {
   );
 }
 
-/** The status for screen readers, without times, which would be announced every 30 seconds. */
+/** Show the status for screen readers, without times, which would be announced every 30 seconds. */
 function AnnouncedStatus({ status }: { status: SyncStatus }) {
   const [before, setBefore] = useState<Announcement>({ status, isCurrent: true });
   const now = nextAnnouncement(before, status);

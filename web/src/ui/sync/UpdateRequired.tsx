@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { applyUpdate, checkForUpdate, useUpdateReady } from "../appUpdate.ts";
 import { t } from "../../locale/t.ts";
 
-/** A button that updates the app, when the server needs a newer version. */
+/** Show a button that updates the app, when the server needs a newer version. */
 export function UpdateRequired() {
   const [missing, setMissing] = useState(false);
   const [isRequested, setRequested] = useState(false);

@@ -71,7 +71,7 @@ export class Numbering {
   readonly #lists = new Map<string, List | undefined>();
   readonly #listLevels = new Map<string, ListLevel | undefined>();
 
-  /** `root`, `styles`: the root elements of the document's numbering and styles. */
+  /** Read the lists. `root` and `styles` are the root elements of the document's numbering and styles. */
   constructor(root: XmlNode, styles: XmlNode | undefined) {
     const abstracts = children(root, "w:abstractNum");
     this.#styles = new Map(
