@@ -1,4 +1,4 @@
-"""The ASGI application: its routes, and the lifespan of its services. The only module that sees all layers."""
+"""Create the ASGI application with its routes and the lifespan of its services. Only this module imports all layers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -99,7 +99,7 @@ async def serving(
                 services.background_jobs.start_new_model(settings.data, services.users, list(accounts))
             )
         ]
-        if run_llm_jobs:  # else this is a short-lived command
+        if run_llm_jobs:  # otherwise this process is a short-lived command
             tasks.append(
                 asyncio.create_task(services.model_change.use_first_installed(lambda: list(accounts)))
             )

@@ -1,11 +1,11 @@
-"""All errors that callers see, as one tree. Codes are stable; wording may change.
+"""Define all errors that callers see, as one tree. Error codes are stable, messages may change.
 
 VademecumError
 ├── BadRequest         BAD_REQUEST        the request itself cannot be understood
 ├── SignedOut          SIGNED_OUT         no valid cookie or token
 ├── Forbidden          FORBIDDEN          the account is not allowed to do this
 │   └── TierTooLow     TIER               the account's tier does not include it
-├── NotFound           NOT_FOUND          unknown, or of another account: the answer is the same
+├── NotFound           NOT_FOUND          the row is unknown or belongs to another account
 ├── Conflict           CONFLICT           the current state does not allow it
 │   ├── OtherEpoch     EPOCH              the store was restored; start again from zero
 │   ├── Duplicate      DUPLICATE          another row has this unique value
@@ -29,7 +29,7 @@ VademecumError
 │   ├── AssistantKeyRefused  ASSISTANT_KEY          the endpoint rejects the server's key
 │   ├── ModelUnknown   ASSISTANT_MODEL    the endpoint does not have the model
 │   ├── AssistantBroke ASSISTANT_FAILED   the endpoint failed, broke off, or sent no valid answer
-│   └── AnswerTooSlow  ASSISTANT_TIMEOUT  the answer took longer than an answer may
+│   └── AnswerTooSlow  ASSISTANT_TIMEOUT  the answer exceeded the time limit
 └── Broken             BROKEN             the data folder needs repair; the message says how
     └── Fenced         FENCED             this account's records are damaged; other accounts are served
 """
@@ -81,7 +81,10 @@ class NotFound(VademecumError):
 
 
 def no_such(collection: str) -> NotFound:
-    """Return the same error for an unknown, deleted, waiting or foreign row."""
+    """Return the error for a missing row.
+
+    It is the same for an unknown, deleted or waiting row and for another user's.
+    """
     noun = f"{collection[:-3]}y" if collection.endswith("ies") else collection.removesuffix("s")
     return NotFound(f"There is no such {noun}.")
 
@@ -91,7 +94,7 @@ class Conflict(VademecumError):
 
 
 class OtherEpoch(Conflict):
-    """`epoch`: the current one."""
+    """The request names an epoch other than the current one. `epoch`: the current epoch."""
 
     code = "EPOCH"
 

@@ -19,18 +19,19 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-ACTIVE_S = 2.0  # after a request its user counts as active for so long
-LONG_S = 0.02  # shorter work delays nobody
-REST, REST_MAX_S = 3, 0.1  # work rests for 3 times as long as it took, so others get most of the GIL
+ACTIVE_S = 2.0  # how long a user counts as active after a request
+LONG_S = 0.02  # work shorter than this does not delay other users
+# After long work a thread rests 3 times as long, at most 0.1 s, so that other users get most of the GIL.
+REST, REST_MAX_S = 3, 0.1
 SERVER = ""  # the user of work that belongs to no user
 current_user: ContextVar[str] = ContextVar("current_user", default=SERVER)
 
 
 class Activity:
-    """Knows whether several users are active. Called from any thread."""
+    """Tracks whether several users are active. Its methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self._last = self._other = (SERVER, -ACTIVE_S)  # the latest request, and that of the user before
+        self._last = self._other = (SERVER, -ACTIVE_S)  # the latest request, and the latest of another user
 
     def note(self, user_id: str) -> None:
         """Record a request of this user."""
@@ -106,8 +107,10 @@ class FairQueue(Generic[T]):
 
 
 class FairExecutor(ThreadPoolExecutor):
-    """A thread pool that serves users in turn. `submit` reads `current_user` of the caller. After long work a user's next
-    work waits for a moment while other users are active."""
+    """A thread pool that serves users in turn. `submit` reads `current_user` of the caller.
+
+    After long work a user's next work waits for a moment while other users are active.
+    """
 
     def __init__(self, threads: int, per_user: int, name: str) -> None:
         super().__init__(threads, name)

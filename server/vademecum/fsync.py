@@ -1,4 +1,4 @@
-"""What must outlast a loss of power: a name in a folder is on the disk only when the folder is."""
+"""Sync folders to disk. A new filename survives a power loss only after its folder was synced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """The names in `folder`, as they are now, survive a crash of the machine. (Windows does this by itself.)"""
+    """Sync a folder to disk, so that its current filenames survive a power loss. Windows needs no such call."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

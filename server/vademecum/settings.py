@@ -1,4 +1,4 @@
-"""The settings with their defaults. They come from VADEMECUM_<NAME> variables; flags of `serve` override them."""
+"""Define the settings and their defaults. They come from VADEMECUM_<NAME> variables; flags of `serve` override them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from vademecum.model.schema.collections import ObservationKind
 from vademecum.model.sync.quotas import Limits, Tier
 
 MB = 2**20
-UPLOAD_MAX = 64 * MB  # of a multipart body
-# Old names of settings, which are still read.
+UPLOAD_MAX = 64 * MB  # the maximum size of a multipart body
+# Old names of settings that are still accepted.
 RENAMED = {
     "tidy_delay_s": "compaction_delay_s",
     "assistant_silence_s": "assistant_idle_timeout_s",
     "assistant_whole_s": "assistant_timeout_s",
     "observations_days": "observation_retention_days",
 }
-FILE_MAX = 63 * MB  # of the file in it, whatever a tier allows
+FILE_MAX = 63 * MB  # the maximum size of an uploaded file, whatever a tier allows
 
 
 def default_data() -> Path:
@@ -186,17 +186,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def extracts(self) -> bool:
-        """Whether memory is extracted from conversations."""
+        """Return whether memory is extracted from conversations."""
         return bool(self.assistant_url) and self.extraction_daily > 0
 
     @property
     def model_folders(self) -> tuple[Path, ...]:
-        """The folders to search for models, in this order. Earlier versions used one in the data folder."""
+        """Return the folders to search for models, in order. Earlier versions kept models in the data folder."""
         return (self.models,) if self.models else (self.data / "models", default_models())
 
     @property
     def models_folder(self) -> Path:
-        """The folder for new models."""
+        """Return the folder for new models."""
         return self.model_folders[-1]
 
     def model_folder(self, name: str) -> Path:
@@ -276,7 +276,7 @@ def _warn_renamed(old: str, new: str) -> None:
 
 
 def _complete_tiers(given: dict[str, Any]) -> dict[str, Any]:
-    """Return all tiers, with default limits for what is not given."""
+    """Return the limits of all tiers, with defaults for limits that are not given."""
     defaults: dict[str, Any] = msgspec.to_builtins(default_tiers())
     changed = {
         tier: {**defaults.get(tier, {}), **limits} if isinstance(limits, dict) else limits

@@ -1,4 +1,4 @@
-"""Check the e-mail address of a new account: nothing invisible, and nothing that passes for another address."""
+"""Check the email address of a new account. It must not contain invisible characters or imitate another address."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from vademecum.model.accounts.passwords import INVISIBLE
 
 _ADDRESS = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 _CJK = frozenset({"HIRAGANA", "KATAKANA", "CJK", "KATAKANA-HIRAGANA", "IDEOGRAPHIC"})
-# Scripts that one label may mix: UTS 39, "highly restrictive".
+# Combinations of scripts that one label may mix, from the "highly restrictive" level of UTS 39.
 _MIXES = (_CJK | {"LATIN"}, frozenset({"LATIN", "HANGUL", "CJK"}), frozenset({"LATIN", "BOPOMOFO", "CJK"}))
-# Cyrillic and Greek letters that are drawn as Latin ones. An address of these alone passes for a Latin address.
+# Cyrillic and Greek letters that look like Latin letters. An address of only such letters looks like a Latin address.
 _LOOKALIKES = frozenset("асԁеһіјӏорԛѕԝхуѵАВЕНІЈКМОРԚЅТԜХҮ" + "αγικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳ")
 
 
 def check_email(email: str) -> str:
-    """Return the address in NFC. Raises ValueError with a sentence that says what is wrong with it."""
+    """Return the address in NFC. Raises ValueError, with a sentence that describes the problem."""
     email = unicodedata.normalize("NFC", email.strip())
     if not _ADDRESS.fullmatch(email):
         raise ValueError("This is not an email address.")
@@ -31,7 +31,7 @@ def check_email(email: str) -> str:
     local, _, domain = email.partition("@")
     for part in (local, *domain.split(".")):
         _check_part(part)
-    # One letter that only its own script has, such as п or π, shows that the address is not meant to look Latin.
+    # A letter without a Latin look-alike, such as п or π, shows that the address does not imitate a Latin one.
     foreign = [c for c in email if c > "~" and unicodedata.category(c)[0] == "L"]
     if foreign and all(c in _LOOKALIKES for c in foreign):
         raise ValueError(

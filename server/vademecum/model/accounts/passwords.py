@@ -25,7 +25,7 @@ _VIRAMA = 9  # canonical combining class
 def prepare(password: str) -> str:
     """Return the password as it is hashed: in NFC, with every kind of space as an ASCII space.
 
-    Raises ValueError, with the name of the character, for one that OpaqueString disallows.
+    Raises ValueError, with the name of the character, for a character that OpaqueString disallows.
     """
     spaced = "".join(" " if unicodedata.category(c) == "Zs" else c for c in password)
     prepared = unicodedata.normalize("NFC", spaced)
@@ -49,7 +49,10 @@ def _is_allowed(text: str, at: int) -> bool:
 
 
 def _script_at(text: str, at: int) -> str:
-    """Return the first word of the character's name, which is its script for letters; "" outside the text."""
+    """Return the first word of the character's Unicode name, or "" outside the text.
+
+    For a letter this is its script.
+    """
     return unicodedata.name(text[at], "").partition(" ")[0] if 0 <= at < len(text) else ""
 
 
@@ -58,7 +61,10 @@ def _after_virama(text: str, at: int) -> bool:
 
 
 def _joins(text: str, at: int) -> bool:
-    """Python has no Joining_Type, so ZWNJ is allowed between any two Arabic letters."""
+    """Return whether a ZWNJ is allowed at this position: after a virama, or between two Arabic letters.
+
+    RFC 5892 requires certain joining types of the letters, but Python has no Joining_Type.
+    """
     return _after_virama(text, at) or _script_at(text, at - 1) == _script_at(text, at + 1) == "ARABIC"
 
 

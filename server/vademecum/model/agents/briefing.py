@@ -1,7 +1,7 @@
 """Compose the briefing for an agent's next session: a text about a project within a token budget.
 
-Its content was recorded by programs and from files, so it is data, not instructions. It stands between delimiters, with
-each entry quoted, so that no content can imitate the closing delimiter.
+Its content was recorded by programs and from files, so it is data, not instructions. Delimiters surround the content,
+and each entry is quoted, so that no content can imitate the closing delimiter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Section = Literal["Pinned", "Decisions", "Remembered", "Lately"]
 SECTIONS: tuple[Section, ...] = ("Pinned", "Decisions", "Remembered", "Lately")
 CountTokens = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
 ENTRY_MAX = 400  # characters
-# The weight of a kind beside recency: failures and changes matter more than what was only read.
+# The weight of each kind, in addition to recency. Failures and changes matter more than reads.
 KIND_WEIGHTS: Mapping[str, float] = {"error": 1.0, "edit": 0.9, "write": 0.9, "prompt": 0.8, "command": 0.6,
                                      "session": 0.5, "search": 0.3, "read": 0.3}  # fmt: skip
 OPENING = "[PROJECT CONTEXT]"
@@ -30,7 +30,7 @@ PREAMBLE = (
 
 
 class BriefingEntry(msgspec.Struct, frozen=True):
-    """An observation, or a memory with the kind "memory". `at`: its last time."""
+    """An observation, or a memory with the kind "memory". `at`: the time of its last change."""
 
     key: str
     kind: str
@@ -42,7 +42,7 @@ class BriefingEntry(msgspec.Struct, frozen=True):
 
 
 class Briefing(msgspec.Struct, frozen=True):
-    """`keys`: of the rows in the text, in its order."""
+    """A composed briefing. `keys`: the keys of the rows in the text, in the same order."""
 
     text: str
     tokens: int
@@ -71,7 +71,10 @@ def format_entry(entry: BriefingEntry) -> str:
 async def compose_briefing(
     project: str, entries: Iterable[BriefingEntry], now: str, budget: int, count_tokens: CountTokens
 ) -> Briefing:
-    """Return the best entries that fit into `budget` tokens, skipping those that are too long; empty if none fits."""
+    """Return a briefing with the best entries that fit into `budget` tokens, or an empty briefing if none fits.
+
+    An entry that is too long is skipped, and the next may fit.
+    """
     ordered = sorted(entries, key=lambda entry: (*rank(entry.kind, entry.at, entry.pinned, now), entry.key))
     lines = [format_entry(entry) for entry in ordered]
     costs = [cost + 1 for cost in await count_tokens(lines)]  # 1 for the line break

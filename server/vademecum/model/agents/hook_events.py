@@ -1,8 +1,9 @@
 """Parse an agent's hook event into an action: its kind, its file and a short description, never a file's content.
 
-Events are Claude Code's hook payloads (SessionStart, UserPromptSubmit, PostToolUse, PostToolUseFailure, Stop,
-SessionEnd), or our own `{"kind": "decision", "content": …, "cwd": …}`. Secrets are redacted here, before other code sees
-the text. Of an action on a file that usually holds secrets, no text is kept. No field is assumed to have its expected type.
+Events are hook payloads of Claude Code (SessionStart, UserPromptSubmit, PostToolUse, PostToolUseFailure, Stop,
+SessionEnd), or decisions in this program's format: `{"kind": "decision", "content": …, "cwd": …}`. This module redacts
+secrets before other code sees the text. For an action on a file that usually holds secrets, no text is kept. No field
+is assumed to have its expected type.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from vademecum.model.secrets import hide, hide_in_path
 from vademecum.model.secrets.sensitive_files import holds_secrets
 
 CONTENT_MAX = 8000
-PART_MAX = 1000  # of a tool's input, and of an error message
-EXCERPT_MAX = 300  # of each side of an edit
-OPENING_MAX = 200  # of a written file
-VALUES_MAX = 50  # of an unknown tool's input: far more than are shown
-LABEL_MAX = 200  # of the names of tools and sessions
+PART_MAX = 1000  # characters of a tool's input, and of an error message
+EXCERPT_MAX = 300  # characters of the old and of the new text of an edit
+OPENING_MAX = 200  # characters from the beginning of a written file
+VALUES_MAX = 50  # values of an unknown tool's input, far more than are shown
+LABEL_MAX = 200  # characters of the names of tools and sessions
 
 READS = ("Read", "NotebookRead")
 WRITES = ("Write",)
@@ -34,7 +35,7 @@ KINDS = {
 
 
 class AgentAction(namedtuple("AgentAction", ("kind", "content", "redactions", "path", "tool", "session"))):
-    """`path`: as the agent wrote it, or empty."""
+    """An action of an agent. `path`: the path as the agent wrote it, or empty."""
 
     __slots__ = ()
 
@@ -49,7 +50,8 @@ class RedactingText:
     def text(self, value: object, most: int = PART_MAX) -> str:
         """Return a value as text of at most `most` characters.
 
-        Anything but a string becomes JSON. The strings in it are redacted first, because JSON's escapes disguise secrets.
+        A value that is not a string becomes JSON. Its strings are redacted first, because JSON escapes disguise
+        secrets.
         """
         if value is None:
             return ""
@@ -76,7 +78,7 @@ class RedactingText:
 
 
 def parse_action(event: Mapping[str, object]) -> AgentAction | None:
-    """Return the action of a hook event, or None if nothing of it is kept."""
+    """Return the action of a hook event, or None if the event is not recorded."""
     redacting, name = RedactingText(), event.get("hook_event_name")
     if event.get("kind") == "decision":
         return _from_field(redacting, event, "decision", "content")
@@ -133,7 +135,10 @@ def _describe(redacting: RedactingText, tool: str, arguments: Mapping[str, objec
 
 
 def _describe_without_text(tool: str, arguments: Mapping[str, object]) -> str:
-    """Describe an action on a file that holds secrets. Its error message may quote the file, so it is left out, too."""
+    """Describe an action on a file that holds secrets.
+
+    The error message is omitted too, because it may quote the file.
+    """
     if tool in READS:
         return _describe_lines(arguments)
     return f"{_byte_count(arguments.get('content'))} bytes" if tool in WRITES else "a file of secrets"

@@ -1,4 +1,4 @@
-"""The ids of agents' events that one transaction ingests, so that an event that is sent twice is stored once."""
+"""Track the ids of agents' events that a transaction ingests, so that an event that is sent twice is stored once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 class IngestedEventChanges:
     """The ids of ingested events that a transaction reads, adds and expires.
 
-    `read` returns which of the given ids earlier commits ingested. Results, which the engine stores with the rows:
-    `added_ids`, and `expire_before`: older ids than this time are deleted (empty: none).
+    `read`: returns those of the given ids that earlier commits ingested. The engine stores two results with the rows:
+    `added_ids`, and `expire_before`, the time before which ids are deleted (empty: none).
     """
 
     def __init__(self, read: Callable[[list[str]], set[str]]) -> None:
@@ -18,7 +18,7 @@ class IngestedEventChanges:
         self._read = read
 
     def find(self, ids: list[str]) -> set[str]:
-        """Return which of the events are ingested already, by earlier commits or this transaction."""
+        """Return the ids that earlier commits or this transaction have ingested already."""
         return self._read(ids) | set(self.added_ids)
 
     def savepoint(self) -> Callable[[], None]:

@@ -1,6 +1,6 @@
 """Turn events of coding agents into observations. A repeated event becomes one row with a count.
 
-An event is written by an agent's hook. It counts once, however often it is sent, because its id identifies it.
+An agent's hook writes the events. Each event has an id, so an event that is sent again does not count twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vademecum.model.schema.collections import (
 )
 from vademecum.model.schema.timestamps import age_days
 
-EVENTS_MAX = 500  # of one request
+EVENTS_MAX = 500  # events in one request
 CONTENT_MAX = 8000
 KEPT_DAYS: dict[ObservationKind, float] = {
     "search": 30, "read": 60, "session": 90, "command": 180, "prompt": 180, "write": 365, "edit": 365, "error": 365,
@@ -34,8 +34,10 @@ KEPT_DAYS: dict[ObservationKind, float] = {
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The project name and root of a folder, as a client reports them. `source`: where the name comes from. `machine`: the
-    id of the client's machine."""
+    """The project name and root of a folder, as a client reports them.
+
+    `source`: where the name comes from. `machine`: the id of the client's machine.
+    """
 
     name: Name
     root: Path
@@ -63,7 +65,7 @@ class Event(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def add_event(row: Json | None, event: Event, row_id: str, project_id: str) -> Json:
-    """Return the row with the event added; a new row if `row` is None."""
+    """Return the row with the event added, or a new row if `row` is None."""
     if row is None:
         return {
             "id": row_id,

@@ -1,4 +1,4 @@
-"""Derive a project's name and root from paths alone, equal on every machine with the same tree.
+"""Derive a project's name and root from paths alone. Every machine with the same tree gets the same result.
 
 The module engines/workspace reads the file system. The home folder is written `~`, so that neither a person's name nor
 another home folder is part of an identity. A path with backslashes is not converted.
@@ -18,13 +18,17 @@ ROOT_MAX = 4096
 
 # Not typing.NamedTuple: importing typing takes a tenth of the startup of `vademecum record`, which runs at each agent step.
 class FolderIdentity(namedtuple("FolderIdentity", ("name", "root", "source"))):
-    """`root` begins with `~` if it lies in the home folder. `source`: config, git, folder or home."""
+    """The identity of a project folder.
+
+    `root`: its path, which begins with `~` inside the home folder. `source`: where the name comes from (config, git,
+    folder or home).
+    """
 
     __slots__ = ()
 
 
 def create_identity(name: str, root: str, source: str, home: str) -> FolderIdentity:
-    """Return the identity of the folder `root`. All home folders have the same one, whatever their path and content."""
+    """Return the identity of the folder `root`. All home folders have the same identity, whatever their path."""
     if root == home:
         return FolderIdentity(HOME, "~", HOME)
     return FolderIdentity(name, abbreviate_home(root, home), source)
@@ -53,14 +57,14 @@ def repository_name(root: str) -> str:
 def is_name(value: object) -> bool:
     """Return whether a project can have this name: 1 to 100 visible characters, not counting spaces around it.
 
-    `*` is no name, because it means all projects.
+    The name `*` is not allowed, because it means all projects.
     """
     name = value.strip() if isinstance(value, str) else ""
     return 1 <= len(name) <= NAME_MAX and name.isprintable() and name != "*"
 
 
 def redact_identity(name: str, root: str) -> tuple[str, str]:
-    """Return an identity's name and root without secrets. Idempotent."""
+    """Return an identity's name and root with secrets redacted. The function is idempotent."""
     return hide_in_path(name, NAME_MAX)[0][:NAME_MAX].strip(), hide_in_path(root, ROOT_MAX)[0][:ROOT_MAX]
 
 
@@ -70,7 +74,10 @@ def abbreviate_home(path: str, home: str) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether the path is the folder or below it. Nothing is inside `/`: neither a project nor a home folder is `/`."""
+    """Return whether the path is the folder or below it.
+
+    Nothing counts as inside `/`, which is no project or home folder.
+    """
     return folder not in {"", "/"} and (path == folder or path.startswith(folder + "/"))
 
 

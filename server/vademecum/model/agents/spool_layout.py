@@ -1,22 +1,23 @@
-"""Define the layout of the spool on disk, for `record`, which fills it and imports little, and the server, which empties it.
+"""Define the layout of the spool on disk. `vademecum record` fills the spool, and the server empties it.
 
 `<data>/spool/<user>/<id>.json`: a folder for each spelling of an email, a file for each event. Invalid events and events
-without an account are moved to `<data>/spool/rejected/<user>`.
+without an account are moved to `<data>/spool/rejected/<user>`. This module imports nothing, so that `record` starts
+fast.
 """
 
 from __future__ import annotations
 
 SPOOL = "spool"
-OWNER_FOLDER = "owner"  # for events recorded without an email; they belong to the local owner
+OWNER_FOLDER = "owner"  # the folder of events recorded without an email, which belong to the owner account
 REJECTED_FOLDER = "rejected"
 
-# The status of a folder. The size of the first file is the number of waiting blocks: `record` reads it in constant time,
-# however much waits. The second says why events wait.
+# The status files of a folder. The size of BLOCK_COUNT_FILE in bytes is the number of waiting blocks, which `record`
+# reads in constant time. REASON_FILE contains the reason why events wait.
 BLOCK_COUNT_FILE = ".tally"
 REASON_FILE = ".why"
 BLOCK = 4096  # bytes
-# A gigabyte: seven weeks of five thousand events a day. Above it, new events are refused with a message and the waiting
-# ones stay, because those were acknowledged.
+# The maximum of waiting blocks, a gigabyte: seven weeks of five thousand events a day. Beyond it, new events are
+# refused with a message. Waiting events stay, because they were acknowledged.
 BLOCKS_MAX = 2**18
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 

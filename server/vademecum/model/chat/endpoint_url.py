@@ -1,4 +1,4 @@
-"""The address of an OpenAI-compatible endpoint, as people write it."""
+"""Parse the URL of an OpenAI-compatible endpoint, as people write it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
 def base_address(url: str) -> str:
-    """What `/chat/completions` and `/models` are appended to. An address without a path means `/v1`.
+    """Return the base URL, to which `/chat/completions` and `/models` are appended. A URL without a path means `/v1`.
 
-    Raises ValueError, whose words do not repeat the address: people put secrets into addresses.
+    Raises ValueError for an invalid URL. The message does not repeat the URL, because people put secrets into URLs.
     """
     parts = urlsplit(url.strip())
     if "@" in parts.netloc:
         raise ValueError("The assistant's URL must not hold a name or password: VADEMECUM_ASSISTANT_KEY does")
     if parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.netloc):
         raise ValueError("The assistant's URL must begin with http:// or https:// and name a host")
-    if parts.port == 0:  # one over 65535 is refused by asking for it
+    if parts.port == 0:  # for a port above 65535, `parts.port` itself raises ValueError
         raise ValueError("The assistant's URL must name a port of 1 to 65535")
     if parts.query or parts.fragment:
         raise ValueError("The assistant's URL must end with its path, without ? or #")

@@ -1,9 +1,10 @@
 """Select the facts that are relevant to a question: those that share a distinctive term with it or are close in meaning.
 
-A fact is never relevant if its source was removed, or if it was extracted and the user has not confirmed it: chat is not
-authoritative, and text of one project must not enter another. Terms are those of search (`tokenize` is passed in) without
-the common words of a few languages; in other languages a fact too many may be selected. The caller judges meaning, by a
-threshold that was fitted for the model. The browser mirrors this file; shared cases: tests/conformance/prompt.json.
+A fact is never relevant if its source was removed, or if it was extracted and the user has not confirmed it. Chat is
+not authoritative, and text of one project must not enter another. The terms are those of search (`tokenize` is passed
+in) without the common words of a few languages. In other languages too many facts may be selected. The caller finds the
+facts that are close in meaning, with a threshold that was fitted for the model. The browser mirrors this file; shared
+cases: tests/conformance/prompt.json.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from vademecum.model.schema.derived_ids import is_fact_id
 
 Tokenize = Callable[[str], Sequence[str]]
 
-# Articles, pronouns, prepositions, auxiliaries and question words, folded as by `tokenize.fold`, without those that are
-# nouns in English, such as `son` and `hat`.
+# Articles, pronouns, prepositions, auxiliaries and question words, folded by `tokenize.fold`. Words that are also
+# English nouns, such as `son` and `hat`, are left out.
 _COMMON = (
     "a about after all also am an and any are as at be been before but by can could did do does for from "
     "give had has have he her him his how i if in is it its me my no not of on or our she should so tell "
@@ -37,7 +38,7 @@ _CAMEL_CASE = re.compile("([a-z0-9])([A-Z])")
 
 
 class Fact(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of a row of `facts` that are used here."""
+    """The fields of a fact that decide about its relevance and rank."""
 
     id: str
     key: str
@@ -49,7 +50,7 @@ class Fact(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_proposal(self) -> bool:
-        """Whether the fact was extracted from a conversation and is not confirmed."""
+        """Return whether the fact was extracted from a conversation and is not confirmed."""
         return not self.confirmed and is_fact_id(self.id)
 
 
@@ -76,7 +77,7 @@ def select_relevant(
 
 
 def sort_by_usefulness(counted: Iterable[tuple[int, Fact]]) -> list[tuple[int, Fact]]:
-    """Sort confirmed facts first, then by shared terms, confidence and age, newest first."""
+    """Sort facts: confirmed ones first, then by most shared terms, highest confidence and latest change."""
     ranked = sorted(counted, key=lambda pair: pair[1].id)
     ranked.sort(key=lambda pair: pair[1].updated_at, reverse=True)
     ranked.sort(key=lambda pair: (not pair[1].confirmed, -pair[0], -pair[1].confidence))

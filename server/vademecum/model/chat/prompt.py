@@ -1,17 +1,17 @@
 """Assemble the prompt that precedes a question, each section within its token budget.
 
-The sections in order of position and priority: the system prompt, state (facts), volatile (the session's turns, then
-search results of memory), and RAG (passages of documents). The answer comes last. Rules:
+The sections, in order of position and priority, are: the system prompt, state (facts), volatile (the session's turns,
+then search results of memory), and RAG (passages of documents). The answer comes last. Rules:
 
 - The system prompt is never cut. It is rejected unless it leaves room for the whole state budget and a minimal answer.
   Its tokens are taken from the section with the lowest priority first: the answer, then passages, then turns, never state.
 - A section does not get the unused budget of another, so a question has the same room for passages in every session.
   Unused tokens only compensate for a long system prompt.
-- Facts, memories and passages are ordered best first. One that does not fit is skipped, and the next may fit. Turns are
-  kept from the newest back, without a gap. If the newest turn alone is too large, it is cut and marked. So is an older turn
-  that needs more than half of the room while half of it is left: it gets half of the rest, so that one long text does not
-  displace all turns before it.
-- Memory gets at most a third of the volatile budget, and only what the turns leave.
+- Facts, memories and passages are ordered best first. An item that does not fit is skipped, and the next may fit.
+- Turns are kept from the newest to older ones, without a gap. If the newest turn alone is too large, it is cut and
+  marked. An older turn is cut too if it needs more than half of the room while at least half is left. It gets half of
+  the rest, so that one long text does not displace all turns before it.
+- Memory gets at most a third of the volatile budget, and only tokens that the turns leave.
 
 A token count must not grow when texts are joined. An unknown word is one token however long it is, so a token is counted
 for at least every MAX_TOKEN_CHARS characters. The browser mirrors this file; shared cases: tests/conformance/prompt.json.
@@ -48,7 +48,7 @@ AUTHORITATIVE_RULE = (
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Tokens of a tier's sections."""
+    """The token budgets of a tier's sections."""
 
     state: int
     rag: int
@@ -74,8 +74,10 @@ class Turn(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecalledMemory(msgspec.Struct, frozen=True):
-    """A search result of memory: its text, its date, and the title of its session. `turn`: the id of the turn, if it is
-    one; turns that are in the prompt are not repeated."""
+    """A search result of memory: its text, its date, and the title of its session.
+
+    `turn`: the id of the turn, if the result is a turn. Turns that are in the prompt already are not repeated.
+    """
 
     id: str
     date: str
@@ -114,7 +116,10 @@ class Delimiters(msgspec.Struct, frozen=True):
 
 
 class RenderedPrompt(msgspec.Struct, frozen=True):
-    """Everything as prompt text. Each text ends with a line feed, so that joining texts does not change token counts."""
+    """The parts of a prompt as text.
+
+    Each text ends with a line feed, so that joining texts does not change token counts.
+    """
 
     system: str
     facts: Sequence[PromptPiece]
@@ -158,7 +163,7 @@ class Prompt(msgspec.Struct, frozen=True):
 
 
 class SystemPromptTooLarge(ValueError):
-    """The system prompt leaves no room for state and answer. `tokens`: at least as many as it has."""
+    """The system prompt leaves no room for state and answer. `tokens`: its number of tokens, or a lower bound."""
 
     def __init__(self, tokens: int, allowed: int) -> None:
         super().__init__(f"The system prompt has {tokens} tokens or more; {allowed} are allowed.")
@@ -186,7 +191,7 @@ DOCUMENTS = {
 
 
 def render(source: PromptInput, budget: Budget) -> RenderedPrompt:
-    """Return everything as sanitized prompt text. This takes long; call it in a thread."""
+    """Return the parts of the prompt as sanitized text. This may take long, so call it in a thread."""
     rules = [DATA_RULE, AUTHORITATIVE_RULE] if source.mode == "authoritative" else [DATA_RULE]
     system = "".join(f"{text}\n\n" for text in [source.system.strip("\n"), *rules] if text)
     return RenderedPrompt(
@@ -202,9 +207,9 @@ def render(source: PromptInput, budget: Budget) -> RenderedPrompt:
 
 
 async def assemble(draft: RenderedPrompt, budget: Budget, count: Count) -> Prompt:
-    """Return the prompt, and the ids of what fitted and what did not. Raises SystemPromptTooLarge."""
+    """Return the prompt, with the ids of the items in it and of those that did not fit. Raises SystemPromptTooLarge."""
     system_max = budget.total - MIN_RESPONSE_TOKENS - budget.state
-    if (minimum := _min_tokens(draft.system)) > system_max:  # not worth counting
+    if (minimum := _min_tokens(draft.system)) > system_max:  # certainly too long, no need to count
         raise SystemPromptTooLarge(minimum, system_max)
     costs = await _count_all(_all_texts(draft), count)
     system = costs[draft.system]
@@ -321,7 +326,7 @@ async def _fit_newest(
 
 
 async def _cut_to_fit(text: str, max_tokens: int, count: Count) -> tuple[str, int]:
-    """Return the longest beginning that fits together with the mark, and its tokens, or "" if none fits."""
+    """Return the longest beginning of a text that fits together with `CUT_MARK`, and its tokens, or "" if none fits."""
     best, tokens = "", 0
     low, high = 1, min(len(text), MAX_TOKEN_CHARS * max_tokens)
     while low <= high:

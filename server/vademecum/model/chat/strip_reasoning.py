@@ -15,22 +15,22 @@ _LONGEST = max(map(len, _CLOSING.values()))
 
 
 class AnswerText:
-    """The text of an answer that arrives in pieces, without reasoning.
+    """Removes reasoning from an answer that arrives in pieces.
 
-    Reasoning stands only at the beginning of an answer: a tag in the middle is text, as in an answer about HTML. A first
-    closing tag without an opening one means that all text so far was reasoning: `feed` then sets `has_restarted`.
+    Reasoning occurs only at the beginning of an answer. A tag in the middle is text, as in an answer about HTML. If the
+    first closing tag has no opening tag, all text so far was reasoning, and `feed` sets `has_restarted`.
     """
 
     def __init__(self) -> None:
         self.has_restarted = False  # the caller discards the text so far and resets this
         self._state: Literal["begins", "thinks", "answers"] = "begins"
-        self._closing = ""  # of the tag that was opened
-        self._pending = ""  # may be the beginning of a tag
+        self._closing = ""  # the closing tag of the tag that was opened
+        self._pending = ""  # text that may be the beginning of a tag
         self._shown = ""
         self._may_restart = True
 
     def feed(self, text: str) -> str:
-        """Return the text to show now."""
+        """Add a piece of the answer, and return the text to show now."""
         self._pending += text
         if self._state == "thinks":
             _, closing, after = self._pending.partition(self._closing)
@@ -83,6 +83,6 @@ def _partial(text: str) -> int:
 
 
 def _is_quoted(before: str) -> bool:
-    """Return whether a tag after this text is one that the answer speaks of: after its opening tag, or in code."""
+    """Return whether a closing tag after this text belongs to the answer: it follows an opening tag or is in code."""
     line = before.rpartition("\n")[2]
     return any(tag in before for tag in _CLOSING) or before.count("```") % 2 == 1 or line.count("`") % 2 == 1

@@ -1,11 +1,13 @@
-"""Cut a document into chunks, the same in Python and JavaScript: section → paragraph → sentence → line → word → hard.
+"""Split a document into chunks, with equal results in Python and JavaScript.
 
-The rule. The document's text is its parts' normalised texts joined by a blank line; a chunk is an exact slice of
-it that starts and ends with something visible, never reaches into a part of another page, and overlaps no other.
-Every code point costs points (`cost`): at least 12 a UTF-16 unit, more where the model's tokenizer spends more
-tokens, so `BUDGET` bounds both: 1,000 units and, for natural text, 480 tokens of the model's 512.
-From where a chunk starts, the furthest end within the budget is found and moved back to the best boundary
-(`_best_end`). No step looks further than a window, so time is linear whatever the text. Any change is a new `CHUNKER`.
+Chunks end at the best boundary: section, paragraph, sentence, line, word, or else within a word. The document's text is
+the normalized texts of its parts, joined by a blank line. A chunk is an exact slice of this text. It starts and ends
+with visible characters, stays within the parts of one page, and overlaps no other chunk.
+
+Every code point costs points (`cost`): at least 12 per UTF-16 unit, and more where the model's tokenizer needs more
+tokens. So `BUDGET` limits both, to 1,000 units and, for natural text, to 480 of the model's 512 tokens. The end of a
+chunk is first set as far as the budget allows, and then moved back to the best boundary (`_best_end`). Each step looks
+at a bounded window, so the time is linear for any text. Any change of the rule needs a new `CHUNKER`.
 """
 
 from __future__ import annotations
@@ -39,11 +41,11 @@ _BACK = 128
 
 _PARAGRAPH, _SENTENCE, _LINE, _WORD = range(4)
 _LEAST = {_PARAGRAPH: BUDGET // 4, _SENTENCE: BUDGET // 2, _LINE: BUDGET // 2, _WORD: BUDGET // 4}
-"""A boundary of a kind counts only if the chunk it ends costs at least this."""
+"""By kind of boundary: the minimum cost of a chunk that ends at such a boundary."""
 
 
 class PartLike(Protocol):
-    """A stretch of a document, in reading order, that knows where it stood."""
+    """A part of a document in reading order, with its page and section."""
 
     @property
     def text(self) -> str: ...
@@ -54,7 +56,7 @@ class PartLike(Protocol):
 
 
 class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One piece of a document. `start` counts UTF-16 units of the document's normalised text."""
+    """A chunk of a document. `start`: its offset in the document's normalized text, in UTF-16 units."""
 
     index: int
     start: int
@@ -64,12 +66,12 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def document_text(parts: Sequence[PartLike]) -> str:
-    """The text that `start` counts in."""
+    """Return the normalized text of a document, to which `Chunk.start` refers."""
     return JOIN.join(normalize(part.text) for part in parts)
 
 
 def chunk(parts: Sequence[PartLike]) -> list[Chunk]:
-    """The chunks of a document, in order. A document of blanks has none."""
+    """Return the chunks of a document in order. A document without visible text has none."""
     chunks: list[Chunk] = []
     base = 0
     for page, group in groupby(parts, key=lambda part: part.page):
@@ -88,9 +90,11 @@ def chunk(parts: Sequence[PartLike]) -> list[Chunk]:
 
 
 def join(chunks: Iterable[Mapping[str, Any]], last: Mapping[str, Any] | None = None) -> str:
-    """The document's text again, from its chunks in order; of a long one a stretch, which begins after the chunk `last`.
+    """Return the document's text, rebuilt from its chunks in order.
 
-    Between two of them is what their `start`s leave open."""
+    `last`: for a later part of a long document, the chunk before the first of `chunks`. The gaps between chunks follow
+    from their `start` offsets.
+    """
     text: list[str] = []
     for one in chunks:
         if last is not None:
@@ -102,14 +106,14 @@ def join(chunks: Iterable[Mapping[str, Any]], last: Mapping[str, Any] | None = N
 
 
 def utf16_length(text: str) -> int:
-    """Length as JavaScript counts it."""
+    """Return the length in UTF-16 units, as JavaScript counts it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
 def cost(code: int) -> int:
-    """Points of one code point of normalised text. Weighed on what BERT's vocabulary makes of real texts."""
+    """Return the points of a code point of normalized text. They were fitted to real texts and BERT's vocabulary."""
     if 0xAC00 <= code <= 0xD7A3:
-        return _HANGUL  # the tokenizer takes a syllable apart into letters: 1.4 tokens on average
+        return _HANGUL  # the tokenizer splits a syllable into letters, which are 1.4 tokens on average
     if code > 0x24F:
         latin = 0x300 <= code <= 0x36F or 0x1E00 <= code <= 0x1EFF or 0x2000 <= code <= 0x200A
         return _UNIT if latin else _TOKEN
@@ -120,14 +124,14 @@ def cost(code: int) -> int:
 
 
 def points(text: str) -> int:
-    """What all of a normalised text costs."""
+    """Return the points of a normalized text."""
     return sum(_costs(text))
 
 
 class _Costs(dict[str, int]):
     def __missing__(self, character: str) -> int:
         points = cost(ord(character))
-        if character <= "\uffff":  # the rest is a million characters long and stays out of memory
+        if character <= "\uffff":  # the million characters above are not cached, to save memory
             self[character] = points
         return points
 
@@ -137,7 +141,7 @@ _LATIN_COSTS = bytes(cost(code) for code in range(0x100))
 
 
 def _costs(text: str) -> Iterable[int]:
-    """Points of each code point; those of most texts without looking at one after the other."""
+    """Return the points of each code point. For text in Latin-1 this needs no Python loop."""
     try:
         return text.encode("latin-1").translate(_LATIN_COSTS)
     except UnicodeEncodeError:
@@ -145,7 +149,7 @@ def _costs(text: str) -> Iterable[int]:
 
 
 def _assemble(parts: Sequence[PartLike]) -> tuple[str, list[int], list[str | None], list[int]]:
-    """Text of parts of one page; where each starts, its section; and the ends of text before another section."""
+    """Return the joined text of one page, the start and section of each part, and the ends of sections."""
     texts = [normalize(part.text) for part in parts]
     starts: list[int] = []
     breaks: list[int] = []
@@ -161,7 +165,10 @@ def _assemble(parts: Sequence[PartLike]) -> tuple[str, list[int], list[str | Non
 
 
 def _visible_end(text: str) -> int:
-    """Where trailing blanks begin. (`str.rstrip()` knows other blanks than JavaScript.)"""
+    """Return the position after the last visible character.
+
+    `str.rstrip()` without an argument would remove other characters than JavaScript does.
+    """
     return len(text.rstrip(_BLANKS))
 
 
@@ -169,7 +176,7 @@ _BLANKS = "".join(chr(code) for code in range(0x3001) if _GAP.match(chr(code)))
 
 
 def _spans(text: str, breaks: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and past-the-last code point of every chunk of `text`."""
+    """Yield the start and the end of each chunk of `text`, in code points."""
     end = _visible_end(text)
     start = _after_gap(text, 0)
     while start < end:
@@ -184,7 +191,7 @@ def _after_gap(text: str, at: int) -> int:
 
 
 def _end_of_chunk(text: str, start: int, end: int, breaks: Sequence[int]) -> int:
-    """Where the chunk that starts at `start` ends."""
+    """Return the end of the chunk that starts at `start`."""
     ahead = BUDGET * 5 // 4
     costs = list(accumulate(_costs(text[start : min(end, start + ahead // _UNIT + 1)])))
     fits = bisect_right(costs, BUDGET)
@@ -197,13 +204,13 @@ def _end_of_chunk(text: str, start: int, end: int, breaks: Sequence[int]) -> int
     if start + fits == end:
         return end
     if start + len(costs) == end and costs[-1] <= ahead:
-        # A little more than one chunk is left: two fair ones rather than a full one and a crumb.
+        # Slightly more than one chunk remains. Two chunks of similar size are better than a full and a tiny one.
         fits = bisect_right(costs, BUDGET * 3 // 4)
     return _best_end(text, start, fits, costs)
 
 
 def _best_end(text: str, start: int, fits: int, costs: Sequence[int]) -> int:
-    """The last boundary of the best kind there is among the first `fits` code points."""
+    """Return the last boundary of the best kind within the first `fits` code points of the chunk."""
     found: dict[int, int] = {}
     for match in reversed(list(_GAP_OR_STOP.finditer(text, start, start + fits + 1))):
         kind, at = _boundary(text, match)
@@ -216,7 +223,7 @@ def _best_end(text: str, start: int, fits: int, costs: Sequence[int]) -> int:
 
 
 def _boundary(text: str, match: re.Match[str]) -> tuple[int, int]:
-    """The kind of a boundary, and where the text before it ends."""
+    """Return the kind of a boundary, and the end of the text before it."""
     at = match.start()
     if text[at] not in _BLANKS:
         return _SENTENCE, match.end()
@@ -229,7 +236,7 @@ def _boundary(text: str, match: re.Match[str]) -> tuple[int, int]:
 
 
 def _hard_end(text: str, start: int, furthest: int) -> int:
-    """The last place in front of `furthest` that parts no character from its marks, joiners or second half."""
+    """Return the last position up to `furthest` that separates no character from its marks, joiners or second half."""
     for at in range(furthest, max(start, furthest - _BACK), -1):
         if (
             not _GLUED_BEFORE.match(text, at)

@@ -1,4 +1,4 @@
-"""Suggest documents to delete: first unborrowed, then least recently used, then least used ones."""
+"""Suggest documents to delete: unborrowed ones first, then the least recently used, then the least often used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """The usage of a document. `borrowed`: at least one session borrows it."""
+    """The usage of a document. `borrowed`: at least one session has borrowed it."""
 
     id: str
     borrowed: bool

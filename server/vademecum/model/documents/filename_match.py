@@ -1,6 +1,6 @@
-"""Find the documents that a message names, for the offer to include them and for search.
+"""Find the documents that a message names, for search and for the app's suggestion to include them.
 
-Filenames match without regard to case, accents and extension: as a whole, or by all their words. A message that is only
+Filenames match regardless of case, accents and extension: as a whole, or by all their words. A message that is only
 a name ("lease") also matches each file whose words include all words of the message. The browser mirrors this file;
 shared cases: tests/conformance/filename_match.json.
 """
@@ -34,8 +34,8 @@ def match_filenames(message: str, filenames: Iterable[tuple[str, str]]) -> list[
 class NamedDocuments(NamedTuple):
     """The ids of named documents.
 
-    `is_certain`: one is named by several words or with its extension. A single word may have its ordinary meaning, such
-    as `test.md` in "how do I test this".
+    `is_certain`: at least one document is named by several words or with its extension. A single word may have its
+    ordinary meaning, such as `test.md` in "how do I test this".
     """
 
     documents: frozenset[str]
@@ -43,7 +43,7 @@ class NamedDocuments(NamedTuple):
 
 
 def find_named_documents(message: str, filenames: Mapping[str, str]) -> NamedDocuments:
-    """Return the documents whose name `message` contains. `filenames`: by id."""
+    """Return the documents whose names occur in `message`. `filenames`: the filenames by document id."""
     words = _split_words(message)
     certainties = {document_id: _certainty(words, filename) for document_id, filename in filenames.items()}
     return NamedDocuments(
@@ -64,7 +64,7 @@ def _certainty(words: list[str], filename: str) -> int:
 
 
 def _rank(words: list[str], words_without_extension: list[str], filename: str) -> tuple[int, int] | None:
-    """Return the rank of a match, lower is better and longer names first, or None if there is no match."""
+    """Return the rank of a match, or None if there is no match. Lower ranks are better, and longer names come first."""
     name = _split_words(_EXTENSION.sub("", filename))
     if not name or not words:
         return None

@@ -1,9 +1,10 @@
 """Decide whether a new memory repeats an old one and replaces it.
 
 Equal exact forms decide first. Otherwise the nearest old memory is replaced if its similarity reaches the threshold
-fitted for the model and nothing differs: subject, names, numbers, units, dates, quotations, negations, a replaced word, or
-words that only the old one or only the new one has. In doubt both are kept: a duplicate is found beside the other one, a
-lost fact is not found at all. A script without capital letters has no names to compare, so only the exact form counts.
+that was fitted for the model, and if the two do not differ in subject, names, numbers, units, dates, quotations or
+negations. No word may replace another, and at most one of the two may have additional words. In doubt both memories are
+kept: a search finds both duplicates, but it would not find a lost fact. A script without capital letters has no names
+to compare, so only the exact form counts.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import msgspec
 from vademecum.model.text.normalization import normalize
 from vademecum.model.text.tokenize import fold, stem
 
-WORDS_MAX = 200  # of a longer text only the exact form is compared
-MIN_LENGTH_RATIO = 0.75  # of the old memory's words: a shorter text may omit something
+WORDS_MAX = 200  # for longer texts only the exact form is compared
+MIN_LENGTH_RATIO = 0.75  # relative to the words of the old memory; a shorter text may omit something
 
 
 class SimilarMemory(msgspec.Struct, frozen=True):
@@ -44,7 +45,7 @@ def find_superseded(text: str, near: Sequence[SimilarMemory], threshold: float |
 
 
 def may_be_duplicate(new: str, old: str) -> bool:
-    """Return whether two texts may say the same: nothing in them differs in meaning."""
+    """Return whether two texts may have the same meaning, because no relevant difference between them was found."""
     new_text, old_text = _analyze(new), _analyze(old)
     if new_text is None or old_text is None or new_text.invariants != old_text.invariants:
         return False
@@ -152,7 +153,10 @@ def _fold_word(token: str) -> str:
 
 
 def _subject(tokens: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the words up to the first that is neither article nor possessive, or None in a script without capitals."""
+    """Return the subject of a text, or None in a script without capital letters.
+
+    The subject is the words up to the first one that is neither an article nor a possessive.
+    """
     words = [token for token in tokens if token[0].isalpha() and _fold_word(token) not in ARTICLES]
     if not words or any(word[0].lower() == word[0].upper() for word in words):
         return None
@@ -165,7 +169,7 @@ def _is_possessive(word: str) -> bool:
 
 
 def _names(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Return the capitalized words that do not begin a sentence. Their order says who does what to whom."""
+    """Return the capitalized words that do not begin a sentence, in order, which shows who does what to whom."""
     followed = zip([".", *tokens], tokens, strict=False)
     named = (token for before, token in followed if token[0].isupper() and before not in (".", "!", "?", ":"))
     plain = (_CONTRACTED.sub("", _fold_word(name)) for name in named)
@@ -173,7 +177,7 @@ def _names(tokens: Sequence[str]) -> tuple[str, ...]:
 
 
 def _numbers(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Return all numbers. Digits come with the following word, which may be the unit."""
+    """Return all numbers, sorted. Digits are returned with the following word, which may be the unit."""
     followed = zip(tokens, [*tokens[1:], ""], strict=True)
     digits = [
         f"{fold(token)} {_fold_word(unit)}" for token, unit in followed if any(c.isdigit() for c in token)
@@ -183,7 +187,7 @@ def _numbers(tokens: Sequence[str]) -> tuple[str, ...]:
 
 
 def _negated(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the word after each negation, since it matters what is negated."""
+    """Return the word after each negation, because it matters what is negated."""
     followed = zip(words, [*words[1:], ""], strict=True)
     return tuple(
         sorted(stem(after) for word, after in followed if word in NEGATIONS or _CONTRACTED_NOT.search(word))
@@ -191,7 +195,10 @@ def _negated(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _has_replacement(new_text: list[str], old_text: list[str]) -> bool:
-    """Return whether a word replaces another: "likes tea", "dislikes tea". No list of opposites is complete."""
+    """Return whether a word of one text replaces a word of the other, as in "likes tea" and "dislikes tea".
+
+    Any replacement counts, because no list of opposites is complete.
+    """
     changes = SequenceMatcher(None, new_text, old_text, autojunk=False).get_opcodes()
     return any(kind == "replace" for kind, *_ in changes)
 
@@ -199,7 +206,7 @@ def _has_replacement(new_text: list[str], old_text: list[str]) -> bool:
 def _is_subsequence(new_text: list[str], old_text: list[str]) -> bool:
     """Return whether one text has all words of the other in the same order.
 
-    Otherwise each says something that the other does not, or their order changes who does what to whom.
+    Otherwise each text says something that the other does not, or their order changes who does what to whom.
     """
     shorter, longer = sorted(
         ([word for word in words if word not in FUNCTION_WORDS] for words in (new_text, old_text)), key=len

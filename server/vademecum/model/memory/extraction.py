@@ -1,8 +1,8 @@
-"""The extraction prompt for a turn, and the validation of the model's reply.
+"""Build the extraction prompt for a turn, and validate the model's reply.
 
-A reply is untrusted: prose around JSON, JSON in a fence, truncated JSON, or malicious. Invalid parts are dropped and
-excess is cut; only a reply without any JSON is an error. Memories that were recalled into the turn are removed first, or
-they would be extracted again and again.
+A reply is untrusted: it may have prose around the JSON, a code fence, truncated JSON, or malicious content. Invalid
+parts are dropped and excess is cut. Only a reply without any JSON is an error. Memories that were recalled into the
+turn are removed first, because they would otherwise be extracted again and again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TYPES: frozenset[str] = frozenset(get_args(EntityType))
 KNOWN_MAX = 20
 REPLY_MAX = 50_000  # characters
 MESSAGE_MAX = 100_000  # characters of a message, before recalled text is removed
-QUESTION_MAX, ANSWER_MAX = 4000, 6000  # characters; a small model reads no more
+QUESTION_MAX, ANSWER_MAX = 4000, 6000  # characters; a small model cannot read more
 ENTITIES_MAX, RELATIONSHIPS_MAX, MEMORIES_MAX, FACTS_MAX = 20, 20, 5, 10
 NAME_MAX, NOTES_MAX, LABEL_MAX, TEXT_MAX, VALUE_MAX = 100, 500, 100, 500, 500
 TEXT_MIN = 5
-# Current extracted memories of a session; web/src/core/memory/extraction.ts has the same.
+# The maximum of current extracted memories of a session, as in web/src/core/memory/extraction.ts.
 SESSION_MEMORIES_MAX = 50
 
 # Words that are not names of entities, in ten languages, folded: speakers, pronouns, times and polite phrases.
@@ -58,7 +58,7 @@ _CONTEXT_SECTION = re.compile(
     r"\[\s*((?:MEMORY|DOCUMENT|AUTHORITATIVE DOCUMENT) CONTEXT)\s*\].*?(?:\[\s*END \1\s*\]|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-# A line of the memory section of a prompt (`model/chat/prompt.py`) that a reply quotes by itself.
+# A line of the memory section of a prompt (`model/chat/prompt.py`), which a reply may quote without the section.
 _RECALLED_LINE = re.compile(
     r"^- \d{4}-\d\d-\d\d, (?:(?:session|project) \"[^\n]*\"|memory): .*$", re.MULTILINE
 )
@@ -89,7 +89,7 @@ class Entity(msgspec.Struct, frozen=True):
 
 
 class Relationship(msgspec.Struct, frozen=True):
-    """`source` and `target`: names of entities as in the reply."""
+    """A relationship between two entities. `source` and `target`: their names as in the reply."""
 
     source: str
     target: str
@@ -133,7 +133,7 @@ def turn_input(user_message: str, ai_response: str) -> str:
 
 
 def parse_reply(reply: str) -> ValidatedExtraction | None:
-    """Return the valid parts of a reply, or None if it has no JSON object with one of the lists. `{}` alone is valid."""
+    """Return the valid parts of a reply, or None if it has no JSON object with one of the lists. `{}` is valid too."""
     if _EMPTY_REPLY.fullmatch(reply[:REPLY_MAX]):
         return ValidatedExtraction()
     for candidate in find_objects(replace_lone_surrogates(reply[:REPLY_MAX])):
@@ -170,7 +170,7 @@ def _entity(item: dict[str, Any]) -> Entity | None:
 
 
 def is_distinctive_name(name: str) -> bool:
-    """Return whether this can be the name of an entity."""
+    """Return whether the name is specific enough for an entity, and not a pronoun, a time or a polite phrase."""
     folded = fold(name).replace("’", "'").rstrip(" !.,?！。")
     letters = sum(letter.isalnum() for letter in folded)
     return folded not in LOW_VALUE and (letters > 1 or (letters == 1 and not folded.isascii()))

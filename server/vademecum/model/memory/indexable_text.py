@@ -1,7 +1,7 @@
-"""The searchable text of memory rows, and how it is split for the index.
+"""Return the searchable text of memory rows, and split it for the index.
 
-A turn often means little without the turn before it ("and why?"), so the end of that one is embedded with it. The index
-stores only a row's own text, which is deleted with the row.
+A turn often means little without the previous turn ("and why?"), so the end of the previous turn is embedded with it.
+The index stores only a row's own text, which is deleted with the row.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Kind = Literal["episodes", "memories", "entities", "summaries", "observations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 DATED_KINDS = ("episodes", "memories", "observations")
 FINISHED = ("done", "stopped")
-MAX_CONTEXT = 300  # characters of the turn before
+MAX_CONTEXT = 300  # characters from the end of the previous turn
 
 
 class MemoryRow(msgspec.Struct, rename="camel", frozen=True):
-    """The fields of all kinds that memory search reads. Fields that a kind lacks are empty."""
+    """The fields that memory search reads, for rows of all kinds. Fields that a kind lacks are empty."""
 
     created_at: str = ""
     updated_at: str = ""
@@ -46,7 +46,7 @@ decode = msgspec.json.Decoder(MemoryRow).decode
 
 
 def kind_of(key: str) -> str:
-    """Return the collection of a row's key, "collection/id"."""
+    """Return the collection from a row's key, "collection/id"."""
     return key.partition("/")[0]
 
 
@@ -70,7 +70,7 @@ def index_text(key: str, row: MemoryRow) -> str:
 
 
 def may_enter_prompts(key: str, row: MemoryRow) -> bool:
-    """Return whether prompts may contain the row. Search by the user finds it in any case."""
+    """Return whether prompts may contain the row. The user's own searches find it in any case."""
     return kind_of(key) != "episodes" or enters_prompts(row.model, row.ai_response)
 
 
@@ -80,7 +80,7 @@ def row_date_terms(key: str, row: MemoryRow) -> str:
 
 
 def turn_text(row: MemoryRow) -> str:
-    """Return question and answer."""
+    """Return the normalized question and answer of a turn."""
     return normalize(f"{row.user_message}\n\n{row.ai_response}")
 
 
@@ -98,19 +98,22 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 def split_text(text: str, previous: str = "") -> list[Piece]:
-    """Split a row's text into chunks. The first is embedded together with the end of `previous`, the turn before."""
+    """Split a row's text into chunks.
+
+    The first chunk is embedded together with the end of `previous`, the turn before.
+    """
     context = context_of(previous)
     if not text.strip() or not context:
         return [Piece(one.text, one.text) for one in chunk([_Part(text)])]
     first, *others = chunk([_Part(context), _Part(text)])
     own = first.text.removeprefix(context).strip()
-    if not first.text.startswith(context) or not own:  # rare characters: omit the context
+    if not first.text.startswith(context) or not own:  # possible with rare characters; omit the context
         return split_text(text)
     return [Piece(own, first.text), *(Piece(one.text, one.text) for one in others)]
 
 
 def context_of(text: str) -> str:
-    """Return the end of a text, less than a quarter of a chunk, so that the chunker never makes it a chunk of its own."""
+    """Return the end of a text, shorter than a quarter of a chunk, so that it never becomes a chunk of its own."""
     end = normalize(text[-MAX_CONTEXT:])
     while sum(cost(ord(character)) for character in end) >= BUDGET // 4:
         end = end[10:]

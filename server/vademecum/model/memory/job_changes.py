@@ -1,4 +1,4 @@
-"""The job changes of one transaction: a transaction's view of the committed jobs plus its own changes."""
+"""Collect the job changes of one transaction, which also sees the committed jobs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from vademecum.model.memory.jobs import Job, StoredJobs, is_open
 class JobChanges:
     """The jobs that a transaction reads and changes.
 
-    Results, which the engine stores with the rows:
+    The engine stores these results with the rows:
     - `changed`: new states of jobs by id; None deletes a job. `missing_ids`: ids that `find` did not find.
     - `extracted_up_to_seq`: as in `StoredJobs`, see `job_triggers.create_turn_jobs`.
-    - `llm_request_count`: requests to the language model that start here, minus those that were not delivered.
+    - `llm_request_count`: requests to the language model that this transaction starts, minus those that were not
+      delivered.
     """
 
     def __init__(self, stored: StoredJobs) -> None:
@@ -28,7 +29,7 @@ class JobChanges:
         return self.find([job_id]).get(job_id)
 
     def find(self, ids: Iterable[str]) -> dict[str, Job]:
-        """Return the jobs that exist among `ids`, by id. One statement reads all that memory does not have."""
+        """Return the existing jobs among `ids`, by id. One statement reads all jobs that are not in memory."""
         job_ids = list(ids)
         stored = self._stored
         unread = [i for i in job_ids if i not in self.changed and i not in stored.open]
@@ -53,7 +54,7 @@ class JobChanges:
     def replace(self, job: Job, after: Job | None) -> bool:
         """Store `after` in place of `job`, or delete it for None. Return False, changing nothing, if `job` has changed.
 
-        The state of a job is the fence of its claim: a worker whose claim was taken over cannot complete the job.
+        So a worker cannot complete a job that another run has taken over meanwhile.
         """
         if self.get(job.id) != job:
             return False

@@ -2,10 +2,11 @@
 
 A finished turn starts one extraction for each version of its text. The commit of a turn does not write the job, to keep
 commits short. A turn with a higher `seq` than `JobChanges.extracted_up_to_seq` counts as a pending job from its own
-commit on, also after a crash, and `create_turn_jobs` writes the job later. A commit does write these changes of jobs:
+commit on, even after a crash, and `create_turn_jobs` writes the job later. But each commit applies these job changes:
 - A deleted row, or a turn with a new text, loses its job.
-- An imported turn gets a completed job, because the import contains what was extracted from it.
-- If a user deletes extracted rows, answers of the model that are not stored yet are discarded: they may repeat them.
+- An imported turn gets a completed job, because the import contains the rows that were extracted from it.
+- If a user deletes extracted rows, model answers that are not stored yet are discarded, because they may repeat the
+rows.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ def cancel_stale_jobs(tx: Transaction) -> None:
 
 
 def discard_unstored_answers(tx: Transaction) -> None:
-    """Discard the model's answers that are not stored yet if extracted rows were deleted. Open jobs ask again."""
+    """Discard the model's unstored answers if extracted rows were deleted. The open jobs then ask the model again."""
     if invalidates_answers(tx.changes.values()):
         tx.jobs.put(*(jobs.with_answer(job, "") for job in tx.jobs.open() if job.found))
 
 
 def update_jobs(tx: Transaction) -> None:
-    """Change the jobs as the changed rows require. Call it before each commit."""
+    """Change the jobs as the changed rows require. The engine calls this before each commit."""
     cancel_stale_jobs(tx)
     discard_unstored_answers(tx)
 

@@ -1,7 +1,7 @@
-"""Jobs: one task of the language model about one row, tried until it succeeds or has failed `TRIES` times.
+"""Define jobs of the language model. A job is about one row and is tried until it succeeds or has failed `TRIES` times.
 
-The trigger of a job is stored in the user's own file, so a job exists from that commit on (`job_triggers`), also
-after a crash.
+The row that triggers a job is stored in the user's own file. So the job exists from that commit on (`job_triggers`),
+even after a crash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BACKOFF_MAX_S = 3600.0
 
 
 class Job(msgspec.Struct, frozen=True):
-    """Fields as in migrations/0002_jobs.sql."""
+    """A job of the language model. migrations/0002_jobs.sql describes the fields."""
 
     id: str
     kind: Kind
@@ -105,7 +105,7 @@ def is_same_attempt(one: Job, other: Job) -> bool:
 
 
 def is_open(job: Job) -> bool:
-    """Return whether the worker or the user has still something to do."""
+    """Return whether the job is not done, so that the worker or the user still has to act."""
     return job.state != "done"
 
 
@@ -137,13 +137,16 @@ def fail(job: Job, now: str, error: str) -> Job:
 
 
 def postpone(job: Job, now: str, error: str, wait_s: float) -> Job:
-    """Return the job to retry after `wait_s` seconds without counting the attempt. The model was not reachable."""
+    """Return the job to retry after `wait_s` seconds.
+
+    The attempt does not count, because it did not reach the model.
+    """
     due = later(now, min(wait_s, BACKOFF_MAX_S))
     return msgspec.structs.replace(job, state="waiting", attempts=job.attempts - 1, due=due, error=error)
 
 
 def reset(job: Job, now: str) -> Job:
-    """Return the job without attempts, due now. An answer of the model is kept."""
+    """Return the job with zero attempts, due now. A stored answer of the model is kept."""
     return msgspec.structs.replace(job, state="waiting", attempts=0, due=now, error="")
 
 

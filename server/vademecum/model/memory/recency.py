@@ -14,8 +14,8 @@ from vademecum.model.text.fusion import rescale
 
 RELEVANCE = 0.7
 RECENCY = 0.3
-HALF_LIFE_DAYS = 30.0  # so in web/src/core/memory/recency.ts, too
-CANDIDATES = 20  # or the requested number, if that is higher
+HALF_LIFE_DAYS = 30.0  # the same value as in web/src/core/memory/recency.ts
+CANDIDATES = 20  # the number of rescaled results, unless more results are requested
 
 
 def score_candidates(

@@ -1,8 +1,8 @@
-"""Memory scopes: which part of a user's memory a question, a write or a job may see.
+"""Define memory scopes: the part of a user's memory that a question, a write or a job may see.
 
 A session without a project sees the pool, which is all sessions without a project. A session in a project sees only
 that project. Every function that reads or writes memory takes a `MemoryScope` without a default, and every response
-names the scope that it used. A session that changes project takes its episodes along; extracted rows keep their project.
+names the scope that it used. When a session changes project, its episodes move with it, but extracted rows stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Pool(msgspec.Struct, frozen=True, tag="pool", tag_field="kind"):
 
 
 class InProject(msgspec.Struct, frozen=True, tag="project", tag_field="kind", rename="camel"):
-    """One project."""
+    """The memory of one project."""
 
     project_id: str
 
@@ -39,7 +39,7 @@ def partition_of(project_id: str | None) -> MemoryPartition:
 
 
 def sees(scope: MemoryScope, project_id: str | None) -> bool:
-    """Return whether a row of this project, or of none, is in the scope. Episodes have their session's project."""
+    """Return whether a row of this project, or of no project, is in the scope. An episode has its session's project."""
     match scope:
         case Everything():
             return True

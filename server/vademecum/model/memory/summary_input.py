@@ -1,4 +1,4 @@
-"""The model input for a summary of a session or project: its newest messages as plain text."""
+"""Build the model input for a summary of a session or project: its newest messages as plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts and tokens as a records engine stores them."""
+"""Define accounts and tokens as a records engine stores them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def email_key(email: str) -> str:
 
 
 class Account(msgspec.Struct, frozen=True):
-    """`password`: an argon2id hash, or None when the account signs in by link or token only."""
+    """An account. `password`: an argon2id hash, or None if the account signs in by link or token only."""
 
     id: str
     email: str
@@ -30,7 +30,7 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A secret of an account. `hash` is the SHA-256 (hex) of 256 random bits. The secret itself is shown once."""
+    """A stored token of an account. `hash`: the SHA-256 (hex) of its secret, 256 random bits that are shown once."""
 
     id: str
     account_id: str
@@ -45,7 +45,11 @@ AccountCheck = Callable[[Account], None]  # raises if the account may not be cha
 
 
 class AdoptionResult(msgspec.Struct):
-    """The result of adopting accounts: how many, the ids they replaced, and the emails skipped because they are in use."""
+    """The result of adopting the accounts of a backup.
+
+    `count`: the number of adopted accounts. `replaced`: ids of accounts that they replaced. `skipped`: emails that were
+    not adopted because they are in use.
+    """
 
     count: int = 0
     replaced: list[str] = msgspec.field(default_factory=list)

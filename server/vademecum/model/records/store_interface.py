@@ -1,8 +1,8 @@
-"""The interface between the services and the engine that stores records.
+"""Define the interface between the services and the engine that stores records.
 
-Services and routes name these types only; the composition root chooses the engine. tests/conformance/records holds for
-every engine. The interface contains no query that knows documents, memories or agents: such queries are functions of
-the services, over `row_index` and `read_bodies`.
+Services and routes name these types only, and the composition root chooses the engine. Every engine must pass
+tests/conformance/records. The interface contains no query that knows documents, memories or agents. Such queries are
+functions of the services, over `row_index` and `read_bodies`.
 
 An engine stores, per user, rows of all collections under one sequence (`seq`), jobs, and the ids of ingested events. One
 transaction changes all of them. Memory holds the heads of all rows (`RowIndex`) and the open jobs (`StoredJobs`);
@@ -76,14 +76,14 @@ class UserStore(ABC):
     @property
     @abstractmethod
     def mac_key(self) -> str:
-        """Return the account's secret key, which signs checkpoints."""
+        """Return the account's secret key that signs checkpoints."""
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction on the newest state; its changes are durable when this returns.
+        """Run `work` in a transaction on the newest state. Its changes are durable when this method returns.
 
-        `work` does no I/O and runs in another thread. It may raise, and then nothing of it is stored. It runs again on the
-        newest state after a version conflict, so it must not have other effects. Raises Busy after WRITE_ATTEMPTS
-        conflicts.
+        `work` does no I/O and runs in another thread. If it raises an error, none of its changes are stored. After a
+        version conflict it runs again on the newest state, so it must not have other effects. Raises Busy after
+        WRITE_ATTEMPTS conflicts.
         """
         return await retry_conflicts(lambda: self._try_write(work))
 
@@ -105,7 +105,7 @@ class UserStore(ABC):
 
     @abstractmethod
     async def list_jobs(self, limit: int) -> tuple[list[Job], dict[str, int]]:
-        """Return the newest jobs and the number of jobs in each state, without jobs that were done elsewhere."""
+        """Return the newest jobs and the number of jobs in each state, without the jobs of imported turns."""
 
     @abstractmethod
     async def has_ingested_events(self) -> bool:
@@ -117,7 +117,7 @@ class UserStore(ABC):
 
     @abstractmethod
     async def compact(self) -> None:
-        """Remove replaced and deleted versions of rows from the live data, as far as they exist now."""
+        """Remove the replaced and deleted versions of rows that exist at this time from the live data."""
 
     @property
     def seq(self) -> int:
@@ -130,7 +130,7 @@ class UserStore(ABC):
 
     @property
     def forgotten_at(self) -> str:
-        """Return when the user last forgot everything, or an empty string."""
+        """Return the time at which the user last forgot everything, or an empty string."""
         return self.meta.forgotten_at
 
     @property
@@ -211,7 +211,7 @@ class UserStores(ABC):
 
     @abstractmethod
     def room_to_rewrite(self, user_id: str) -> int:
-        """Return the bytes of free disk space that suffice for `rewrite`."""
+        """Return the bytes of free disk space that `rewrite` needs at most."""
 
     @abstractmethod
     def stop_recovery(self) -> None:
@@ -231,7 +231,7 @@ class UserStores(ABC):
 
     @abstractmethod
     def count_failed_checkpoints(self) -> int:
-        """Return the number of stores whose last write to their final place failed; their commits are safe in logs."""
+        """Return the number of stores whose last checkpoint failed. Their commits are safe in write-ahead logs."""
 
     @abstractmethod
     async def rewrite(self, user_id: str) -> None:
@@ -239,11 +239,11 @@ class UserStores(ABC):
 
     @abstractmethod
     async def remove(self, user_id: str) -> None:
-        """Erase a user's records, ledger and folder after all uses have ended. Raises Broken."""
+        """Erase a user's records, ledger and folder after all uses have ended. Raises Broken if that fails."""
 
     @abstractmethod
     def detached(self, user_id: str) -> AbstractAsyncContextManager[Path]:
-        """Keep everyone from the user's records inside the block. Yields the user's folder."""
+        """Close the user's records, and keep them closed while the block runs. Yield the user's folder."""
 
     @abstractmethod
     async def replace(
@@ -256,12 +256,12 @@ class UserStores(ABC):
     ) -> T:
         """Replace the user's records by a copy of `source`, completely or not at all, under a new epoch above `floor`.
 
-        `work` changes the copy first. `before_opening` is always called before anyone can open the records again.
+        `work` changes the copy first. `before_opening` is always called before the records can be opened again.
         """
 
 
 class AccountStore(ABC):
-    """Accounts and hashed secrets. Memory holds all of them; do not change `accounts` or `tokens`."""
+    """Stores accounts and hashed secrets. All of them are in memory. Callers must not change `accounts` or `tokens`."""
 
     accounts: dict[str, Account]  # by id
     tokens: dict[str, Token]  # by hash
@@ -271,7 +271,7 @@ class AccountStore(ABC):
 
     @abstractmethod
     def name_of(self, account_id: str) -> str:
-        """Return the email of an account, or its id if it is gone."""
+        """Return the email of an account, or its id if the account does not exist."""
 
     @abstractmethod
     def by_email(self, email: str) -> Account | None: ...
@@ -291,28 +291,35 @@ class AccountStore(ABC):
         change: Callable[[Account], Account],
         is_ending: Callable[[Token], bool] = lambda _: False,
     ) -> Account:
-        """Apply `change` to the current account and return the result; the email must stay the same.
+        """Apply `change` to the current account and return the result. The email must stay the same.
 
-        The same commit deletes the tokens for which `is_ending` is true. `change` may raise. Raises NotFound.
+        The same commit deletes the tokens for which `is_ending` is true. If `change` raises an error, nothing changes.
+        Raises NotFound for a missing account.
         """
 
     @abstractmethod
     async def save_token(
         self, token: Token, most: int | None = None, check: AccountCheck | None = None
     ) -> None:
-        """Save a token. `check` may raise. Raises NotFound without its account, Conflict if `most` of its kind exist."""
+        """Save a token, unless `check` raises an error.
+
+        Raises NotFound if the account does not exist, and Conflict if it has `most` tokens of this kind.
+        """
 
     @abstractmethod
     async def extend_token(self, token: Token, expires_at: str) -> bool:
-        """Set a later expiry. Return False, changing nothing, if the token was revoked or changed by another request."""
+        """Set a later expiry. If another request revoked or changed the token, change nothing and return False."""
 
     @abstractmethod
     async def revoke_tokens(self, tokens: Iterable[Token]) -> None:
-        """Revoke tokens, also if the write fails."""
+        """Revoke tokens. They are revoked in memory even if the write to the file fails."""
 
     @abstractmethod
     async def block(self, account_id: str, check: AccountCheck) -> None:
-        """Refuse all sign-ins of this account until a restart. If `check` raises, nothing changes. Raises NotFound."""
+        """Refuse all sign-ins of this account until a restart, unless `check` raises an error.
+
+        Raises NotFound for a missing account.
+        """
 
     @abstractmethod
     async def remove_account(self, account_id: str) -> None:
@@ -328,13 +335,14 @@ class AccountStore(ABC):
 
     @abstractmethod
     async def read_file(self) -> bytes:
-        """Return all accounts and tokens as a file for a backup. Raises Broken."""
+        """Return all accounts and tokens as a file for a backup. Raises Broken if that fails."""
 
     @abstractmethod
     async def adopt_missing(self, path: Path, left: set[str], empty: set[str]) -> AdoptionResult:
-        """Add the accounts of a backup that are missing here, with their API tokens.
+        """Add the accounts of a backup that this server lacks, with their API tokens.
 
-        Deleted accounts (`left`) are not added. An account here with the same email is replaced if it is in `empty`.
+        Deleted accounts (`left`) are not added. An existing account with the same email is replaced if it is in
+        `empty`.
         """
 
     @abstractmethod

@@ -34,7 +34,7 @@ _TIME = re.compile(TIME_PATTERN)
 Id = Annotated[str, Meta(pattern=ID_PATTERN, max_length=100)]
 DocumentId = Annotated[str, Meta(pattern=DOCUMENT_ID_PATTERN, max_length=90)]
 Time = Annotated[str, Meta(pattern=TIME_PATTERN, max_length=24)]
-RowTimestamp = Annotated[str, Meta(max_length=24)]  # `_check_timestamp` checks the rest
+RowTimestamp = Annotated[str, Meta(max_length=24)]  # `_check_timestamp` checks the format
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Name = Annotated[str, Meta(max_length=255)]
 Text = Annotated[str, Meta(max_length=1_000_000)]
@@ -65,7 +65,7 @@ class Row(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=Tr
 
 
 def _check_timestamp(field: str, timestamp: str) -> None:
-    """Raises ValueError."""
+    """Raise ValueError, which names the field, if the timestamp is invalid."""
     if problem := _timestamp_problem(timestamp):
         raise ValueError(f"`{field}` {problem}")
 
@@ -344,7 +344,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         references=(
             Reference("sessionIds", "sessions"),
             Reference("supersedes", "memories"),
-            # Unset would make an older version of the deleted memory current again.
+            # `unset` would make an older version of the deleted memory current again.
             Reference("supersededBy", "memories", "follow"),
         ),
         sets=("sessionIds",),

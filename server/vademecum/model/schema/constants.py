@@ -1,4 +1,4 @@
-"""Default folders, the default account and the variable of an agent's folder.
+"""Define the default folders, the default account and the environment variable with an agent's folder.
 
 This module imports almost nothing, so that commands which must start fast can use it.
 """
@@ -23,6 +23,6 @@ def default_data(environment: Mapping[str, str], home: str) -> str:
 
 
 def default_models(environment: Mapping[str, str], home: str) -> str:
-    """Return the folder for models that all data folders of this machine share."""
+    """Return the default folder for models. All data folders of a user on this computer share it."""
     cache = environment.get("XDG_CACHE_HOME") or posixpath.join(home, ".cache")
     return posixpath.join(cache, "vademecum", "models")

@@ -1,4 +1,4 @@
-"""Derive row ids from content, and normalize names for that.
+"""Derive row ids from content, and normalize the names in it.
 
 Two offline devices that create the same entity create the same row, because its id is derived from its content.
 """
@@ -42,7 +42,10 @@ def relationship_id(from_id: str, to_id: str, label: str) -> str:
 
 
 def memory_id(key: str, project_id: str, form: str) -> str:
-    """Return the id of a memory. `project_id`: empty for the pool. `form`: see `deduplication.exact_form`."""
+    """Return the id of a memory.
+
+    `project_id`: empty without a project. `form`: the result of `deduplication.exact_form`.
+    """
     return _keyed(key, f"memory\n{project_id}\n{form}")
 
 

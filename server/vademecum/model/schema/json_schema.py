@@ -18,7 +18,10 @@ _PRIMITIVES: dict[Any, str] = {str: "string", int: "integer", float: "number", b
 
 
 def json_schema(collection: Collection) -> Json:
-    """Return the RxDB schema of a collection, or the schema that the collection brings. RxDB adds `_deleted` itself."""
+    """Return the RxDB schema of a collection: its own `schema`, or else a generated one.
+
+    RxDB adds `_deleted` itself.
+    """
     if collection.schema is not None:
         return dict(collection.schema)
     body = object_schema(collection.struct)
@@ -80,7 +83,7 @@ def _union(members: list[Any]) -> Json:
 
 
 def _bounds(metas: list[Any], of_array: bool) -> Json:
-    """Return the bounds that blank values satisfy, too."""
+    """Return those bounds that blank values satisfy too, because tombstones have blank fields."""
     found: Json = {}
     for meta in metas:
         assert isinstance(meta, Meta)

@@ -1,4 +1,4 @@
-"""Literal values that the API and the commands share."""
+"""Define literal values that the API and the commands share."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-_MAX_OBJECT_DEPTH = 8  # of an object within a text
+_MAX_OBJECT_DEPTH = 8  # nested arrays and objects of an object within a text
 _MAX_CANDIDATES = 50
 _CLOSING = {"{": "}", "[": "]"}
 # A JSON escape: a surrogate pair, a lone surrogate (which is invalid), or any other.
@@ -107,8 +107,11 @@ def _decode_object(text: str) -> dict[str, Any] | None:
 
 
 def _extract_object(text: str, start: int) -> tuple[str, int]:
-    """Return the object that begins at `start` and where it ends. A truncated object is closed after its last complete
-    member."""
+    """Return the object that begins at `start`, and its end position.
+
+    A truncated object is closed after its last complete member. The text is "" if the brackets do not match or are
+    nested too deeply.
+    """
     open_: list[str] = []
     safe_end, open_at_safe_end = start + 1, ["{"]
     in_string = is_escaped = False

@@ -1,9 +1,9 @@
-"""Secrets in a text: keys, passwords and tokens, so that they are neither remembered nor sent to a language model.
+"""Find and redact secrets in a text: keys, passwords and tokens. They are neither stored nor sent to a language model.
 
-Three ways to know one: by its own shape (a known prefix, PEM, JWT), by what it is called (`password: …`, in several
-languages), and by being a long run that no one would type (entropy). Where it is unclear, a name or a hash is left and
-a random run is hidden. Every pattern takes time in proportion to the text, whatever the text: repeats are bounded,
-possessive or at the end, and none lies within another.
+A secret is detected by its format (a known prefix, PEM, JWT), by its name (`password: …`, in several languages), or by
+its entropy: a long run of characters that nobody would type. In unclear cases names and hashes stay, and random runs
+are redacted. Every pattern takes linear time for any text: its repeats are bounded, possessive or at the end, and are
+not nested.
 """
 
 from __future__ import annotations
@@ -18,43 +18,48 @@ from vademecum.model.secrets.token_patterns import by_shape
 __all__ = ["BEYOND", "HIDDEN", "Span", "find", "hide", "hide_in_path", "is_bare", "redact"]
 
 HIDDEN = "[redacted]"
-BEYOND = 1000  # characters after a cut that are looked at, so that a secret which it divides is known
-MARK = 4  # hexadecimal digits: 16 bits tell files apart and fit far too many passwords to tell one
+BEYOND = 1000  # characters searched after the cut, so that a secret across the cut is detected
+MARK = 4  # hexadecimal digits of a hash: 16 bits distinguish files, but too many passwords share them to guess one
 
 _LETTER = Pattern(r"[^\W_]")
 
 
 def find(text: str) -> list[Span]:
-    """The secrets of a text, in order, without overlaps."""
+    """Return the secrets of a text in order, without overlaps."""
     known = _known(text)
     return _disjoint([*known, *_apart(by_look(text), known)])
 
 
 def redact(text: str) -> str:
-    """The text with a word in place of each secret."""
+    """Return the text with `HIDDEN` in place of each secret."""
     return hide(text, len(text))[0]
 
 
 def hide(text: str, most: int) -> tuple[str, int]:
-    """The first `most` characters with a word in place of each secret, and how many secrets that were. One that begins
-    there is hidden although it ends beyond: a half that is left over would not be known for what it is."""
+    """Return the first `most` characters with `HIDDEN` in place of each secret, and the number of these secrets.
+
+    A secret that begins before the cut is redacted as a whole, because nobody could detect the remaining half later.
+    """
     return _without(text, most, find(text[: most + BEYOND]), lambda _: HIDDEN)
 
 
 def hide_in_path(path: str, most: int) -> tuple[str, int]:
-    """The same of a path or an id, each part by itself. Looks say nothing there: builds and ids are random by nature.
-    Two files stay two: what is hidden leaves a mark, too short to guess it by."""
+    """Redact a path or an id as `hide` does, each part of the path separately.
+
+    Entropy is not considered, because names of builds and ids are random anyway. A redacted part keeps a short hash, so
+    that different files stay different. The hash is too short to guess the secret.
+    """
     return _without(path, most, _known_in_parts(path[: most + BEYOND]), _marked)
 
 
 def is_bare(redacted: str) -> bool:
-    """Whether hiding the secrets has left nothing that could be worth remembering."""
+    """Return whether a redacted text contains nothing except secrets and their names."""
     rest = CALLED.compiled().sub("", folded(redacted.replace(HIDDEN, "")))
     return not _LETTER.compiled().search(rest)
 
 
 def _known(text: str) -> list[Span]:
-    """The secrets that are known by their shape or name."""
+    """Return the secrets that are detected by their format or name."""
     return _disjoint([*by_shape(text), *by_name(text)])
 
 
@@ -67,7 +72,7 @@ def _known_in_parts(path: str) -> list[Span]:
 
 
 def _without(text: str, most: int, spans: list[Span], instead: Callable[[str], str]) -> tuple[str, int]:
-    """The first `most` characters with something instead of each secret, and how many begin there."""
+    """Return the first `most` characters with `instead` of each secret, and the number of secrets that begin there."""
     kept, at = [], 0
     spans = [span for span in spans if span.start < most]
     for span in spans:
@@ -77,13 +82,13 @@ def _without(text: str, most: int, spans: list[Span], instead: Callable[[str], s
 
 
 def _marked(secret: str) -> str:
-    from hashlib import sha256  # is slow to load, and few paths hold a secret
+    from hashlib import sha256  # imported here, because it loads slowly and few paths contain a secret
 
     return f"{HIDDEN}{sha256(secret.encode(errors='replace')).hexdigest()[:MARK]}"
 
 
 def _disjoint(spans: Iterable[Span]) -> list[Span]:
-    """Overlapping ones as one, called what its first part is called."""
+    """Merge overlapping spans. A merged span has the kind of its first part."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
         if found and span.start < found[-1].end:
@@ -95,7 +100,7 @@ def _disjoint(spans: Iterable[Span]) -> list[Span]:
 
 
 def _apart(runs: Iterable[Span], known: list[Span]) -> Iterator[Span]:
-    """The runs that are no part, and have no part, of what is known already: its ends are known better. Both in order."""
+    """Yield the runs that do not overlap a span in `known`, whose ends are more accurate. Both inputs are in order."""
     ahead = iter(known)
     near = next(ahead, None)
     for run in runs:

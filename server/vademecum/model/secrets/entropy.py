@@ -1,4 +1,4 @@
-"""Secrets that are known by their look: long runs of characters that nobody would have typed."""
+"""Detect secrets by their entropy: long runs of characters that nobody would have typed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from itertools import pairwise
 
 from vademecum.model.secrets.hinted_regex import Pattern, Span
 
-RUN_MIN = 20  # characters of a run that is judged by its look
-ENTROPY_MIN = 3.5  # bits a character: random base64 of 20 characters has about 4
-CHANGES_MIN = 0.45  # of neighbours, how many are of another kind: 0.65 in base64, 0.35 in camelCase
-NUMBERS_MIN = 3  # within one word of one case, as base32 and base36 have
+RUN_MIN = 20  # characters; shorter runs are not tested
+ENTROPY_MIN = 3.5  # bits per character: random base64 of 20 characters has about 4
+CHANGES_MIN = 0.45  # share of adjacent characters of different kinds: 0.65 in base64, 0.35 in camelCase
+NUMBERS_MIN = 3  # numbers within one word of a single case, as in base32 and base36
 
 _RUN = Pattern(rf"[A-Za-z0-9+/_=-]{{{RUN_MIN},}}+")
-# Hashes and UUIDs: names, not secrets.
+# Hashes and UUIDs, which are names and not secrets.
 _HEX = Pattern(r"(?:0x)?[0-9A-Fa-f-]+|[a-z]{0,9}[0-9]{0,3}[-_=][0-9a-f]{32,128}")
 _WORD = Pattern(r"[A-Za-z0-9]+")
 _NUMBER = Pattern(r"[0-9]+")
-# Base64 of PNG, JPEG, GIF, WebP, SVG, BMP.
+# The base64 prefixes of PNG, JPEG, GIF, WebP, SVG and BMP images.
 _IMAGE = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PHN2Zy", "Qk0")
 
 
@@ -30,8 +30,10 @@ def by_look(text: str) -> Iterator[Span]:
 
 
 def looks_random(run: str) -> bool:
-    """Whether nobody would have typed this: letters and digits mixed more than names of things mix them. What is most
-    often so and soonest told comes first."""
+    """Return whether a run looks random: letters and digits are mixed more than in identifiers.
+
+    The cheapest tests that reject the most runs come first.
+    """
     if len(run) < RUN_MIN or not has_digit(run) or not _is_mixed(run):
         return False
     letters = [c for c in run if c.isalnum()]
@@ -53,8 +55,8 @@ def _is_mixed(run: str) -> bool:
 
 
 def _entropy(characters: list[str]) -> float:
-    """Shannon's, in bits a character."""
-    from math import log2  # is loaded from a file of its own, and few runs come this far
+    """Return the Shannon entropy in bits per character."""
+    from math import log2  # imported here, because loading the module takes time and few runs reach this test
 
     total = len(characters)
     return -sum(n / total * log2(n / total) for n in Counter(characters).values())

@@ -1,7 +1,7 @@
-"""A pattern that is compiled when a text holds one of its hints: pieces of which every match contains at least one.
+"""Compile a regular expression only when a text contains one of its hints. Every match contains at least one hint.
 
-Compiling all of them takes as long as starting Python, and `vademecum record` starts at each step of an agent, most of
-which speak of nothing like a secret.
+Compiling all patterns takes as long as starting Python. `vademecum record` starts at each step of an agent, and most
+steps contain nothing like a secret.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from collections.abc import Iterator
 
 
 class Span(namedtuple("Span", ("start", "end", "kind"))):
-    """Where a secret lies in a text, and what it is taken for."""
+    """The position of a secret in a text, and its kind."""
 
     __slots__ = ()
 
 
 class Pattern:
-    """`hints`: in small letters if the pattern ignores case. Without any, every text may hold a match."""
+    """A regular expression that is compiled on first use.
+
+    `hints`: strings of which every match contains one, in lower case if the pattern ignores case. By default every text
+    is searched.
+    """
 
     def __init__(self, source: str, flags: int = 0, hints: tuple[str, ...] = ("",)) -> None:
         self.source = source
@@ -40,5 +44,5 @@ class Pattern:
 
 
 def folded(text: str) -> str:
-    """In small letters, and the letters that `re` takes for an `i` or an `s` when it ignores case are those."""
+    """Return the text in lower case, with `i` or `s` for the letters that `re.IGNORECASE` treats as such."""
     return text.replace("İ", "i").replace("ı", "i").replace("ſ", "s").lower()

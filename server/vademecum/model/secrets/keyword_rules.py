@@ -1,4 +1,7 @@
-"""Secrets that are known by what they are called: `password: …`, "the PIN is …", in several languages; and card numbers."""
+"""Detect secrets by their names, such as `password: …` or "the PIN is …", in several languages.
+
+Also detect card numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from itertools import chain
 
 from vademecum.model.secrets.hinted_regex import Pattern, Span
 
-# What a secret is called, by a hint. Of words that mean other things too, only the whole expression.
+# Names of secrets, by hint. Words with other meanings, such as "key", count only as part of a longer expression.
 _NAMES = {
     "pass": r"(?:pg|ssh)?pass(?:word|wort|code|phrase|wd|w)|sshpass|(?:user|root|db|vault|become|sudo)_?pass|mot de passe|palavra-passe|passord",
     "pwd": r"pwd",
@@ -47,7 +50,7 @@ _NAMES = {
 _NAME = "|".join(_NAMES.values())
 _PIN = r"(?:pin|cvv|cvc|otp|tan)(?:[ -](?:code|number|nummer))?"
 _PINS = ("pin", "cvv", "cvc", "otp", "tan")
-# Between the name and the secret: a sign, or the word for "is".
+# The separator between the name and the secret: a sign, or the word for "is".
 _SIGN = r"[\"'`*]{0,3}\s{0,3}(?::=|=>|->|[=:：→])\s{0,3}"
 _CHANGED = r"\s{1,3}(?:(?:is|was|has\sbeen)\s)?(?:changed|set|reset)\sto:?\s{1,3}"
 _IS = (
@@ -58,22 +61,23 @@ _WORD_OF = r"\s[^\s.,;:!?=]{1,30}"
 _OF = rf"(?:\s(?:of|for|to|at|on|von|vom|für|zu|zum|de|du|del|da|do|pour|para|di|van|voor){_WORD_OF}(?:{_WORD_OF}(?:{_WORD_OF})?)??)?"
 _BETWEEN = f"{_OF}(?:(?P<sign>{_SIGN})|(?P<is>{_IS}))"
 _VALUE = r"(?P<quote>[\"'`“”„«]{0,3})(?P<secret>[^\s\"'`“”„«»]{1,200})"
-# `DB_PASSWORD` and `my-token` too, but no `mytoken` within a word. Looking ahead for a letter saves trying every name.
+# The left boundary of a name: `DB_PASSWORD` and `my-token` match, `mytoken` does not. The lookahead for a letter avoids
+# trying every name at each position.
 _LEFT = r"(?<![^\W_])(?=[^\W_])"
-# These may end any word: `dbpassword`, `newPassword`, `Adminpasswort`; `jwtSecret` is told by its capital letter.
+# Names that may end any word: `dbpassword`, `newPassword`, `Adminpasswort`. `jwtSecret` needs its capital letter.
 _ENDING = r"pass(?:word|wort|wd)|kennwort|wachtwoord|(?-i:(?<=[a-z])Secret)"
 _NAMED = Pattern(
     rf"(?:(?:{_LEFT}(?:{_NAME})|{_ENDING}){_BETWEEN}|{_LEFT}(?:pass|pw){_SIGN}(?=\S{{0,40}}\d)){_VALUE}",
     re.IGNORECASE,
     (*_NAMES, "pw"),
 )
-# "I set the password of the router to …": without the verb, what follows "to" is more often a purpose.
+# "I set the password of the router to …". Without the verb, the words after "to" are more often a purpose.
 _SET = Pattern(
     rf"{_LEFT}(?:set|change|reset)(?:{_WORD_OF}(?:{_WORD_OF})?)?\s[a-z_]{{0,20}}?pass(?:word|phrase|code){_OF}(?:(?P<sign>\s=\s)|(?P<is>\sto:?\s)){_VALUE}",
     re.IGNORECASE,
     ("pass",),
 )
-# With nothing between: what has letters and digits is no part of a sentence.
+# A name directly followed by a secret. A value with letters and digits is not an ordinary word of a sentence.
 _BARE = Pattern(
     rf"{_LEFT}(?:password|passwort|passcode|kennwort|pwd)\s(?=[^\s\d]{{0,40}}\d)(?=\d{{0,40}}[^\s\d])(?P<secret>[^\s\"'`]{{6,200}})",
     re.IGNORECASE,
@@ -88,12 +92,12 @@ PHRASE_MIN, PHRASE_MAX = 4, 12  # words
 _NUMBERED = Pattern(
     rf"{_LEFT}{_PIN}{_BETWEEN}[\"'`]?(?P<secret>\d{{3,12}})(?![\w.,:/-]?\w)", re.IGNORECASE, _PINS
 )
-# For folded text, which takes a third of the time of ignoring case.
+# The names in folded text. Matching folded text takes a third of the time of ignoring case.
 CALLED = Pattern(f"{_NAME}|{_PIN}", hints=(*_NAMES, *_PINS))
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "”": "”", "„": "“", "«": "»"}
 QUOTED_MAX = 200
 _END = ".,;:)]}>。、，"
-# What stands where a secret would, and is none: code, blanks to fill in, and what is said of passwords.
+# Values that follow the name of a secret but are not secrets: code, placeholders, and (below) words about passwords.
 _CODE = Pattern(
     r"[$<{\[(*%]|(?:os|process|self|settings|config|env|getenv|input|str|int|none|null|true|false|undefined|xxx)\b|\.\.\.|…",
     re.IGNORECASE,
@@ -103,7 +107,7 @@ _SAYINGS = (
     "invalid it just known lost mandatory missing my never no not of ok okay old on one only optional our out private "
     "public random right safe secret secure shared short so still strong that the their there this to too unique "
     "unknown up valid very weak what wrong yes you your "
-    "string boolean function bytes "  # in code, what a thing of this name is
+    "string boolean function bytes "  # types in code
     "falsch richtig sicher nicht noch der die das ein eine zu faux correcte incorrect trop le la un une pas "
     "incorrecta correcta segura el una muy no sbagliata corretta errada correta segura uma muito verkeerd juist niet "
     "te неверный неправильный не верный слишком"
@@ -130,7 +134,7 @@ def by_name(text: str) -> Iterator[Span]:
 
 
 def _quoted(found: re.Match[str], text: str) -> str:
-    """To the quote that closes the one before the secret, in the same line; nothing without one."""
+    """Return the secret up to its closing quote, or "" if no quote closes it on the same line."""
     start = found.start("secret")
     end = text.find(_CLOSING.get(found["quote"][-1:], "\n"), start, start + QUOTED_MAX)
     secret = text[start:end] if end > start else ""
@@ -138,7 +142,10 @@ def _quoted(found: re.Match[str], text: str) -> str:
 
 
 def _phrase(text: str, start: int) -> str:
-    """The rest of the sentence, if it is words that do not make one; else nothing."""
+    """Return the rest of the sentence if it looks like a passphrase: plain words that form no sentence.
+
+    Else return "".
+    """
     rest = _SENTENCE.compiled().match(text, start)
     words = rest[0].lower().split() if rest else []
     if not PHRASE_MIN <= len(words) <= PHRASE_MAX or not all(map(_is_plain, words)):
@@ -148,22 +155,28 @@ def _phrase(text: str, start: int) -> str:
 
 
 def _is_card(digits: list[int]) -> bool:
-    """Luhn's check, which one number in ten passes by chance."""
+    """Return whether the digits pass the Luhn check, which one number in ten passes by chance."""
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
 def _without_end(value: str) -> str:
-    """Without the marks that end a sentence: `!` and `?` are part of a password, unless all else is a plain word."""
+    """Return the value without the punctuation that ends a sentence.
+
+    `!` and `?` belong to a password, unless the rest is a plain word.
+    """
     value = value.rstrip(_END)
     word = value.rstrip(_END + "!?")
     return word if _is_plain(word) else value
 
 
 def _is_value(found: re.Match[str], secret: str, after: str) -> bool:
-    """Whether what follows a secret's name is the secret: always if it is no plain word; a plain word if it is quoted,
-    assigned (`PASSWORD=swordfish psql`) or ends the sentence, and is nothing that one says of passwords ("the password
-    is wrong")."""
+    """Return whether the value after the name of a secret is a secret.
+
+    A value that is quoted or is not a plain word counts as a secret. A plain word counts only if it is assigned
+    (`PASSWORD=swordfish psql`) or ends the sentence, and is not a common word about passwords ("the password is
+    wrong").
+    """
     if len(secret) < 4 or _CODE.compiled().match(secret) or secret.endswith("("):
         return False
     if found["quote"] or not _is_plain(secret):
@@ -174,5 +187,5 @@ def _is_value(found: re.Match[str], secret: str, after: str) -> bool:
 
 
 def _is_plain(word: str) -> bool:
-    """Letters alone, and capital ones at most at the beginning."""
+    """Return whether a word has only letters, hyphens and apostrophes, with at most its first letter in upper case."""
     return word.replace("-", "").replace("'", "").replace("’", "").isalpha() and word[1:].lower() == word[1:]

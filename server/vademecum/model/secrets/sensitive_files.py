@@ -1,7 +1,7 @@
-"""Files that are kept for the secrets in them: of these nothing but where they are and how large stays.
+"""Recognize files that exist to hold secrets. Only the path and size of such a file are recorded.
 
-Told by the path alone, because a password may look like any word. Source, notes, public keys and examples are none,
-whatever they are called.
+The path alone decides, because a password may look like any word. Source code, notes, public keys and examples do not
+count, whatever their names.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ _ENDS = tuple(
     )
 )
 _PLACES = tuple(
-    _words(  # where the name alone says little
+    _words(  # whole paths, because these filenames alone are too common
         "/.kube/config /.docker/config.json /.config/gh/hosts.yml /.codex/auth.json /.composer/auth.json /.m2/settings.xml "
         "/.config/rclone/rclone.conf /etc/shadow /etc/gshadow"
     )
 )
 _BEGINNINGS = (".env.", ".env-", ".env_", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
-_OPEN = _words("config known_hosts known_hosts.old authorized_keys environment rc")  # in `.ssh`
+# Files in `.ssh` that contain no secrets.
+_OPEN = _words("config known_hosts known_hosts.old authorized_keys environment rc")
 _ACCOUNTS = ("client_secret", "service-account", "service_account")
 _CALLED = ("secret", "secrets", "password", "passwords")
 _DATA = _words(
@@ -42,7 +43,7 @@ _NOT_REAL = _words("example sample template tmpl dist defaults pub")
 
 
 def holds_secrets(path: str) -> bool:
-    """Whether a file of this path, Windows' too, is kept for the secrets in it."""
+    """Return whether a file with this path exists to hold secrets. Windows paths are accepted too."""
     whole = "/" + path.lower().replace("\\", "/")
     folder, _, name = whole.rpartition("/")
     stem, *ends = name.lstrip("._").split(".")

@@ -1,4 +1,4 @@
-"""Secrets that are known by their own shape: a prefix that only keys have, or the place in an address or a command."""
+"""Detect secrets by their format: a prefix that only keys have, or the position in a URL or a command."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _KEYS = {
     "JWT": _key(r"eyJ[\w-]{8,4096}+\.[\w-]{8,16384}+\.[\w-]*+", "eyJ"),
 }
 _URL = Pattern(r"://[^\s/:@]{0,100}:(?P<secret>[^\s/]{1,200})@", hints=("://",))
-# An address with `TOKEN@host` or `TOKEN:x-oauth-basic@host`: whether it is a token or a name, `_is_token` says.
+# A URL with `TOKEN@host` or `TOKEN:x-oauth-basic@host`. `_is_token` distinguishes tokens from user names.
 _USERINFO = Pattern(
     r"https?://(?P<secret>[\w.~+=%-]{8,300})(?::[^\s/@]{0,200})?@", re.ASCII | re.IGNORECASE, ("http",)
 )
@@ -60,7 +60,7 @@ _BEARER = Pattern(
     re.ASCII | re.IGNORECASE,
     ("bearer", "basic", "token", "digest"),
 )
-# `--token …`, and `curl -u name:…` but no `docker -u 1000:1000`.
+# `_FLAG`: `--token …`. `_USER`: `curl -u name:…`, but not `docker -u 1000:1000`.
 _FLAG = Pattern(
     r"(?<!\S)(?:sshpass\s-p|--[a-z-]{0,40}?(?:password|passwd|passphrase|token|secret|api-?key|(?:secret|access|auth)-key))"
     r"\s{1,3}[\"']?(?P<secret>[^\s\"'$<-][^\s\"']{3,200})",
@@ -72,7 +72,7 @@ _USER = Pattern(
     re.ASCII,
     ("-u",),
 )
-# `mysql -pX`, `docker login -p X`, `redis-cli -a X`, `ssh-keygen -N X`: a word, or all within quotes.
+# `mysql -pX`, `docker login -p X`, `redis-cli -a X`, `ssh-keygen -N X`. The secret is one word, or all text in quotes.
 _COMMAND = Pattern(
     r"(?<![\w-])(?:mysql[a-z]{0,10}\s[^\n|;&]{0,200}?(?<=\s)-p|(?:docker|podman|az|oc|cf) login\s[^\n|;&]{0,200}?(?<=\s)-p\s"
     r"|redis-cli\s[^\n|;&]{0,200}?(?<=\s)-a\s|ssh-keygen\s[^\n|;&]{0,200}?(?<=\s)-[NP]\s{1,3}"
@@ -95,7 +95,8 @@ _OPTION = Pattern(
 )
 # `sshpass -pX`, `7z a -pX`, `wpa_passphrase NAME X`, `nmcli … password X`, `vault login X`, `ngrok … add-authtoken X`,
 # `rclone obscure X`, `kubectl create secret … --from-literal=NAME=X`, `fly secrets set NAME=X`, `requirepass X`,
-# `net use … /user:NAME X`. Words come after some of these, too: a token is none, a line ends.
+# `net use … /user:NAME X`. Ordinary words may follow some of these commands. So the secret of `vault login` must
+# contain a digit or a dot, and the secret of `requirepass` must end its line.
 _WORDS = Pattern(
     r"(?<![\w-])(?:sshpass\s-p|(?:7z[a-z]?|rar|unrar)\s[^\n|;&]{0,200}?(?<=\s)-p|wpa_passphrase\s[^\n|;&]{1,40}?\s"
     r"|nmcli\s[^\n|;&]{0,200}?\spassword\s|vault\slogin\s(?=[A-Za-z]{0,40}[0-9.])|ngrok\s[^\n|;&]{0,40}?authtoken\s|rclone\sobscure\s"
@@ -120,24 +121,25 @@ _WORDS = Pattern(
         "net use",
     ),
 )
-# SQL's `IDENTIFIED BY 'X'` and `ALTER USER ada PASSWORD 'X'`.
+# `IDENTIFIED BY 'X'` and `ALTER USER ada PASSWORD 'X'` in SQL.
 _SQL = Pattern(
     r"\b(?:identified\s{1,3}(?:with\s{1,3}[\w'\"]{1,60}\s{1,3})?by|(?:alter|create)\s{1,3}(?:user|role|login)\s[^\n;]{1,200}?\bpassword)"
     r"(?:\s{0,3}=)?\s{1,3}['\"](?P<secret>[^\n'\"]{1,200})['\"]",
     re.ASCII | re.IGNORECASE,
     ("identified", "password"),
 )
-# `<password>X</password>`, of Maven and many others.
+# `<password>X</password>` in XML, as Maven and many other programs use it.
 _ELEMENT = Pattern(
     r"<[\w:.-]{0,40}?(?:password|passwd|passphrase|secret|token|api-?key|private-?key)>\s{0,9}(?P<secret>[^<>\s$][^<>\n]{0,300})</",
     re.ASCII | re.IGNORECASE,
     ("pass", "secret", "token", "key"),
 )
-# `.netrc`, in one line or in three.
+# An entry of `.netrc`, on one line or on three.
 _NETRC = Pattern(
     r"\blogin\s{1,9}\S{1,100}\s{1,9}password\s{1,9}(?P<secret>[^\s$<]{1,200})", re.ASCII, ("login",)
 )
-# `set -x TOKEN X`, `setenv TOKEN X`, `aws configure set aws_secret_access_key X`: a name that says what comes.
+# `set -x TOKEN X`, `setenv TOKEN X`, `aws configure set aws_secret_access_key X`. The variable's name announces a
+# secret.
 _SETTING = Pattern(
     r"(?<![\w-])(?:set\s-[A-Za-z-]{1,10}|setenv|(?:configure|config)\sset)\s{1,3}[^\s=]{0,60}?"
     r"(?:password|passwd|passphrase|secret|token|api_?key|access_key)(?!_?id)[\w.-]{0,20}\s{1,3}"
@@ -145,7 +147,7 @@ _SETTING = Pattern(
     re.ASCII | re.IGNORECASE,
     ("set -", "setenv", " set"),
 )
-# `echo X | sudo -S`, and `sudo -S <<< X`; the same of what else reads a password from its input.
+# `_PIPED`: `echo X | sudo -S`. `_HERE`: `sudo -S <<< X`. Both include other commands that read a password from stdin.
 _PIPED = Pattern(
     r"(?<![\w-])(?:echo|printf)\s{1,3}(?:-[neE]{1,3}\s{1,3})?(?:[\"']?%s(?:\\n)?[\"']?\s{1,3})?[\"']?"
     r"(?P<secret>[^\s\"'$<|][^\n\"'|]{0,200}?)[\"']?\s{0,3}\|\s{0,3}"
@@ -159,7 +161,7 @@ _HERE = Pattern(
     re.ASCII,
     ("<<<",),
 )
-# `Cookie: a=X; b=Y`, and `curl -b a=X`: the values; what a server says of a cookie beside it is none.
+# The cookie values in `Cookie: a=X; b=Y` and `curl -b a=X`. Cookie attributes, such as `Path`, are not secrets.
 _COOKIES = (
     Pattern(
         r"(?<![\w-])(?:set-)?cookie[\"']{0,2}\s{0,3}:\s{0,3}[\"']?(?P<cookies>[^\n\"']+)",
@@ -178,7 +180,8 @@ _COOKIE = Pattern(
     re.ASCII | re.IGNORECASE,
     ("=",),
 )
-# `curl -uname:X` with any other letters before the u, where `_USER` wants a blank; digits are a password here.
+# `curl -uname:X`, with any other option letters before the `u`. Unlike `_USER`, no space is needed, and a password may
+# consist of digits only.
 _CURL = Pattern(
     r"(?<![\w-])curl\s[^|;]{0,300}?(?<=\s)(?:-[A-Za-z#]{0,8}?[uU]\s{0,3}|--(?:proxy-)?user[ =])[\"']?"
     r"[^\s:\"'/]{1,100}:(?P<secret>[^\s\"']{1,200})",
@@ -187,7 +190,7 @@ _CURL = Pattern(
 )
 _HTPASSWD = Pattern(r"(?<![\w-])htpasswd\s[^\n|;&]{1,300}", re.ASCII, ("htpasswd",))
 _WORD = Pattern(r"\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"']{1,300}")
-TOKEN_MIN = 20  # letters that nobody is called
+TOKEN_MIN = 20  # characters; user names are shorter
 _PEM = Pattern(r"-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----", hints=("PRIVATE KEY",))
 
 
@@ -214,7 +217,7 @@ def by_shape(text: str) -> Iterator[Span]:
         for found in pattern.finditer(text):
             yield Span(*found.span("secret"), kind)
     for found in _BEARER.finditer(text):
-        if has_digit(found["secret"]):  # "the bearer notwithstanding" is no token
+        if has_digit(found["secret"]):  # so that "the bearer notwithstanding" does not count as a token
             yield Span(*found.span("secret"), "bearer token")
     for found in _USERINFO.finditer(text):
         if _is_token(found["secret"]):
@@ -227,12 +230,15 @@ def by_shape(text: str) -> Iterator[Span]:
 
 
 def _is_token(user: str) -> bool:
-    """What stands before the @ is often a name, with a number after it perhaps."""
+    """Return whether the text before the `@` is a token and not a user name, which may end with a number."""
     return has_digit(user.rstrip("0123456789")) or (len(user) >= TOKEN_MIN and user.isalnum())
 
 
 def _htpasswd(text: str) -> Iterator[Span]:
-    """`htpasswd -b FILE USER X`, and without the file after `-n`: the last of the words that are no options."""
+    """Yield the password of `htpasswd -b FILE USER X`, or of `htpasswd -nb USER X`, which has no file.
+
+    The password is the last word that is not an option.
+    """
     for command in _HTPASSWD.finditer(text):
         words = list(_WORD.compiled().finditer(text, command.start() + len("htpasswd"), command.end()))
         options = "".join(word[0] for word in words if word[0].startswith("-"))
@@ -247,7 +253,7 @@ def _htpasswd(text: str) -> Iterator[Span]:
 
 
 def _pem(text: str) -> Iterator[Span]:
-    """A private key to its end; one that was cut off, to the end of the text."""
+    """Yield each private key in PEM format up to its end marker, or to the end of the text if the key is truncated."""
     after = 0
     for begin in _PEM.finditer(text):
         if begin.start() < after:

@@ -1,4 +1,4 @@
-"""Cascades: how deleting or adding a row changes other rows, inside the same transaction.
+"""Apply cascades: change other rows when a row is deleted or added, in the same transaction.
 
 A row is deleted with any of its parents (`Collection.parents`). A row that only references a deleted row is deleted
 too, or its reference is dropped or marked (`Reference.on_delete`). Each changed row gets its own `seq`, so devices and
@@ -21,10 +21,10 @@ def delete_with_dependents(tx: Transaction, *keys: str) -> list[str]:
 
 
 def delete_dependents(tx: Transaction, deleted: list[str]) -> list[str]:
-    """Delete the dependents of the rows `deleted`, which are deleted already, and drop references to all of them.
+    """Delete the dependents of rows that are deleted already, and drop references to all of them.
 
-    Return the keys deleted here. Call it once for many rows: thousands of sessions may borrow one document, and each
-    call reads and writes that document as a whole.
+    Return the keys of the dependents. Call this once for many rows: thousands of sessions may borrow one document, and
+    each call reads and writes the whole document.
     """
     cascaded: list[str] = []
     level = deleted
@@ -61,7 +61,7 @@ def find_dependents_to_delete(tx: Transaction, removed: list[str]) -> list[str]:
 
 
 def drop_dangling_references(tx: Transaction, deleted: list[str]) -> None:
-    """Drop or mark the references to the deleted rows `deleted`."""
+    """Drop or mark all references to the deleted rows."""
     referencing = {key for target in deleted for key in tx.dependents(target)}
     tx.prefetch(referencing)
     for key in sorted(referencing):
@@ -69,7 +69,7 @@ def drop_dangling_references(tx: Transaction, deleted: list[str]) -> None:
 
 
 def _delete(tx: Transaction, key: str) -> bool:
-    """Delete a row if it is live or waiting. Return whether it was."""
+    """Delete a row if it is live or waiting. Return whether it was deleted."""
     head = tx.head(key)
     if head is None or head.deleted:
         return False
@@ -89,7 +89,7 @@ def _is_following(tx: Transaction, key: str, deleted: str) -> bool:
 
 
 def _following_fields(tx: Transaction, key: str, deleted: str) -> list[str]:
-    """Return the reference fields of the row whose target's deletion deletes the row."""
+    """Return the `follow` reference fields through which deleting the row `deleted` also deletes the row `key`."""
     head, target = tx.head(key), tx.head(deleted)
     if head is None or target is None or head.parents != target.parents:
         return []
@@ -156,7 +156,7 @@ def find_merged_project(tx: Transaction, row: Json) -> str | None:
 
 
 def admit_waiting_children(tx: Transaction, parent: str) -> None:
-    """Store the rows that waited for `parent`, which is live now, and in turn the rows that waited for those.
+    """Admit the rows that waited for `parent`, which is live now, and in turn the rows that waited for them.
 
     If `parent` is a project that was merged into another, delete the record of that merge.
     """

@@ -21,8 +21,8 @@ RowState = Literal["live", "deleted", "missing"]
 class StoredRow(msgspec.Struct, frozen=True):
     """The server's version of a row.
 
-    `base` identifies the version as "epoch:seq"; it is None while the row waits for its parent.
-    `restored`: the version comes from a restored backup and has not been written since.
+    `base`: identifies the version as "epoch:seq", or is None while the row waits for its parent. `restored`: the
+    version comes from a restored backup and has not been rewritten after the restore.
     """
 
     row: Json
@@ -69,7 +69,7 @@ def without_sync_error(row: Json) -> Json:
 
 
 def is_repeated_rejection(new: Json, assumed: Json | None) -> bool:
-    """Return whether RxDB sent a rejected row again that the user has not edited since the rejection."""
+    """Return whether RxDB sent a rejected row again although the user has not edited it after the rejection."""
     if assumed is None or "syncError" not in new or "syncError" not in assumed:
         return False
     return without_sync_error(new) == without_sync_error(assumed)

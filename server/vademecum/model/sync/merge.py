@@ -96,7 +96,7 @@ def _take_changed(group: tuple[str, ...], base: Json, stored: Json, new: Json, m
 
 
 def _merge_set(base: list[str], stored: list[str], new: list[str]) -> list[str]:
-    """Merge lists of ids as sets, in linear time: each list may have ten thousand ids."""
+    """Merge lists of ids as sets. This takes linear time, because each list may have ten thousand ids."""
     removed = set(base) - set(new)
     known = {*base, *stored}
     kept = [item for item in stored if item not in removed]

@@ -14,7 +14,7 @@ from vademecum.model.text.display_text import short_name
 
 Tier = Literal["FREE", "JIVE", "JIGGA"]
 DOCUMENTS = 100
-WARN_FROM = 90
+WARN_FROM = 90  # documents from which the app warns
 BORROW_FIELDS = {
     "activeSessions",
     "accessCount",
@@ -22,9 +22,9 @@ BORROW_FIELDS = {
     "updatedAt",
 }  # the fields of a document that a borrow changes
 TOMBSTONES_FREE = 100_000
-TOMBSTONE_BYTES = 256  # about the size of a stored tombstone
+TOMBSTONE_BYTES = 256  # the approximate size of a stored tombstone
 REFERENCES_FREE = 100_000
-REFERENCE_BYTES = 256  # half of its memory; its disk space is negligible
+REFERENCE_BYTES = 256  # half of the memory that a reference takes; its disk space is negligible
 
 
 class Limits(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -46,7 +46,7 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QuotaExceeded(msgspec.Struct, frozen=True):
-    """A violated limit. `subject` names what was not stored; `advice` says what the user can do."""
+    """An exceeded limit. `subject`: a name for the rejected row. `advice`: a sentence about what the user can do."""
 
     code: str
     reason: str
@@ -60,11 +60,11 @@ class QuotaExceeded(msgspec.Struct, frozen=True):
 
     @property
     def message_for_api(self) -> str:
-        """Return the message for clients of other routes, which keep no copy of the row."""
+        """Return the message for other API clients, which keep no copy of the row."""
         return self.message(f"{self.subject} was not stored.")
 
     def message(self, consequence: str) -> str:
-        """Return the message with a sentence about what happened."""
+        """Return the message: the reason, the `consequence` and the advice."""
         return " ".join(filter(None, (self.reason, consequence, self.advice)))
 
 
@@ -87,7 +87,7 @@ def charged_tombstones(count: int) -> int:
 
 
 def charged_references(count: int) -> int:
-    """Return the bytes charged for `count` references. All are held in memory, and a row may have ten thousand."""
+    """Return the bytes charged for `count` references. All of them are in memory, and a row may have ten thousand."""
     return max(0, count - REFERENCES_FREE) * REFERENCE_BYTES
 
 
@@ -128,7 +128,7 @@ def check_quota(
     ):
         return QuotaExceeded("TIER", "Authoritative mode belongs to JIGGA accounts.", "The change")
     if collection == "documents" and before is not None and _is_borrow(before, after):
-        return None  # a full account may borrow, too; the row size was checked above
+        return None  # a full account may borrow too, and the row size was checked above
     return check_storage_quota(usage.bytes, usage.bytes + growth, limits)
 
 
@@ -138,7 +138,7 @@ def _is_borrow(before: Json, after: Json) -> bool:
 
 
 def check_storage_quota(before: int, after: int, limits: Limits) -> QuotaExceeded | None:
-    """Return the violation if the charged bytes may not grow from `before` to `after`, or None."""
+    """Return the exceeded limit if the charged bytes must not grow from `before` to `after`, else None."""
     if after > before and after > limits.storage_bytes:
         return QuotaExceeded(
             "STORAGE_LIMIT",

@@ -1,8 +1,8 @@
-"""A transaction over the rows of one user: the committed row index plus the transaction's own changes.
+"""Define transactions over the rows of one user: the committed row index plus the transaction's own changes.
 
-All rules read rows through the transaction, so several pushes can share one commit: each push sees the changes of
-the pushes before it, and a push that fails is rolled back alone (`savepoint`). The engine writes `changes` at the end.
-A row's key is "collection/id".
+All rules read rows through the transaction, so several pushes can share one commit. Each push sees the changes of
+earlier pushes, and a push that fails is rolled back alone (`savepoint`). The engine writes `changes` at the end. A
+row's key is "collection/id".
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from vademecum.model.sync.tombstone import make_tombstone
 
 WAITING = 0  # the seq of a row whose parent has not arrived
 
-# The first row after a start or a restore leaves a gap in `seq` of a multiple of this length. Records that were put back
-# then hardly ever assign the numbers that devices have seen of the lost rows. A signed checkpoint inside a gap proves
-# that records were put back.
+# The first row after a start or a restore leaves a gap in `seq`, a multiple of this length. So records that were
+# restored from an older copy hardly ever reuse the numbers of lost rows, which devices may have seen. A signed
+# checkpoint inside a gap proves that the records were restored from an older copy.
 SEQ_JUMP = 2**20
 
 Gaps = tuple[tuple[int, int], ...]
@@ -35,10 +35,10 @@ GAPS_MAX = 256
 class RecordsMeta(msgspec.Struct, frozen=True):
     """The account-wide values that are stored beside the rows.
 
-    `forgotten_at`: when the user last forgot everything, or empty. `id_key`: the secret that keys the ids derived from a
-    user's text. `restored_seq`: rows up to this `seq` are as a backup had them. `gaps`: ranges (after, up to] of `seq`
-    that these records never assigned in this epoch. `next_gap`: the length of the next gap, before the first new row;
-    it is not stored.
+    `forgotten_at`: the time at which the user last forgot everything, or empty. `id_key`: the secret key for ids that
+    are derived from a user's text. `restored_seq`: rows up to this `seq` come unchanged from a backup. `gaps`: ranges
+    (after, up to] of `seq` that these records never assigned in this epoch. `next_gap`: the length of the gap before
+    the first new row; it is not stored.
     """
 
     epoch: str
@@ -49,7 +49,7 @@ class RecordsMeta(msgspec.Struct, frozen=True):
     next_gap: int = 0
 
     def was_never_assigned(self, seq: int, last_seq: int) -> bool:
-        """Return whether no row can have had `seq` in this epoch. `last_seq`: the last one that was assigned."""
+        """Return whether no row can have had `seq` in this epoch. `last_seq`: the last assigned `seq`."""
         return seq > last_seq or any(after < seq <= end for after, end in self.gaps)
 
 
@@ -88,7 +88,7 @@ class LinkIndex:
     unique_owners: dict[str, str] = field(default_factory=dict)  # "collection/tag" -> key
 
     def add(self, key: str, head: RowHead | None) -> None:
-        """Index the links of a row. Deleted and absent rows have none."""
+        """Index the links of a row. Deleted and missing rows have no links."""
         if head is None or head.deleted:
             return
         for names in (head.parents, head.references):
@@ -152,7 +152,7 @@ class RowIndex:
 
     @property
     def dependents(self) -> Mapping[str, set[str]]:
-        """Map the key of a row to the keys of the live and waiting rows that name it."""
+        """Return, by the key of a row, the keys of the live and waiting rows that refer to it."""
         return self.links.dependents
 
     def apply(self, changes: Mapping[str, Change]) -> None:
@@ -197,12 +197,12 @@ def deletes_content(changes: Iterable[Change]) -> bool:
 
 
 def replaces_text(changes: Iterable[Change]) -> bool:
-    """Return whether a commit replaced a stored text by another. Admitting a waiting row does not."""
+    """Return whether a commit replaced stored text. Admitting a waiting row does not count."""
     return any(_is_edit(c) for c in changes)
 
 
 def purges_tombstones(changes: Iterable[Change]) -> bool:
-    """Return whether a commit removed a tombstone, so that no row may have the highest `seq` any more."""
+    """Return whether a commit purged a tombstone. After that, no stored row may have the highest `seq` any more."""
     return any(c.head is None and c.before is not None and c.before.deleted for c in changes)
 
 
@@ -219,8 +219,8 @@ def unique_key(key: str, unique_value: str) -> str:
 class Transaction:
     """The reads and changes of one transaction.
 
-    `read` returns the stored bodies (JSON bytes) of keys. The results are `changes`, `meta` and `seq`, the last `seq` that
-    was assigned. `jobs` and `ingested_events` take part in the same commit and in its savepoints.
+    `read`: returns the stored bodies (JSON bytes) of rows by key. The results are `changes`, `meta` and `seq`, the last
+    assigned `seq`. `jobs` and `ingested_events` belong to the same commit and to its savepoints.
     """
 
     def __init__(
@@ -243,8 +243,8 @@ class Transaction:
         self.ingested_events = ingested_events or IngestedEventChanges(lambda ids: set())
         self._row_index = row_index
         self._read = read
-        self._links = LinkIndex()  # of the changed rows
-        self._bodies: dict[str, bytes] = {}  # that were read
+        self._links = LinkIndex()  # the links of the changed rows
+        self._bodies: dict[str, bytes] = {}  # the bodies that were read
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ class Transaction:
             self._bodies.update(self._read(wanted))
 
     def dependents(self, key: str) -> list[str]:
-        """Return the sorted keys of the live and waiting rows that name `key` as a parent or a reference."""
+        """Return the sorted keys of the live and waiting rows that have `key` as a parent or a reference."""
         stored, changed = self._row_index.links.dependents.get(key), self._links.dependents.get(key)
         if not stored and not changed:  # true for most new rows
             return []
@@ -305,13 +305,16 @@ class Transaction:
 
     @property
     def highest_stored_seq(self) -> int:
-        """Return the highest seq of a stored row, or 0. `seq` may be higher, after a purge."""
+        """Return the highest `seq` of a row in `changes`, or 0. `self.seq` may be higher after a purge."""
         return max((c.head.seq for c in self.changes.values() if c.head is not None), default=0)
 
     # -- changing -----------------------------------------------------------------------------------------------
 
     def measure_growth(self, key: str, row: Json, body: bytes, named: Links | None = None) -> int:
-        """Return by how many bytes storing `row` would change `totals.usage`. `named`: the row's links, if computed."""
+        """Return the bytes that storing `row` would add to `totals.usage`.
+
+        `named`: the row's links, if already known.
+        """
         name = key.partition("/")[0]
         charged = charged_bytes(name, row, len(body))
         _, named_here = named if named is not None else links(self.collections[name], row)
@@ -336,7 +339,7 @@ class Transaction:
     ) -> None:
         """Store a live row under the next `seq`, or under `WAITING` if its parent has not arrived.
 
-        `named`: the row's links, if computed. `same_text`: as in `Change`.
+        `named`: the row's links, if already known. `same_text`: as in `Change`.
         """
         collection = self.collections[key.partition("/")[0]]
         parents, references = named if named is not None else links(collection, row)
@@ -358,17 +361,17 @@ class Transaction:
     def purge(self, key: str) -> None:
         """Remove a row without a tombstone: a waiting row, or a row that a restore must not tombstone.
 
-        A tombstone that no device receives may be removed too: after a restore the erasure ledger or the row's age
-        repeats the deletion.
+        A tombstone that no device receives may be removed too, because the erasure ledger or the row's age repeats the
+        deletion after a restore.
         """
         self._change(key, None, b"")
 
     def forget_everything(self, at: str) -> None:
-        """Reject rows that were created before `at` from now on."""
+        """From now on, reject rows that were created before `at`."""
         self.meta = msgspec.structs.replace(self.meta, forgotten_at=at)
 
     def begin_epoch(self, epoch: str, seq: int) -> None:
-        """Start a new epoch whose rows have a higher number than `seq`. All present rows count as restored."""
+        """Start a new epoch. Its new rows get numbers above `seq`, and all present rows count as restored."""
         self.meta = msgspec.structs.replace(
             self.meta, epoch=epoch, restored_seq=self.seq, gaps=(), next_gap=0
         )
@@ -408,7 +411,7 @@ class Transaction:
     def _change(
         self, key: str, head: RowHead | None, body: bytes, *, same_text: bool = False, expired: bool = False
     ) -> None:
-        earlier = self.changes.pop(key, None)  # removed first, so that changes stay in the order of seq
+        earlier = self.changes.pop(key, None)  # removed first, so that changes stay in the order of `seq`
         if earlier is None:
             old = before = self._row_index.rows.get(key)
         else:

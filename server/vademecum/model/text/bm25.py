@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vademecum.model.text.tokenize import tokenize
 
-# The usual constants of BM25: saturation of repeated terms, and normalization by length.
+# The usual constants of BM25: `K1` for the saturation of repeated terms, `B` for the normalization by length.
 K1 = 1.2
 B = 0.75
 # Scores are rounded to this many digits before they are compared, so that the last bit, which depends on the order of

@@ -16,8 +16,8 @@ VECTOR_WEIGHT = 1.0
 TURN_VECTOR_WEIGHT = 0.4
 # How many hits of each list are fused.
 FUSION_DEPTH = 100
-NEAR_BEST = 0.6  # the share of the best score at which a hit counts as near the best
-# What a row receives from the scores of the rows one and two positions away.
+NEAR_BEST = 0.6  # the share of the best score from which a hit counts as near the best
+# The shares of its neighbors' scores that a row receives, from one and two positions away.
 NEIGHBOR_SHARES = (0.5, 0.25)
 
 
@@ -25,7 +25,7 @@ def boost_neighbors(scores: Sequence[float], groups: Sequence[Hashable]) -> list
     """Add to each row's score a share of its neighbors' scores. Rows are in order; neighbors are in the same group.
 
     Meant for turns of a conversation, where an answer seldom repeats the words of its question. Chunks of documents are
-    not boosted: that favored long documents. A score of -inf stays and lends nothing.
+    not boosted, because that favored long documents. A score of -inf stays and contributes nothing.
     """
     boosted = list(scores)
     lent = [score if isfinite(score) else 0.0 for score in scores]
@@ -39,10 +39,10 @@ def boost_neighbors(scores: Sequence[float], groups: Sequence[Hashable]) -> list
 
 
 def boost_found_neighbors(scores: Mapping[Key, float], groups: Iterable[Sequence[Key]]) -> dict[Key, float]:
-    """Boost only the rows that have a score. `groups` has all rows in order.
+    """Boost the scores of rows by their neighbors' scores, as `boost_neighbors` does. `groups` has all rows in order.
 
-    Rows without a score lend nothing and stay out. The scores are scaled so that the best one keeps its value, because
-    they are ranked with rows that have no neighbors.
+    Rows without a score contribute nothing and do not appear in the result. The scores are scaled so that the best
+    score keeps its value, because they are ranked together with scores of rows that have no neighbors.
     """
     boosted: dict[Key, float] = {}
     for group in groups:

@@ -22,7 +22,10 @@ from vademecum.model.text.unicode14 import (
 
 NORMALIZER_VERSION = 1
 MAX_MARK_RUN = 30
-"""No language uses more. Without a limit NFC takes quadratic time: 80,000 marks in a row took five seconds."""
+"""Combining marks in a row.
+
+No language uses more. Without a limit NFC takes quadratic time: 80,000 took five seconds.
+"""
 MAX_PIECE_LENGTH = 100_000
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -61,8 +64,10 @@ def _normalize_non_ascii(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Split a text where characters do not compose. One NFC call for millions of characters would hold the GIL for
-    seconds."""
+    """Split a text into pieces that can be composed separately.
+
+    One NFC call for millions of characters would hold the GIL for seconds.
+    """
     start = 0
     while match := _STARTER.search(text, start + MAX_PIECE_LENGTH):
         yield text[start : match.start()]
@@ -88,7 +93,7 @@ def limit_mark_runs(text: str) -> str:
 
 
 def prepare_for_tokenizer(text: str) -> str:
-    """Remove differences between the Python and JavaScript tokenizers. For their input only, never stored.
+    """Rewrite text so that the Python and JavaScript tokenizers treat it alike. The result is never stored.
 
     JavaScript lower-cases a final capital sigma differently from Rust, and its tokenizer does not separate ideographs
     outside the basic multilingual plane.

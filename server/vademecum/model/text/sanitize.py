@@ -15,8 +15,8 @@ import re
 from vademecum.model.text.tokenize import fold
 
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
-# Invisible, so removing them changes nothing for a reader, but they could hide a second text from a person and not from
-# a model: controls, soft hyphens, zero-width spaces, direction marks, tags. Joiners stay: emoji and Persian need them.
+# Invisible characters: controls, soft hyphens, zero-width spaces, direction marks, tags. Removing them changes nothing
+# for a person, but they could carry text that only a model reads. Joiners stay, because emoji and Persian need them.
 _HIDDEN = re.compile(
     "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e0fff]"
@@ -26,7 +26,7 @@ _OPEN = r"\[{<［｛＜"
 _CLOSE = r"\]}>］｝＞"
 # A match starts where a run of brackets starts, so that a long run is not tried from each position.
 _BRACKETED = re.compile(f"(?<![{_OPEN}])[{_OPEN}]+([^{_OPEN}{_CLOSE}]*)[{_CLOSE}]+")
-# A header at the start of a line that is not closed, or that contains brackets.
+# An unclosed header at the start of a line, or a header that contains brackets.
 _UNCLOSED = re.compile(
     f"^([{_BLANK}]*)[{_OPEN}]+(?![{_OPEN}])(?=[^{_OPEN}{_CLOSE}\n]*(?:[{_OPEN}]|$))([^\n]*)", re.MULTILINE
 )
@@ -44,7 +44,7 @@ _HEADERS = frozenset(
         "availabletools",
     ],
 )
-MAX_HEADER_LETTERS = 60  # more is a sentence in brackets
+MAX_HEADER_LETTERS = 60  # a longer text is a sentence in brackets
 # Control tokens of chat templates, spelled exactly: a tokenizer parses them anywhere in a text.
 _ANGLE_TOKEN = re.compile(
     "/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|(?:seed|minimax):[a-z_]+|sep|eoh|eoa|_bot|_end"
@@ -52,7 +52,7 @@ _ANGLE_TOKEN = re.compile(
     "|[|｜][a-z_]+|[a-z_]+[|｜]"
 )
 _SQUARE_TOKEN = re.compile("[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+|/?THINK|ARGS|CALL_ID|TOOL_CONTENT")
-# `]~b]`, `[e~[`: not a pair of brackets, which is ordinary code, `df[~m]`.
+# Control tokens such as `]~b]` and `[e~[`. A proper pair of brackets is ordinary code, such as `df[~m]`.
 _TILDE_TOKEN = re.compile(r"(?!\[[^\[\]]{2,3}\])[\[\]](~!?[a-z]|!?[a-z]~)[\[\]]")
 _LABELED = re.compile("^([^\n:：]*)[:：]", re.MULTILINE)
 _LABELS = frozenset(["source", "user", "human", "assistant", "system", "theusersaid", "theanswerwas"])

@@ -19,7 +19,7 @@ from vademecum.model.text.unicode14 import (
     split_ascii,
 )
 
-# A longer "word" is a blob (base64, the end of a URL); its beginning is enough to find it.
+# Longer "words" are base64 or parts of URLs; the first 64 characters are enough to find them.
 MAX_TERM_LENGTH = 64
 
 # Dropped: accents that can be omitted without making another word (diacritics of Latin, Greek and Cyrillic, Hebrew
@@ -45,7 +45,7 @@ _DENSE = (
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 
-# English function words of questions. They are dropped from a query unless it has no others.
+# English function words of questions. They are dropped from a query unless it has no other words.
 STOP_WORDS = frozenset(
     re.findall(
         "[a-z]+",

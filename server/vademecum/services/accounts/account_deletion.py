@@ -1,4 +1,4 @@
-"""Delete accounts and erase their data, also after a stop in the middle of it."""
+"""Delete accounts and erase their data. A deletion that a server stop interrupts is finished at the next start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger("vademecum.accounts")
 
 
 class AccountDeletion:
-    """`queue` erases deleted accounts. It is not one of the background jobs, which run for existing accounts."""
+    """Deletes accounts. `queue` erases their data; it is separate from the background jobs of existing accounts."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class AccountDeletion:
         Broken if nothing but spooled agent events could not be erased.
         """
         await self._accounts.block(account.id, self._record)
-        self.queue.schedule(account.id)  # its marker survives a crash from here on
+        self.queue.schedule(account.id)  # the marker file of the job survives a crash
         await self._accounts.remove_account(account.id)
         self._hub.close_user(account.id)
         async with self._spool.erasing_account(account.email):  # before another account can get the email
@@ -80,7 +80,7 @@ class AccountDeletion:
         """Erase what remains of a deleted account: its folder, and its row and email in the accounts file."""
         if account_id not in read_deleted_ids(self._data):
             return  # a marker file alone is no reason to erase an account
-        if account_id in self._accounts.accounts:  # a crash came before the row was deleted
+        if account_id in self._accounts.accounts:  # the server crashed before the account's row was deleted
             await self._accounts.remove_account(account_id)
         try:
             await self._erase(account_id)
@@ -93,12 +93,13 @@ class AccountDeletion:
         for indexes in self._indexes:
             await indexes.remove(account_id)
         await self._users.remove(account_id)
-        self._background_jobs.cancel_all(account_id)  # the last commits have scheduled more
+        self._background_jobs.cancel_all(account_id)  # again, because the last commits scheduled more jobs
 
     async def resume(self) -> None:
-        """Finish the deletions that a stop interrupted. Called at the start, before the spool is ingested.
+        """Finish the deletions that a stop interrupted. The server calls this at its start, before ingesting the spool.
 
-        Data that cannot be erased now does not prevent the start: it is retried, and `vademecum doctor` names it.
+        Data that cannot be erased now does not prevent the start. Its erasure is retried, and `vademecum doctor` lists
+        it.
         """
         deleted = read_deleted_accounts(self._data)
         if deleted.problem:
@@ -114,7 +115,7 @@ class AccountDeletion:
         await self._spool.delete_events_of_deleted_accounts()
 
     async def _erase_or_log(self, account_id: str) -> bool:
-        """Return whether nothing of the account is left."""
+        """Erase what remains of a deleted account. Return False, and log the error, if that fails."""
         try:
             exists = account_id in self._accounts.accounts
             if exists:

@@ -24,7 +24,8 @@ from vademecum.settings import Settings
 class Profile(msgspec.Struct, rename="camel"):
     """An account as its owner or an administrator sees it.
 
-    `problem`: why its file cannot be opened; then `usage` is null. `reembedding`: the progress of a model change.
+    `problem`: the reason why its file cannot be opened, in which case `usage` is null. `reembedding`: the progress of a
+    model change.
     """
 
     user_id: str
@@ -59,7 +60,7 @@ class AccountService:
         self._clock = clock
 
     async def ensure_owner(self) -> str | None:
-        """Make sure that there is an administrator: create the local owner, as in a new data folder.
+        """Make sure that there is an administrator: create the owner account, or make it an administrator.
 
         Return the path of a sign-in link if the owner has neither a password nor a signed-in browser, else None.
         """
@@ -79,7 +80,11 @@ class AccountService:
     async def create(
         self, email: str, tier: Tier, *, admin: bool = False, password: str | None = None
     ) -> Account:
-        """Raises BadRequest, Conflict, and Broken if it is unknown whose agent events wait for this email."""
+        """Create an account.
+
+        Raises BadRequest for an invalid email or password, Conflict for an email in use, and Broken if agent events
+        wait for this email and the list of deleted accounts is unreadable.
+        """
         try:
             email = check_email(email)
         except ValueError as error:
@@ -87,13 +92,13 @@ class AccountService:
         password_hash = await hash_password(password) if password is not None else None
         has_spool = self._accounts.by_email(email) is None and self._spool.account_folders(email)
         if has_spool and was_deleted(self._settings.data, email):
-            await self._spool.delete_account_events(email)  # events of the agents of a deleted account
+            await self._spool.delete_account_events(email)  # the events belong to a deleted account
         account = Account(new_id(), email, tier, admin, password_hash, self._clock())
         await self._accounts.add_account(account)
         return account
 
     def get(self, account_id: str) -> Account:
-        """Raises NotFound."""
+        """Return an account. Raises NotFound for an unknown id."""
         account = self._accounts.accounts.get(account_id)
         if account is None:
             raise NotFound("There is no such account.")
@@ -136,7 +141,7 @@ class AccountService:
         )
 
     async def change_admin(self, account: Account, *, admin: bool) -> Account:
-        """Raises Conflict if no administrator would remain."""
+        """Make an account an administrator, or revoke that. Raises Conflict if no administrator would remain."""
 
         def change(current: Account) -> Account:
             if not admin:
@@ -151,9 +156,9 @@ class AccountService:
 
 
 def check_administrator_remains(accounts: AccountStore, without: Account) -> None:
-    """Raise Conflict if other accounts would be left without an administrator.
+    """Raise Conflict if the other accounts would have no administrator without this one.
 
-    The last account may be deleted: the next start creates a new owner.
+    The last account may be deleted, because the next start creates a new owner.
     """
     others = [account for account in accounts.accounts.values() if account.id != without.id]
     if without.admin and others and not any(account.admin for account in others):

@@ -1,7 +1,8 @@
-"""The list of deleted accounts. No restore brings them back, and events that agent hooks still write for them are deleted.
+"""Keep the list of deleted accounts. No restore brings them back, and events that agents still write are deleted.
 
-A line holds the id of an account and a digest of its email, keyed by the id; the email itself is not stored. If the list
-is unreadable, existing accounts are served, and whatever could bring back a deleted account waits for an administrator.
+A line holds the id of an account and a digest of its email, keyed by the id. The email itself is not stored. If the
+list is unreadable, existing accounts are served, and actions that could bring back a deleted account raise Broken until
+an administrator repairs the list.
 """
 
 from __future__ import annotations
@@ -22,25 +23,31 @@ from vademecum.model.records.accounts import email_key
 
 # Lines of earlier versions have no digest. An id must not be a path such as `..`, because its folder is erased.
 _LINE = re.compile(r"([0-9A-Za-z_-]+)(?: ([0-9a-f]{32}))?")
-LINE_MAX = 71  # bytes of a line with both line ends; a crash leaves at most that of an incomplete one
+LINE_MAX = 71  # bytes of a line with both line ends; an incomplete line after a crash is not longer
 
 
 @dataclass(frozen=True)
 class DeletedAccounts:
-    """`digests`: digests of emails by account id. `problem`: why the list may be incomplete, or empty."""
+    """The deleted accounts.
+
+    `digests`: digests of emails by account id. `problem`: why the list may be incomplete, or "".
+    """
 
     digests: dict[str, str]
     problem: str
 
     def contains(self, email: str) -> bool:
-        """Return whether an account with this email was deleted. A new one may have it now. Raises Broken."""
+        """Return whether an account with this email was deleted. A new account may have the same email now.
+
+        Raises Broken if the list may be incomplete and does not contain the email.
+        """
         is_listed = any(digest and _digest(id_, email) == digest for id_, digest in self.digests.items())
         if not is_listed and self.problem:
             raise Broken(self.problem)
         return is_listed
 
     def email_of(self, account_id: str, emails: Iterable[str]) -> str | None:
-        """Return which of these emails the account had."""
+        """Return the one of these emails that the account had, or None."""
         digest = self.digests.get(account_id)
         return next((email for email in emails if digest and _digest(account_id, email) == digest), None)
 
@@ -50,10 +57,10 @@ def deleted_accounts_file(data: Path) -> Path:
 
 
 def record_deletion(data: Path, account_id: str, email: str) -> None:
-    """Append an account and sync it to disk. If it raises, nothing is recorded."""
+    """Append an account to the list and sync the list to disk. If this raises an error, nothing is recorded."""
     path = deleted_accounts_file(data)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The leading line end separates it from an incomplete line that a crash left.
+    # The leading line end separates this line from an incomplete line that a crash may have left.
     line = f"\n{account_id} {_digest(account_id, email)}\n".encode()
     with path.open("ab", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
@@ -69,7 +76,7 @@ def record_deletion(data: Path, account_id: str, email: str) -> None:
 
 
 def read_deleted_accounts(data: Path) -> DeletedAccounts:
-    """Return what can be read of the list."""
+    """Return the readable part of the list."""
     path = deleted_accounts_file(data)
     try:
         lines = _read(path).decode(errors="replace").splitlines()
@@ -96,7 +103,7 @@ def was_deleted(data: Path, email: str) -> bool:
 
 
 def _read(path: Path) -> bytes:
-    """Read a regular file; a pipe or a device may never end. Raises OSError."""
+    """Read a regular file. Raises OSError for other files, because a pipe or a device may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

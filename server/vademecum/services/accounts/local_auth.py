@@ -1,7 +1,8 @@
-"""Authenticate commands on this machine, which act for a user through the running server.
+"""Authenticate local commands, which act for a user through the running server.
 
 The server writes `<data>/server.json` (mode 0600) with its address and a new secret at each start. Anyone who can read
-the data folder can read the records anyway, so the secret reveals nothing. It is accepted only from this machine.
+the data folder can read the records anyway, so the secret gives no further access. The server accepts the secret only
+from the same machine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from vademecum.errors import Broken
 
 
 class ServerInfo(msgspec.Struct):
-    """The running server. `public`: the URL for other machines. Older servers write neither `public` nor `version`."""
+    """The content of `server.json`. `public`: the URL for other machines. Older servers omit `public` and `version`."""
 
     url: str
     pid: int
@@ -38,7 +39,7 @@ def new_secret() -> str:
 
 
 def publish(data: Path, server: ServerInfo) -> None:
-    """Write the file atomically, readable only by its owner. Raises Broken, for example on a full disk."""
+    """Write `server.json` atomically, readable only by its owner. Raises Broken, for example on a full disk."""
     new = path(data).with_suffix(".new")
     with _writing(data):
         new.unlink(missing_ok=True)
@@ -49,7 +50,7 @@ def publish(data: Path, server: ServerInfo) -> None:
 
 
 def withdraw(data: Path) -> None:
-    """Delete the file of an earlier start. Raises Broken if it cannot be deleted."""
+    """Delete the `server.json` of an earlier start. Raises Broken if it cannot be deleted."""
     with _writing(data):
         path(data).unlink(missing_ok=True)
 

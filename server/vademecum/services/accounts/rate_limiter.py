@@ -1,7 +1,7 @@
 """Limit request rates with a token bucket per account or address and kind of request.
 
-A bucket holds the requests of a minute and fills evenly. Each wrong password doubles the wait before the next attempt, up
-to a minute, for its address, its account and its known browser. `clock` is monotonic.
+A bucket holds the requests of a minute and fills evenly. Each wrong password doubles the delay before the next attempt,
+up to a minute, for its address, its account and its known browser. `clock` is monotonic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BUCKETS_MAX = 50_000
 CROWDED_MAX = 100  # addresses in `crowded`
 DELAY_MAX_S = 60.0
 FAILURES_FREE = 2  # failures of an address without a delay
-FORGET_FAILURES_S = 3600.0  # a failure is forgotten so long after its delay
+FORGET_FAILURES_S = 3600.0  # time after its delay at which a failure is forgotten
 
 
 class RateLimiter:
@@ -31,8 +31,8 @@ class RateLimiter:
     def take(self, kind: str, key: str, factor: int = 1) -> None:
         """Take one request of this kind from the bucket of `key`. Raises RateLimited if it is empty.
 
-        `factor`: multiplies the budget of an address that many people may share. `crowded` collects the addresses that
-        needed it.
+        `factor`: multiplies the budget of an address that many people may share. Addresses that needed the larger
+        budget are added to `crowded`.
         """
         base_rate: int = getattr(self._rates, kind)
         per_minute = base_rate * factor
@@ -63,7 +63,7 @@ class RateLimiter:
             )
 
     def record_failure(self, key: str, free: int = FAILURES_FREE) -> int:
-        """Count a failure and return the number of failures. After `free` failures the delay doubles with each."""
+        """Count a failure. Return the number of failures. After `free` failures, each further one doubles the delay."""
         now = self._clock()
         count, until = self._failures.pop(key, (0, now))
         count = 1 if now - until > FORGET_FAILURES_S else count + 1

@@ -39,14 +39,14 @@ PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
 _log = structlog.get_logger("vademecum.sign_in")
 _hasher = PasswordHasher()
-_hashing = FairExecutor(2, 1, "password")  # a hash takes 64 MB and a core
+_hashing = FairExecutor(2, 1, "password")  # two threads, because a hash takes 64 MB and a core
 HASHES_WAITING_MAX = 64
 HASHES_RETRY_S = 5
 T = TypeVar("T")
 
 
 def _unmatchable_hash() -> str:
-    """Return a hash that no password matches. Verifying takes as long as for a real one; creating it takes no time."""
+    """Return a hash that no password matches. Verifying it takes as long as for a real hash; creating it is fast."""
     salt, tag = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")
         for length in (_hasher.salt_len, _hasher.hash_len)
@@ -91,7 +91,7 @@ class SignIn:
             if not self._tokens.is_valid(link):
                 raise expired
 
-        # No step of the event loop lies between the two, so concurrent users of the link find it revoked.
+        # The event loop does not run between these two calls, so a concurrent request with the link finds it revoked.
         cookie = await self.create_session(self._accounts.accounts[link.account_id], check)
         await self._accounts.revoke_tokens([link])
         return cookie
@@ -102,9 +102,9 @@ class SignIn:
         return await self._tokens.issue(account, "cookie", "browser", expires_at, check=check)
 
     async def extend_session(self, session: Token) -> bool:
-        """Extend a session once a third of its lifetime is over, so that few requests write. Return whether it did.
+        """Extend a valid session after a third of its lifetime, so that few requests write.
 
-        A session that is no longer valid is not extended.
+        Return whether it was extended.
         """
         is_fresh = session.expires_at is None or session.expires_at > later(self._clock(), COOKIE_S * 2 / 3)
         if is_fresh or not self._tokens.is_valid(session):
@@ -121,13 +121,13 @@ class SignIn:
     ) -> AsyncIterator[None]:
         """Limit and count one password attempt: by address, by account, and by both together. Raises RateLimited.
 
-        `is_shared`: many people may have this address, because a proxy hides theirs. Failures from it delay no other
-        account.
+        `is_shared`: many people may have this address, because a proxy hides their own. Failures from a shared address
+        delay no other accounts.
 
         Attempts of a browser that has signed in to this account before (`device`) are counted separately, so that
-        others who guess the password do not lock its user out. Emails are counted as digests of one length.
+        nobody can lock the user out by guessing passwords. Keys contain digests of emails, which have a fixed length.
         """
-        if current_user.get() == SERVER:  # nobody is signed in: callers take turns by address
+        if current_user.get() == SERVER:  # nobody is signed in, so threads are shared fairly by address
             current_user.set(f"address {address}")
         account = self._accounts.by_email(email)
         account_key = f"account {digest(email_key(email))}"
@@ -135,7 +135,8 @@ class SignIn:
             async with self._device_attempt(device):
                 yield
             return
-        if device is not None:  # the limit of its address let it pass as a known browser of another account
+        # A known browser of another account. The rate limit by address has not counted this request yet.
+        if device is not None:
             self._rate_limiter.take("sign_in", address)
         self._rate_limiter.take("sign_in", f"{address} {account_key}")
         free_failures = {account_key: ACCOUNT_FAILURES_FREE}
@@ -200,7 +201,7 @@ class SignIn:
         return cookie
 
     async def _rehash(self, account: Account, check: AccountCheck, password: str) -> None:
-        """Replace the hash of the bytes as typed. Sessions stay."""
+        """Replace the hash of the password as typed by a hash of its normalized form. Sessions stay valid."""
 
         def change(current: Account) -> Account:
             check(current)
@@ -224,10 +225,10 @@ class SignIn:
             raise Forbidden("The current password is wrong. Nothing was changed.")
         password_hash = await hash_password(new)
 
-        def check(current: Account) -> None:  # hashing takes time: the password may have changed meanwhile
+        def check(current: Account) -> None:  # the password may have changed during the hashing
             if current.password != stored:
                 raise SignedOut("The password was changed elsewhere meanwhile. Nothing was changed here.")
-            if keep is not None:  # an account without a password has none after a reset either
+            if keep is not None:  # comparing passwords misses a reset of an account that had no password
                 self._tokens.check_valid(keep)
 
         await self.set_password_hash(account.id, password_hash, check, keep)
@@ -241,7 +242,7 @@ class SignIn:
     ) -> Account:
         """Set the password and revoke all sessions and links of the account except `keep`, in one commit.
 
-        Open streams end with them. `check` may raise.
+        The streams of revoked sessions end. `check` may raise an error, and then nothing changes.
         """
 
         def change(current: Account) -> Account:
@@ -261,7 +262,7 @@ class SignIn:
 
 
 def _spellings(password: str) -> list[str]:
-    """Return the password as it is hashed now, then as typed: versions before RFC 8265 hashed what was typed."""
+    """Return the password normalized by RFC 8265, then as typed. Earlier versions hashed the password as typed."""
     try:
         return list(dict.fromkeys((passwords.prepare(password), password)))
     except ValueError:
@@ -269,7 +270,7 @@ def _spellings(password: str) -> list[str]:
 
 
 async def _find_matching_spelling(stored: str, password: str) -> str | None:
-    """Return the spelling of the password that has this hash."""
+    """Return the spelling of the password that has this hash, or None."""
 
     def check(spelling: str) -> bool:
         try:

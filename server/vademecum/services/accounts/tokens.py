@@ -1,6 +1,6 @@
-"""Tokens: one-time sign-in links, browser sessions and API tokens.
+"""Issue, check and revoke tokens: one-time sign-in links, browser sessions and API tokens.
 
-Each is a secret of 256 random bits that is stored as its SHA-256 and shown once.
+Each token is a secret of 256 random bits. It is shown once and stored as its SHA-256.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def info(token: Token) -> TokenInfo:
 
 
 def check_may_create_credentials(token: Token, alternative: str) -> None:
-    """Raise Forbidden for an API token: a thief's new credential would outlive the revocation of the stolen one.
+    """Raise Forbidden for an API token, because a credential created with a stolen token would outlive its revocation.
 
-    `alternative`: a sentence about another way. The credential of a local command is not stored and may create others,
-    because the command can read the data folder anyway.
+    `alternative`: a sentence about another way to create the credential. Local commands may create credentials, because
+    they can read the data folder anyway. Their own credential is not stored.
     """
     if token.kind == "api" and token.hash:
         raise Forbidden(
@@ -65,14 +65,14 @@ class TokenService:
         self._clock = clock
 
     def find(self, secret: str, kind: TokenKind) -> Token | None:
-        """Return the valid token of that kind with this secret."""
+        """Return the valid token of this kind with this secret, or None."""
         token = self._accounts.tokens.get(digest(secret))
         return token if token is not None and token.kind == kind and self.is_valid(token) else None
 
     def is_valid(self, token: Token) -> bool:
         """Return whether the token is stored and not expired, and its account exists.
 
-        Streams check it at each event and heartbeat.
+        Streams call this at each event and heartbeat.
         """
         stored = self._accounts.tokens.get(token.hash)
         if stored is None or stored.id != token.id or token.account_id not in self._accounts.accounts:
@@ -80,7 +80,10 @@ class TokenService:
         return stored.expires_at is None or stored.expires_at > self._clock()
 
     def check_valid(self, token: Token) -> None:
-        """Raise SignedOut if the token of a request has ended since. A local command's credential is not stored."""
+        """Raise SignedOut if the token of a request is not valid any more.
+
+        Credentials of local commands always pass.
+        """
         if token.hash and not self.is_valid(token):
             raise SignedOut("You were signed out before the request was complete. Nothing was changed.")
 
@@ -135,7 +138,7 @@ class TokenService:
         try:
             yield
         finally:
-            stop.set()  # not canceled: tokens that have left the memory must leave the file too
+            stop.set()  # the task is not canceled, because tokens removed from memory must also leave the file
             await task
 
     async def _purge_daily(self, stop: asyncio.Event) -> None:
@@ -148,7 +151,7 @@ class TokenService:
     async def _purge_or_log(self) -> None:
         try:
             await self.purge_expired()
-        except Exception as error:  # they are invalid anyway, and the maintenance repairs the file
+        except Exception as error:  # expired tokens are invalid anyway, and maintenance repairs the file
             _log.error("cannot purge expired tokens", exc_info=error)
 
     async def purge_expired(self) -> None:

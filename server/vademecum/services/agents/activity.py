@@ -41,7 +41,7 @@ class SessionActivity(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def list_project_activity(store: UserStore, scope: MemoryScope) -> list[ProjectActivity]:
-    """Return all projects of the scope, also those without observations, with the latest activity first."""
+    """Return all projects of the scope with the latest activity first, including projects without observations."""
     keys = await list_live_keys(store, "projects")
     bodies = await store.read_bodies([key for key in keys if sees(scope, key.removeprefix(PROJECTS))])
     heads = store.row_index.rows

@@ -48,5 +48,5 @@ async def resolve_agent_scope(store: UserStore, project: ProjectSelector) -> Res
 
 
 async def read_named_project(store: UserStore, project_id: str) -> NamedProject:
-    """Raises NotFound."""
+    """Return the id and name of a project. Raises NotFound for a missing project."""
     return _named_project.decode(await write_row.read(store, "projects", project_id))

@@ -18,7 +18,7 @@ from vademecum.services.models.active_model import Inference
 from vademecum.services.sync.batches import Batch, read_batches
 from vademecum.services.sync.pagination import ListEntry, read_list_entries
 
-ENTRIES_MAX = 300  # short ones fill a large budget
+ENTRIES_MAX = 300  # as many short entries fill a large budget
 
 
 class AgentBriefing(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ _briefed_row = msgspec.json.Decoder(_BriefedRow)
 async def build_briefing(
     store: UserStore, scope: ResolvedScope, tokens: int, inference: Inference, clock: Callable[[], str]
 ) -> AgentBriefing:
-    """Return a briefing of at most `tokens` tokens. Its text is empty without entries."""
+    """Return a briefing of at most `tokens` tokens. Its text is empty if the scope has no entries."""
     project = scope.agent_scope.project
     now = clock()
     entries = await _read_entries(store, scope, now)

@@ -17,8 +17,8 @@ from vademecum.engines.workspace import compute_machine_id
 from vademecum.model.schema.collections import Json
 from vademecum.model.secrets import HIDDEN
 
-CHECK_S = 1.0  # for all folders of one transaction
-UNKNOWN_MACHINE = ""  # not reported, or several machines
+CHECK_S = 1.0  # the time limit for checking all folders of one transaction
+UNKNOWN_MACHINE = ""  # the machine was not reported, or several machines reported the folder
 
 
 class FolderLocation(NamedTuple):
@@ -42,7 +42,7 @@ class FolderAccess(NamedTuple):
 
 LOCAL = FolderAccess(is_local=True)
 REMOTE = FolderAccess(is_local=False)
-# Not asyncio's threads, because a check that hangs must not delay other work.
+# A separate thread and not asyncio's threads, because a check that hangs must not delay other work.
 _executor = ThreadPoolExecutor(1, "folder-check")
 _running_checks: set[Future[frozenset[FolderLocation]]] = set()
 
@@ -52,7 +52,7 @@ def location_of(claim: Json) -> FolderLocation:
 
 
 async def find_missing(locations: Collection[FolderLocation]) -> frozenset[FolderLocation]:
-    """Return the folders that do not exist. After a timeout return none, because a claim never moves in doubt."""
+    """Return the folders that do not exist. Return none after a timeout, because uncertain claims must not move."""
     check = _executor.submit(_find_missing, locations)
     _running_checks.add(check)
     check.add_done_callback(_running_checks.discard)
@@ -63,7 +63,7 @@ async def find_missing(locations: Collection[FolderLocation]) -> frozenset[Folde
 
 
 def is_checking() -> bool:
-    """Return whether a check has not returned yet."""
+    """Return whether a check is still running."""
     return bool(_running_checks)
 
 
@@ -73,7 +73,7 @@ def _find_missing(locations: Collection[FolderLocation]) -> frozenset[FolderLoca
 
 
 def is_missing(location: FolderLocation, this_machine: str) -> bool:
-    """Return whether only this machine has reported the folder and it does not exist; False in doubt."""
+    """Return whether only this machine has reported the folder and the folder does not exist. In doubt return False."""
     if location.machine != this_machine or HIDDEN in location.root:
         return False
     try:

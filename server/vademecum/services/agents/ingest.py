@@ -73,12 +73,12 @@ async def ingest_events(
 def store_events(
     tx: Transaction, events: Sequence[Event], limits: Limits, access: folder_check.FolderAccess
 ) -> int:
-    """As `ingest_events`, within a transaction and for redacted events."""
+    """Store redacted events within a transaction, as `ingest_events` does."""
     ingested = tx.ingested_events.find([event.id for event in events])
     new_by_id: dict[str, Event] = {}
     for event in events:
         if event.id not in ingested:
-            # At most now: otherwise events of a clock that is ahead would stay the newest.
+            # Limit the time to now, because events from a clock that is ahead would stay the newest.
             new_by_id.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, tx.now)))
     claims = project_claims.Claims(tx, limits, access)
     # Events from before the user forgot everything are refused. Their ids are not stored, since they are always refused.
@@ -149,6 +149,6 @@ async def read_timeline(
 def set_pinned(
     tx: Transaction, scope: MemoryScope, observation_id: str, pinned: bool, limits: Limits
 ) -> Json:
-    """Raises NotFound."""
+    """Pin or unpin an observation. Return its row. Raises NotFound for an observation outside the scope."""
     write_row.check_within(tx, scope, OBSERVATIONS, observation_id)
     return write_row.change_keeping_updated_at(tx, OBSERVATIONS, observation_id, {"pinned": pinned}, limits)

@@ -21,7 +21,11 @@ KINDS: frozenset[Kind] = frozenset({"observations", "memories"})
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """`path`: a file, or a folder with everything below it. `before` and `after`: first done before, last done after."""
+    """The filters of a search.
+
+    `path`: a file, or a folder with everything below it. `before`: the observation was first made before this time.
+    `after`: it was last repeated after this time.
+    """
 
     kind: ObservationKind | None = None
     path: str | None = None
@@ -32,7 +36,7 @@ class Filter(msgspec.Struct, frozen=True):
 
     @property
     def excludes_memories(self) -> bool:
-        """Whether the filter uses fields that only observations have."""
+        """Return whether the filter uses fields that only observations have."""
         return any(value is not None for value in (self.kind, self.path, self.agent_session, self.pinned))
 
     def matches(self, entry: ListEntry) -> bool:
@@ -71,7 +75,7 @@ async def search_observations(
     row_filter: Filter,
     limit: int,
 ) -> Hits:
-    """Return the best hits first. Raises Busy when too many searches run."""
+    """Return at most `limit` hits, best first. Raises Busy under too many concurrent searches."""
     async with users.open(user_id) as store:
         candidates = await _filter_rows(store, scope, row_filter)
     found = await recall.recall(user_id, scope, query, KINDS, limit, candidates)

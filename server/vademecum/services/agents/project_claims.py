@@ -1,10 +1,11 @@
 """Resolve folders to projects by claims. A claim is a row of `roots`: the project of a folder (root) with a given name.
 
 A name proves nothing, because the author of a repository chooses its name and the content of its `.vademecum.toml`. So a
-new folder becomes a project of its own. If its name is already taken, the two stay separate and the user gets a notice,
-until they join them (`vademecum claim`, or a merge). A root has one name at a time on a machine, and can return to a
-former one. A moved folder keeps its project: its old root was claimed by this machine alone and no longer exists. Whether
-a folder of another computer or container exists is unknown. The same name and root on two machines is one claim.
+new folder becomes a project of its own. If its name is already taken, the two projects stay separate and the user gets
+a notice, until the user joins them (`vademecum claim`, or a merge). On one machine a root has one name at a time, and
+can return to a former name. A moved folder keeps its project if only this machine claimed the old root and the old root
+no longer exists. Whether a folder of another computer or container exists is unknown. The same name and root on two
+machines is one claim.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from vademecum.services.memory import projects
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import list_live_keys, read_batches
 
-CLAIMS_MAX = 1000  # of an account; above it, the least recently used claim is deleted
-CONFLICTS_MAX = 3  # that a notice describes
+CLAIMS_MAX = 1000  # claims of an account; beyond that, the least recently used claim is deleted
+CONFLICTS_MAX = 3  # name conflicts that a notice describes
 MORE_CONFLICTS = "Other folders have name conflicts, too."
 
 
@@ -65,14 +66,18 @@ def find_identities(
 
 
 class _NamedRow(NamedTuple):
-    """A row, and its name as names are compared."""
+    """A row, and its name in the form in which names are compared."""
 
     row: Json
     comparable_name: str
 
 
 class _Resolution(NamedTuple):
-    """How to claim a new folder: for an existing project or one to create, and by moving which claim."""
+    """How to claim a new folder.
+
+    `project_id`: an existing project, or None to create one. `moved_claim`: the claim of the folder's old location,
+    which the new claim replaces.
+    """
 
     project_id: str | None
     project_name: str
@@ -89,20 +94,23 @@ class Claims:
         self._project_ids: dict[Identity, str] = {}
 
     def resolve_project(self, identity: Identity) -> str:
-        """Return the id of the folder's project, creating project and claim if necessary. Raises LimitReached."""
+        """Return the id of the folder's project, creating the project and the claim if necessary.
+
+        Raises LimitReached.
+        """
         if identity not in self._project_ids:
             project_id = self._claim_project(self._normalize(identity))
             self._project_ids[identity] = project_id
         return self._project_ids[identity]
 
     def find_project(self, identity: Identity) -> str | None:
-        """Return the id of the folder's project, or None if it would be created."""
+        """Return the id of the folder's project, or None if `resolve_project` would create one."""
         identity = self._normalize(identity)
         _, claim = self._find_claim(identity)
         return str(claim["projectId"]) if claim is not None else self._resolve_new(identity).project_id
 
     def list_locations_to_check(self, identities: set[Identity]) -> set[FolderLocation]:
-        """Return the folders that matter for identities without a claim: those of rival claims, and their own."""
+        """Return the folders to check for identities without a claim: those of rival claims and their own."""
         normalized = map(self._normalize, identities)
         unclaimed = [identity for identity in normalized if self._find_claim(identity)[1] is None]
         locations = {location_of(claim) for identity in unclaimed for claim in self._find_rivals(identity)}
@@ -127,7 +135,8 @@ class Claims:
             is_changed = any(claim.get(name) != value for name, value in fields.items())
             if not is_changed and claim["updatedAt"][:10] >= self._tx.now[:10]:
                 return str(claim["projectId"])
-            fields["updatedAt"] = max(self._tx.now, claim["updatedAt"])  # once a day, for CLAIMS_MAX
+            # At most once a day. CLAIMS_MAX needs the time of the last use.
+            fields["updatedAt"] = max(self._tx.now, claim["updatedAt"])
         self._project_ids.clear()
         self._mark_former_names(root_id, identity)
         if claim is None:
@@ -220,7 +229,7 @@ class Claims:
 
 
 def _eviction_order(claim: Json) -> tuple[bool, str, str]:
-    """Sort former names first, then by the last use."""
+    """Return the sort key for deleting claims: former names first, then the least recently used claim."""
     return not claim.get("former"), claim["updatedAt"], claim["id"]
 
 

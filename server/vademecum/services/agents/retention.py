@@ -1,7 +1,7 @@
 """Delete observations after their retention period, which depends on the kind. Pinned ones and decisions are kept.
 
-Runs daily for each user with observations. Expired rows are deleted and erased like any other. Devices have no copy, so
-the tombstone is purged a day later: agents create more rows than persons delete.
+The job runs daily for each user with observations. Expired rows are deleted and erased like other rows. Devices have no
+copy of observations, so the tombstones are purged a day later. Otherwise agents would accumulate too many tombstones.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 
 INTERVAL_S = 86_400.0
 START_DELAY_S = 60.0  # after the server's start
-EVENT_ID_DAYS = 30.0  # events are ingested from the spool long before
-BATCH = 500  # rows of one commit
+EVENT_ID_DAYS = 30.0  # how long ids of ingested events are kept; spool files are ingested much sooner
+BATCH = 500  # rows per commit
 Tombstones = list[tuple[str, RowHead]]
 
 
@@ -37,8 +37,11 @@ def adds_observations(changes: Iterable[Change]) -> bool:
 
 
 class Retention:
-    """`update_index`: wait until the user's memory index has read all commits.
-    `schedule`: run again for this user after so many seconds."""
+    """Runs the retention job.
+
+    `update_index`: waits until the user's memory index has read all commits. `schedule`: schedules the next run of a
+    user after a number of seconds.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,8 @@ class Retention:
         self._schedule = schedule
 
     async def run(self, user_id: str) -> None:
-        await self._spool.ingest_all()  # event ids expire below: first ingest files that outlived their event
+        # Ingest first, because the event ids that identify leftover spool files expire below.
+        await self._spool.ingest_all()
         now = self._clock()
         tombstones = await self._find_indexed_tombstones(user_id)
         async with self._users.open(user_id) as store:
@@ -77,7 +81,7 @@ class Retention:
         async with self._users.open(user_id) as store:
             tombstones = await _find_tombstones(store)
         if tombstones:
-            await self._update_index(user_id)  # opens the store itself
+            await self._update_index(user_id)  # outside the `with` block, because it opens the store too
         return tombstones
 
     async def _purge(self, store: UserStore, tombstones: Tombstones) -> None:
@@ -121,7 +125,7 @@ async def _find_tombstones(store: UserStore) -> Tombstones:
 
 
 def _purge_unchanged(tombstones: Tombstones, tx: Transaction) -> None:
-    """Purge tombstones unless the row was revived meanwhile, even if it was deleted again."""
+    """Purge tombstones, except those of rows that were revived meanwhile, even if they were deleted again."""
     for key, head in tombstones:
         if tx.head(key) == head:
             tx.purge(key)

@@ -1,8 +1,8 @@
 """Ingest the events that `vademecum record` writes to `<data>/spool/<user>/<id>.json`.
 
 A file is deleted once its event is stored. If the file remains after a crash, its event is recognized by its id. Invalid
-events and events without an account are moved to `spool/rejected` and kept there for a while. Those of deleted accounts
-are deleted. Each folder says how much waits in it and why.
+events and events without an account are moved to `spool/rejected` and kept there for a while. Events of deleted
+accounts are deleted. Status files in each folder hold the number of waiting blocks and the reason for the wait.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from vademecum.services.agents.spool_files import email_of
 POLL_S = 1.0
 CLEANUP_INTERVAL_S = 3600.0
 RETRY_S = 30.0  # after an error, for example because the account is full
-REQUEST_TIMEOUT_S = 2.0  # for which a request waits for the newest events
+REQUEST_TIMEOUT_S = 2.0  # how long a request waits for the newest events
 BATCH = 200  # files read and committed together
 SEE_LOG = "The server's log says why."
 NO_ACCOUNT = "No account has this email. Its events are moved to spool/rejected."
@@ -117,9 +117,9 @@ class Spool:
                 await self._report_error(folder, error)
 
     async def _report_error(self, folder: Path, error: Exception) -> None:
-        """Say in the log, and to `record` and the doctor, why events wait.
+        """Write the reason why events wait to the log and to the folder, where `record` and `doctor` read it.
 
-        Only the messages of our own errors are written to the folder, because others may quote an event.
+        Only messages of this program's errors are written to the folder, because other messages may quote an event.
         """
         self._log_error(folder.name, error)
         reason = error.message if isinstance(error, VademecumError) else SEE_LOG
@@ -170,7 +170,7 @@ class Spool:
     async def erasing_account(self, email: str) -> AsyncIterator[list[Path]]:
         """Delete an account's events, yield while the caller erases everything else, then raise Broken if events remain.
 
-        Yields the folders in which to check for remaining text; none if events are known to remain.
+        The context manager yields the folders to check for remaining text, or none if events are known to remain.
         """
         error: Broken | None = None
         try:
@@ -198,7 +198,7 @@ class Spool:
                     self._log_error(folder.name, error)
 
     async def delete_project_events(self, account: Account, project_id: str) -> None:
-        """Delete the waiting and rejected events of a project, and the rejected ones whose project is unknown.
+        """Delete the waiting and rejected events of a project, and rejected events whose project is unknown.
 
         Raises Broken if a file cannot be read, deleting nothing, or if one cannot be deleted.
         """
@@ -250,7 +250,10 @@ class Spool:
         ]
 
     def _account_folders_or_default(self, parent: Path, email: str) -> list[Path]:
-        """Return the account's default folder if `parent` cannot be listed: reading it fails with the reason."""
+        """Return the account's folders, or its default folder if `parent` cannot be listed.
+
+        Reading the default folder then raises an error with the reason.
+        """
         try:
             return self._account_folders(parent, email)
         except OSError:
@@ -281,7 +284,7 @@ class Spool:
                 return  # a new data folder, whose owner is created when the server starts
         unreadable: list[tuple[Path, OSError]] = []
         for start in range(0, len(files), BATCH):
-            async with self._lock:  # for one batch, so that a deletion does not wait for all
+            async with self._lock:  # for one batch only, so that a deletion does not wait for all batches
                 unreadable += await self._ingest_batch(account, files[start : start + BATCH])
         if unreadable:
             raise spool_files.read_error(*unreadable[0])
@@ -330,7 +333,7 @@ class Spool:
         for path in paths:
             folder = self._rejected / path.parent.name
             try:
-                os.utime(path, follow_symlinks=False)  # its retention begins now
+                os.utime(path, follow_symlinks=False)  # the retention period starts now
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 path.replace(folder / path.name)
             except FileNotFoundError:

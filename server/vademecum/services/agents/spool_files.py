@@ -31,8 +31,8 @@ from vademecum.model.schema.timestamps import DAY_S
 
 T = TypeVar("T")
 FILE_MAX = 2**17  # bytes; an event's 8,000 characters take fewer in any encoding
-WRITE_TIMEOUT_S = 60.0  # an older unfinished file has no writer any more
-REMOVE_ATTEMPTS = 5  # for a folder into which a hook is writing
+WRITE_TIMEOUT_S = 60.0  # nobody is writing an unfinished file older than this
+REMOVE_ATTEMPTS = 5  # attempts to delete a folder while a hook writes into it
 REJECTED_DAYS = 30.0
 UNFINISHED_DAYS = 1.0
 FILES_MAX = 1000  # rejected files, and unfinished files
@@ -45,7 +45,10 @@ _log = structlog.get_logger("vademecum.spool")
 
 @dataclass(frozen=True)
 class ReadResult(Generic[T]):
-    """`invalid`: files that will never be events. `unreadable`: files that a later attempt may be able to read."""
+    """The result of reading files.
+
+    `invalid`: files that are not events. `unreadable`: files that a later attempt may be able to read.
+    """
 
     decoded: list[tuple[Path, T]]
     invalid: list[Path]
@@ -92,7 +95,7 @@ def list_contents(folder: Path) -> list[Path]:
 
 
 def read_error(path: Path, error: OSError) -> Broken | OSError:
-    """Return the error to raise: a lack of resources as it is, because it passes, and anything else as Broken."""
+    """Return the error to raise: Broken, or the same error if the system temporarily lacks resources."""
     return error if error.errno in RESOURCE_ERRORS else Broken(read_error_message(path, error))
 
 
@@ -154,7 +157,7 @@ def read_files(paths: Sequence[Path], decode: Callable[[bytes], T]) -> ReadResul
 
 
 def read_content(path: Path, *, truncate: bool = False) -> bytes:
-    """Return a file's bytes, or b"" for anything but a regular file, because a pipe never ends and a link leads elsewhere.
+    """Return a file's bytes, or b"" for anything but a regular file: a pipe may never end, a link may leave the spool.
 
     `truncate`: of a file larger than FILE_MAX return the beginning instead of b"".
     """
@@ -168,9 +171,9 @@ def read_content(path: Path, *, truncate: bool = False) -> bytes:
 
 
 def write_status(folder: Path, reason: str = "", *, keep_reason: bool = False) -> None:
-    """Count the waiting blocks and write down why they wait.
+    """Write the status files of a folder: the number of waiting blocks and the reason for the wait.
 
-    `keep_reason`: write the reason even if nothing waits, so that `record` prints it the next time.
+    `keep_reason`: write the reason even if no event waits, so that `record` prints it the next time.
     """
     blocks = sum(count_blocks(_size_and_mtime(path)[0]) for path in list_events(folder))
     if blocks:
@@ -182,7 +185,7 @@ def write_status(folder: Path, reason: str = "", *, keep_reason: bool = False) -
         unfinished = folder / f"{uuid.uuid4().hex}.tmp"  # unique, because two calls may overlap
         with _open_for_update(unfinished) as file:
             file.write(reason.encode())
-        unfinished.replace(folder / REASON_FILE)  # atomic, so that nobody reads half a reason
+        unfinished.replace(folder / REASON_FILE)  # atomic, so that no process reads a partial reason
     else:
         (folder / REASON_FILE).unlink(missing_ok=True)
 
@@ -198,7 +201,7 @@ def has_status(folder: Path) -> bool:
 
 
 def find_waiting(spool: Path) -> Iterator[WaitingEvents]:
-    """Yield what waits in each readable folder; `find_unreadable` names the others."""
+    """Yield the waiting events of each readable folder. `find_unreadable` lists the other folders."""
     for folder in _readable_folders(spool):
         if events := list_events(folder):
             reason = ""
@@ -256,7 +259,7 @@ def _remove_folder(folder: Path) -> None:
     except OSError:
         if not folder.is_symlink():  # the target of a link is not part of the spool
             with suppress(OSError, Broken):
-                remove_files(list(folder.iterdir()))  # one file that remains does not protect the others
+                remove_files(list(folder.iterdir()))  # deletes as many files as possible
         raise
 
 
@@ -273,7 +276,7 @@ def _remove_tree(folder: Path) -> None:
 
 
 def _is_missing(path: Path) -> bool:
-    """Return whether a path certainly does not exist; False if its parent cannot be entered."""
+    """Return whether a path certainly does not exist. Return False if its parent folder cannot be accessed."""
     try:
         path.lstat()
     except OSError as error:
@@ -282,9 +285,9 @@ def _is_missing(path: Path) -> bool:
 
 
 def delete_leftovers(spool: Path) -> None:
-    """Delete old rejected events and unfinished files of dead writers, and the oldest above FILES_MAX of each kind.
+    """Delete old rejected events and old unfinished files, and of each kind the oldest files beyond FILES_MAX.
 
-    A program that writes nonsense must not fill the disk. Waiting events are never deleted.
+    A program that writes invalid events must not fill the disk. Waiting events are never deleted.
     """
     rejected = spool / REJECTED_FOLDER
     rejected_files = [path for folder in _list_real_folder(rejected) for path in _list_real_folder(folder)]
@@ -314,7 +317,7 @@ def _find_excess(paths: Iterable[Path], oldest: float) -> Iterator[Path]:
 
 
 def _list_real_folder(folder: Path) -> list[Path]:
-    """Return a folder's entries; none for a link, whose target is not part of the spool, or after an error."""
+    """Return a folder's entries, or none after an error or for a link, whose target is not part of the spool."""
     try:
         return list(folder.iterdir()) if stat.S_ISDIR(folder.lstat().st_mode) else []
     except OSError:

@@ -1,7 +1,7 @@
 """Answer a question of a session with the assistant, the language model behind the configured endpoint.
 
-The model receives the context of the session (`prompt_context`) and nothing else. A task per answer writes events into
-a bounded queue. A slow reader delays the task; a disconnect, the time limit and a server stop end it.
+The model receives the context of the session (`prompt_context`) and nothing else. One task per answer writes events
+into a bounded queue. A slow client delays the task. A disconnect, the time limit or a server stop cancels it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 RETRY_AFTER_S = 5
-HEAD_START_S = 1.0  # so that an early refusal of the endpoint arrives before our response starts
-MAX_QUEUED_EVENTS = 64  # for a slow reader
+HEAD_START_S = 1.0  # wait for the endpoint, so that an early error is reported before the response starts
+MAX_QUEUED_EVENTS = 64  # events of one answer that wait for a slow client
 _log = structlog.get_logger("vademecum.answer")
 
 
@@ -73,7 +73,7 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The end of the answer. `finish`: the reason."""
+    """The end of the answer. `finish`: the reason for the end."""
 
     finish: Finish
 
@@ -106,7 +106,7 @@ class AnswerStream:
         return event
 
     def end(self) -> None:
-        """Cancel the answer. A remaining reader gets the error `Stopping`."""
+        """Cancel the answer. A client that still reads it gets the error `Stopping`."""
         self.task.cancel()
 
     async def _emit(self, event: Event) -> None:
@@ -114,7 +114,7 @@ class AnswerStream:
         self._events.put_nowait(event)
 
     def _queue_failure(self, task: asyncio.Task[VademecumError | None]) -> None:
-        """Queue a failure without waiting for room, so a stalled reader cannot delay the release of the slot."""
+        """Queue a failure even if the queue is full, so that a stalled client cannot delay the release of the slot."""
         failure = _stopping_error() if task.cancelled() else task.result()
         if failure is not None:
             self._events.put_nowait(failure)
@@ -203,7 +203,7 @@ class Answers:
             await asyncio.wait({opening}, timeout=HEAD_START_S)
             if opening.done():
                 opening.result()
-            # Loading a model takes long; the client shows the prompt summary meanwhile.
+            # Loading a model takes long. The client shows the prompt summary during that time.
             await emit(summary)
             is_empty = True
             async for piece in await opening:
@@ -226,7 +226,7 @@ class Answers:
 
 
 def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
-    """Return the configured endpoint with this model, or with the assistant's; None if there is none."""
+    """Return the configured endpoint with this model or the assistant's model, or None if no endpoint is configured."""
     if not settings.assistant_url:
         return None
     from vademecum.engines.llm.client import (

@@ -53,10 +53,10 @@ from vademecum.services.models.active_model import Inference
 from vademecum.services.search.document_search import DocumentSearch, Found, Result, SearchScope
 from vademecum.services.sync.batches import list_live_children, list_live_keys, read_batches
 
-PASSAGES = 50  # the largest budget holds at most so many short ones
+PASSAGES = 50  # the largest budget holds at most 50 short passages
 TURNS = 200
-FACTS = 200  # the largest budget holds about so many of usual length
-FACTS_TOTAL_FACTOR = 8  # the total length of the facts that are counted, in lengths of the longest one
+FACTS = 200  # the largest budget holds about 200 facts of usual length
+FACTS_TOTAL_FACTOR = 8  # the maximum total length of the facts, as a multiple of the maximum length of one
 FALLBACK_NOTICE = "This session is in authoritative mode, which belongs to JIGGA accounts: the prompt is built for analysis mode."
 
 
@@ -92,7 +92,7 @@ class Requester(msgspec.Struct, frozen=True):
 class Question(msgspec.Struct, frozen=True):
     """A question. `system`: the client's own part of the prompt.
 
-    `episode_id`: the turn that is being answered, if any. It and later turns do not enter the prompt.
+    `episode_id`: the turn that is being answered, if any. This turn and later ones do not enter the prompt.
     """
 
     query: str
@@ -115,8 +115,8 @@ class _Episode(Turn, frozen=True, rename="camel"):
 class _Known(NamedTuple):
     """The parts of a prompt that need no search.
 
-    `home`: the session's project or pool, None if the session has not arrived yet. `end`: the position of the turn that
-    is being answered.
+    `partition`: the session's project or pool, or None if the session has not arrived yet. `end`: the position of the
+    turn that is being answered.
     """
 
     session: _Session
@@ -150,7 +150,7 @@ class ContextBuilder:
         return context
 
     async def with_passages(self, asker: Requester, question: Question) -> tuple[Context, list[Result]]:
-        """Return the context, and the passages in the prompt in its order. Raises as `context` does."""
+        """Return the context, and its passages in the order of the prompt. Raises the same errors as `context`."""
         budget = BUDGETS[asker.tier]
         async with self._users.open(asker.user_id) as store:
             known = await _read_known(store, question, budget)
@@ -243,7 +243,7 @@ async def _read_session(store: UserStore, session_id: str) -> _Session:
 
 
 def _find_partition(store: UserStore, session_id: str) -> MemoryPartition | None:
-    """Return the current project or pool of the session, None if it has not arrived yet."""
+    """Return the current project or pool of the session, or None if the session has not arrived yet."""
     rows = store.row_index.rows
     return find_session_home(rows.get, session_id) if f"sessions/{session_id}" in rows else None
 
@@ -267,7 +267,7 @@ def _merge_facts(
 ) -> list[tuple[int, Fact]]:
     """Return the best of the facts found so far and of the next batch.
 
-    A value longer than the whole section is cut to one character more than fits, so it is still left out.
+    A value longer than the whole section is cut to one character more than fits, so the prompt still omits it.
     """
     decoded = (_fact.decode(body) for body in bodies)
     more = (msgspec.structs.replace(fact, value=fact.value[: max_length + 1]) for fact in decoded)
@@ -297,7 +297,7 @@ async def _turns(
 
 
 async def _find_position(store: UserStore, session_id: str, episode_id: str | None) -> TurnPosition | None:
-    """Return the position of a turn of the session, None if the turn has not arrived yet."""
+    """Return the position of a turn of the session, or None if the turn has not arrived yet."""
     key = f"episodes/{episode_id}"
     body = (await store.read_bodies([key])).get(key)
     if body is None or key not in list_live_children(store, f"sessions/{session_id}", "episodes"):

@@ -30,7 +30,7 @@ SEARCH_TIMEOUT_S = 2.0  # seconds for the search itself, after the wait for the 
 TIMEOUT_NOTICE = "What is remembered could not be looked up in time: the context was made without it."
 _log = structlog.get_logger("vademecum.remind")
 
-TurnPosition = tuple[str, str]  # of a turn: when it was begun, and its id
+TurnPosition = tuple[str, str]  # the creation time of a turn, and its id
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -83,7 +83,7 @@ class PromptMemory:
         self._longest_s = wait_s + SEARCH_TIMEOUT_S
 
     async def recall_for_prompt(self, user_id: str, memory_query: MemoryQuery) -> PromptMemoryResult:
-        """Return the lines for the prompt. Raises only CancelledError."""
+        """Return the memory lines for the prompt. Raises no errors except CancelledError."""
         try:
             async with asyncio.timeout(self._longest_s):
                 return PromptMemoryResult(await self._search(user_id, memory_query))
@@ -171,7 +171,7 @@ def _label(place: str, named: _Container) -> str:
 
 
 def _prompt_line(one: Recollection, place: str) -> RecalledMemory:
-    """Return a row as a prompt line, with secrets redacted: a device may have stored some in another session."""
+    """Return a row as a prompt line. Secrets are redacted, because a device may have stored them in another session."""
     turn = one.id if one.kind == "episodes" else None
     said, where = secrets.redact(one.text), secrets.redact(place)
     return RecalledMemory(f"{one.kind}/{one.id}", one.updated_at[:10], where, said, turn)

@@ -39,7 +39,10 @@ class Damaged(msgspec.Struct):
 
 
 class BackupManifest(msgspec.Struct, rename="camel"):
-    """`files`: SHA-256 by path inside the backup. `damaged`: accounts whose records are not in it."""
+    """The contents of a backup, stored in it as `backup.json`.
+
+    `files`: SHA-256 by path inside the backup. `damaged`: accounts whose records are not in the backup.
+    """
 
     at: str
     users: list[str]
@@ -48,7 +51,7 @@ class BackupManifest(msgspec.Struct, rename="camel"):
 
 
 class NotWritableError(Broken):
-    """The disk of the backup failed, so no account can be copied."""
+    """The disk that receives the backup failed, so no account can be copied."""
 
 
 class BackupService:
@@ -72,7 +75,7 @@ class BackupService:
         Raises BadRequest if `target` exists or is inside the data folder, NotWritableError if it cannot be written.
         """
         with _translate_write_errors(target):
-            # Not `resolve`, which fails for a link to itself.
+            # `Path.resolve` is not used, because it fails for a symbolic link to itself.
             if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(self._data)):
                 raise BadRequest(
                     f"{target} is inside the data folder, so a loss of that folder would destroy both. Nothing was written. "
@@ -80,7 +83,7 @@ class BackupService:
                 )
             if target.exists():
                 raise BadRequest(f"{target} already exists. Nothing was written. Choose another name.")
-            with suppress(FileExistsError):  # a parent that is a file fails below
+            with suppress(FileExistsError):  # if the parent is a file, `partial_backup_folder` fails below
                 target.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             with _translate_write_errors(target):
@@ -90,7 +93,7 @@ class BackupService:
     async def _fill(self, staging: Path, target: Path) -> BackupManifest:
         created = staging
         try:
-            # Read into memory, so that sign-ins do not wait for the disk of the backup.
+            # Read the accounts into memory, so that sign-ins do not wait for the backup's disk.
             accounts = await self._accounts.read_file()
             users = sorted(self._accounts.accounts)
             with _translate_write_errors(target):
@@ -127,28 +130,31 @@ class BackupService:
             await self._check_not_lost(user_id)
             return
         if records.with_name(f"{RECORDS_FILE}.wal").exists():
-            with suppress(Busy):  # on a full disk the log is copied as it is
-                async with self._users.open(user_id, touches_lru=False):  # repairs a damaged log
+            with suppress(Busy):  # on a full disk the write-ahead log is copied as it is
+                async with self._users.open(user_id, touches_lru=False):  # opening repairs a damaged log
                     pass
-        if self._erase_queue.is_pending(user_id):  # do not copy deleted text
+        if self._erase_queue.is_pending(user_id):  # erase first, so that deleted text is not copied
             await self._users.rewrite(user_id)
         async with self._users.detached(user_id) as folder:
             with _translate_write_errors(target):
                 await asyncio.to_thread(_copy_records, folder, copy)
 
     async def _check_not_lost(self, user_id: str) -> None:
-        """Raise Broken if the account has lost its file: a backup without it would replace one that contains it."""
+        """Raise Broken if the account has lost its records file.
+
+        Otherwise a backup without the file could replace an older backup that contains the file.
+        """
         if user_ledger(self._data, user_id).path.exists():
-            async with self._users.open(user_id):  # raises, and names the remedy
+            async with self._users.open(user_id):  # raises Broken, with a message that names the remedy
                 return
 
     async def _verify_copy(self, user_id: str, copy: Path, verifier: Verifier) -> None:
-        """Raise Broken if a segment of the copy is damaged, and therefore one of the original."""
+        """Raise Broken if a segment of the copy is damaged, because the original is then damaged too."""
         if copy.exists() and (problem := await verifier.problem(copy)) is not None:
             raise Broken(self._damage_message(user_id, problem))
 
     async def verify_account(self, user_id: str) -> str | None:
-        """Read every segment of an account's file, while no one has it open. Return a message about its damage, or None."""
+        """Read every segment of an account's file while the file is closed. Return a message about damage, or None."""
         async with Verifier() as verifier, self._users.detached(user_id) as folder:
             path = folder / RECORDS_FILE
             problem = await verifier.problem(path) if path.exists() else None
@@ -173,7 +179,7 @@ class BackupService:
 
 @contextmanager
 def _translate_write_errors(target: Path) -> Iterator[None]:
-    """Raise NotWritableError for an OSError of the backup's disk, which a person can remedy."""
+    """Translate an OSError of the backup's disk to NotWritableError, whose message says what the operator can do."""
     try:
         yield
     except OSError as error:
@@ -191,7 +197,7 @@ def _copy_records(source: Path, target: Path) -> None:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """Write a file, sync it to disk and verify it. Raises NotWritableError if it differs."""
+    """Write a file, sync it to disk and read it back. Raises NotWritableError if the content differs."""
     target.write_bytes(content)
     _sync_and_verify(target, hashlib.sha256(content).hexdigest())
 
@@ -200,7 +206,7 @@ def _copy(source: Path, target: Path) -> None:
     """Copy a file, sync it to disk and verify it. Raises Broken if `source` is unreadable or the copy differs."""
     try:
         source.open("rb").close()
-    except OSError as error:  # not a fault of the backup's disk
+    except OSError as error:  # the source cannot be read, so the backup's disk is not at fault
         raise Broken(
             f"{source} cannot be read ({error.strerror}). Nothing was changed. It must be a file that the server can read."
         ) from error
@@ -218,7 +224,7 @@ def _sync_and_verify(copy: Path, digest: str) -> None:
 
 
 def _sync_all(staging: Path) -> None:
-    """Sync the manifest and all folders to disk. The other files are synced already."""
+    """Sync the manifest and all folders to disk. The other files were synced when they were written."""
     with (staging / MANIFEST).open("rb") as file:
         os.fsync(file.fileno())
     for top, _, _ in os.walk(staging):

@@ -1,8 +1,8 @@
-"""Erase: what was deleted leaves the disk. A DuckDB file and a Lance folder keep bytes until they are rewritten.
+"""Erase deleted content from the disk. A DuckDB file and a Lance folder keep deleted bytes until they are rewritten.
 
-A delete takes the content out of the row at once; this follows `erase_delay_s` later, and at once for "forget
-everything". An edit leaves the text before it in its pack; that goes `compaction_delay_s` after the first such edit, so
-that whoever edits all day costs one rewrite. `scan` proves it on the uncompressed bytes.
+A delete blanks the row at once. Its bytes are erased `erase_delay_s` later, or at once for "forget everything". An edit
+leaves the old text in its segment; the old text is erased `compaction_delay_s` after the first edit, so that a day of
+edits causes one rewrite. `scan` checks the result on the uncompressed bytes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from vademecum.model.records.store_interface import UserStores
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer
 
-NEEDLE_MIN = 8  # bytes; shorter ones are found by chance
-PIECE = 2**20  # bytes that a scan looks at together: a file may be larger than memory
+NEEDLE_MIN = 8  # bytes; shorter needles would match by chance
+PIECE = 2**20  # bytes that a scan reads at once, because a file may be larger than memory
 
 
 class Eraser:
-    """`prune`: erases what is staged of a user's dead blocks."""
+    """Erases the deleted content of users. `prune`: erases the staged vectors of a user's deleted or changed blocks."""
 
     def __init__(
         self,
@@ -38,14 +38,17 @@ class Eraser:
         self._prune = prune
 
     async def work(self, user_id: str) -> None:
-        """Rewrite the user's records and indexes without what was deleted."""
+        """Rewrite the user's records and indexes without deleted content."""
         await self._prune(user_id)
         await self._rewrite(user_id)
         for indexer in self._indexers:
             await indexer.erase(user_id)
 
     async def erase_all(self, user_id: str) -> int:
-        """As `work`, when nothing is left alive: the index folders go as a whole. Returns the files touched."""
+        """Erase as `work` does when no live row remains, deleting whole index folders.
+
+        Return the number of files touched.
+        """
         folder = user_folder(self._data, user_id)
         files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
         await self._rewrite(user_id)
@@ -53,13 +56,16 @@ class Eraser:
         return files
 
     async def evict(self, user_id: str) -> None:
-        """Remove what can be derived again: staged vectors and the indexes. A search or the next commit rebuilds them."""
+        """Delete derived data: staged vectors and the indexes. A search or the next commit rebuilds the indexes."""
         await self._prune(user_id)
         for indexer in self._indexers:
             await indexer.drop(user_id)
 
     async def _rewrite(self, user_id: str) -> None:
-        """Rewrite the records; on a full disk only after making room. Raises NotYetErased when that does not suffice."""
+        """Rewrite the records. On a full disk, delete derived data first.
+
+        Raises NotYetErased if the disk still lacks space.
+        """
         try:
             return await self._users.rewrite(user_id)
         except Busy as error:
@@ -75,14 +81,17 @@ class Eraser:
 
 
 async def erase_due(data: Path, job: JobQueue, emails: Mapping[str, str]) -> int:
-    """Erase pending deletions now, and the kept copies of damaged logs. Return for how many of the accounts, which are given
-    by id. Raises Broken or Busy, naming those that failed, after all others are erased; failed ones are retried later."""
+    """Erase pending deletions and the copies of damaged write-ahead logs now. Return the number of accounts erased.
+
+    `emails`: the accounts to check, by id. If some accounts fail, the others are still erased. Then raises Broken or
+    Busy, which names the failed accounts. They are retried later.
+    """
     due = [user_id for user_id in emails if job.is_pending(user_id) or _has_damaged_log(data, user_id)]
     failures: list[tuple[str, VademecumError]] = []
     for user_id in due:
         try:
             await job.run_and_wait(user_id)
-        except NotFound:  # the account has just left
+        except NotFound:  # the account was deleted meanwhile
             continue
         except Stopping:
             raise
@@ -105,7 +114,7 @@ def _has_damaged_log(data: Path, user_id: str) -> bool:
 
 
 def scan(folder: Path, needles: Iterable[bytes]) -> int:
-    """How many of the needles still stand in any file below the folder, as they are or as UTF-16."""
+    """Return how many of the needles still occur in files below the folder, as they are or in UTF-16."""
     wanted = {n for n in needles if len(n) >= NEEDLE_MIN}
     wanted |= {n.decode().encode("utf-16-le") for n in wanted if _is_text(n)}
     found: set[bytes] = set()
@@ -114,13 +123,15 @@ def scan(folder: Path, needles: Iterable[bytes]) -> int:
             for piece in _pieces(path, max(map(len, wanted), default=1)):
                 found |= {n for n in wanted - found if n in piece}
         except FileNotFoundError:
-            continue  # an index gave it up meanwhile; what took its place was written after the erasure
+            continue  # an index replaced this file meanwhile, and the new file was written after the erasure
     return len(found)
 
 
 def _pieces(path: Path, longest: int) -> Iterator[bytes]:
-    """The file's bytes, so that each run of `longest` is whole in some piece. (Not mapped: DuckDB may cut the file
-    meanwhile, and to read what is no longer there would end the process.)"""
+    """Yield overlapping pieces of a file, so that each run of `longest` bytes is complete in one piece.
+
+    The file is not memory-mapped: DuckDB may truncate it meanwhile, and reading a missing page would crash the process.
+    """
     with path.open("rb") as file:
         piece = b""
         while more := file.read(PIECE):
@@ -129,7 +140,7 @@ def _pieces(path: Path, longest: int) -> Iterator[bytes]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """All files, also while others come and go: unlike `rglob`, a walk passes over a folder that has just gone."""
+    """Yield all files below a folder. Unlike `rglob`, `os.walk` skips a folder that is deleted meanwhile."""
     for top, _, names in os.walk(folder):
         yield from (Path(top) / name for name in names)
 

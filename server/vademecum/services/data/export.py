@@ -1,13 +1,14 @@
-"""Export: all of one's data in open formats, as a ZIP of JSON lines and plain text. Vectors are derived, yet they are
-yours, so they are in it too (inside vectorEmbeddings.jsonl).
+"""Export all data of a user in open formats, as a ZIP of JSON lines and plain text.
 
-Every row is the JSON that a device would pull, so pushing the lines gives the same rows again.
+Vectors are derived data, but the user owns them, so vectorEmbeddings.jsonl contains them. Every row is the JSON that a
+device would pull, so pushing the lines restores the same rows.
 
-The export is streamed: neither memory nor disk holds all of it. The keys of its rows are listed at the start, as one
-commit left them. Rows are read a portion at a time while devices go on writing, and between two portions nothing holds
-the user's file, however slowly the client reads. Each row is there once and whole: a row edited meanwhile may be there
-as edited, a row deleted meanwhile is left out, and a row created meanwhile is not in it. The spool is read first, so
-that events taken up meanwhile are there twice rather than not at all. A restore meanwhile ends the stream early.
+The export is streamed: neither memory nor disk holds all of it. The keys of its rows are listed at the start, as of one
+commit. Rows are then read in batches while devices continue to write. Between two batches the user's file is released,
+however slowly the client reads. Each exported row is complete and occurs once. Of rows that change during the export,
+an edited row may have its old or its new version, a deleted row is omitted, and a created row is not included. The
+spool is read first, so that an event that is ingested during the export occurs twice rather than not at all. A restore
+during the export ends the stream early.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _block = msgspec.json.Decoder(_Chunked)
 
 @dataclass
 class Contents:
-    """Keys of the rows of an export. `blocks`: of each document, in their order."""
+    """The keys of the rows of an export. `waiting`: waiting rows. `blocks`: by document, its blocks in order."""
 
     rows: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     waiting: list[str] = field(default_factory=list)
@@ -71,7 +72,10 @@ class Contents:
 
 
 class _Sink:
-    """Collects what the ZIP writer writes until it is sent. It cannot seek, so sizes follow the content of each file."""
+    """Buffers the output of the ZIP writer until it is sent.
+
+    A sink cannot seek, so the ZIP writer puts sizes after the content of each file.
+    """
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -81,7 +85,7 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """The ZIP writer calls it; nothing is buffered."""
+        """Do nothing. The ZIP writer requires this method."""
 
     def take(self) -> bytes:
         found, self._pieces = b"".join(self._pieces), []
@@ -90,7 +94,10 @@ class _Sink:
 
 @dataclass(frozen=True)
 class Export:
-    """`only`: keys of the rows to export; None: all. `spooled`: the user's folders of the spool, if they are exported."""
+    """One export of a user's data.
+
+    `only`: keys of the rows to export, or None for all. `spooled`: the user's spool folders, or None to omit them.
+    """
 
     users: UserStores
     user_id: str
@@ -132,7 +139,7 @@ class Export:
         return settle([(key, head) for key, head in rows if self.only is None or key in self.only])
 
     async def _portions(self, keys: Sequence[str], epoch: str) -> AsyncIterator[Batch]:
-        """Yield the rows that still live. Raises OtherEpoch."""
+        """Yield the rows that are still live, in batches. Raises OtherEpoch after a restore."""
         while keys:
             async with self.users.open(self.user_id) as store:
                 check_epoch(store, epoch)
@@ -149,7 +156,7 @@ class Export:
             yield await asyncio.to_thread(lines, portion)
 
     async def _text(self, keys: Sequence[str], epoch: str) -> AsyncIterator[bytes]:
-        """Yield the text of one document, from its blocks."""
+        """Yield the text of one document, joined from its blocks."""
 
         def text(portion: Batch, last: Json | None) -> tuple[bytes, Json | None]:
             chunks = [chunk for _, body in portion for chunk in _block.decode(body).chunks]
@@ -184,7 +191,7 @@ def _spooled_line(path: Path) -> bytes:
     where = path.parts[-3:]
     try:
         content = spool_files.read_content(path, truncate=True)
-    except FileNotFoundError:  # it was taken up meanwhile
+    except FileNotFoundError:  # the event was ingested meanwhile
         return b""
     except OSError as error:
         return _said(where, unread=_why(error))
@@ -203,7 +210,7 @@ def _said(where: Sequence[str], **what: Any) -> bytes:
 
 
 def settle(heads: list[tuple[str, RowHead]]) -> Contents:
-    """What an export is made of: all but the tombstones, in the order of `seq`."""
+    """Return the contents of an export: all rows except tombstones, in the order of `seq`."""
     contents = Contents()
     for seq, key in sorted((head.seq, key) for key, head in heads if not head.deleted):
         collection, _, row_id = key.partition("/")
@@ -219,7 +226,7 @@ def settle(heads: list[tuple[str, RowHead]]) -> Contents:
 
 
 def _line(key: str, body: bytes) -> bytes:
-    """A row as it was sent."""
+    """Return a row as a client sent it, on one line."""
     return join_json_lines(body)
 
 
@@ -228,5 +235,8 @@ def _waiting_line(key: str, body: bytes) -> bytes:
 
 
 def _safe(filename: str) -> str:
-    """As the name of a file: without what leads elsewhere, and short, as file systems count bytes, 255 with the id."""
+    """Return a filename that is safe inside a ZIP: without path separators and at most 120 bytes.
+
+    File systems limit a name to 255 bytes, and the document's id and the extension are added to it.
+    """
     return re.sub(r"[^\w. -]", "_", filename).encode()[:120].decode(errors="ignore")

@@ -1,6 +1,6 @@
-"""Forget everything: every row of all collections dies, the disk is rewritten, and a receipt says what was done.
+"""Forget everything of an account, or one project: delete the rows, rewrite the files and return a receipt.
 
-What was written before this moment never comes back from a stale device: its pushes are refused FORGOTTEN.
+After "forget everything", a stale device cannot bring older rows back: the server rejects them with FORGOTTEN.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from vademecum.services.memory.project_contents import list_project_keys
 from vademecum.services.sync.batches import Batch, read_batches
 from vademecum.services.sync.stream import Hub
 
-SAMPLE = 400  # pieces of content that are looked for afterwards
-PIECE_MIN = 16  # characters; shorter ones are found by chance
+SAMPLE = 400  # pieces of content that are searched for on the disk afterwards
+PIECE_MIN = 16  # characters; shorter pieces would match by chance
 CONTENT = (
     "filename",
     "userMessage",
@@ -41,7 +41,7 @@ CONTENT = (
     "path",
     "root",
 )
-# The first stretch of a text without an escape: records hold the JSON that was sent, escapes and all.
+# The first part of a text without escapes. Records hold the JSON as it was sent, so escaped text would not match.
 _AS_SENT = re.compile(rb'"(?:%s)":\s*"[^"]{0,200}?([^"\\]{16,64})' % "|".join(CONTENT).encode())
 
 
@@ -52,8 +52,12 @@ NOTE = (
 
 
 class Receipt(msgspec.Struct, rename="camel"):
-    """`rows`, the `bytes` of their JSON as it was stored (vectors too), `files` rewritten or removed. `leftovers`: of
-    `checked` pieces of what was erased, how many a scan of the user's folders still found: 0."""
+    """The result of forgetting an account or a project.
+
+    `rows`: deleted rows. `bytes`: the size of their stored JSON, including vectors. `files`: rewritten or removed
+    files. `checked`: pieces of erased content that were searched for on the disk. `leftovers`: how many of these pieces
+    were found, which is 0 after a successful erasure.
+    """
 
     rows: int
     files: int
@@ -67,8 +71,11 @@ class Receipt(msgspec.Struct, rename="camel"):
 async def forget_everything(
     data: Path, users: UserStores, eraser: Eraser, hub: Hub, user_id: str, spooled: Several[Path]
 ) -> Receipt:
-    """Returns when it is done and checked. `spooled`: the user's folders of the spool, which are looked through too."""
-    await eraser.evict(user_id)  # unlinks before anything is written: on a full disk that makes room
+    """Delete and erase everything of an account, and verify the result. Return a receipt.
+
+    `spooled`: the user's spool folders, which the verification also scans.
+    """
+    await eraser.evict(user_id)  # first, because deleting the indexes frees space on a full disk
     async with users.open(user_id) as store:
         seen = await _look(store)
         rows, size, at = await store.write(lambda tx: _bury_all(tx, seen.stubs))
@@ -76,7 +83,7 @@ async def forget_everything(
     files, note = 0, NOTE
     try:
         files = await eraser.erase_all(user_id)
-    except NotYetErased as error:  # its job tries again
+    except NotYetErased as error:  # the erase job tries again
         note = f"{error.message} {NOTE}"
     needles = sorted(seen.needles)[:SAMPLE]
     leftovers = await asyncio.to_thread(_left, [user_folder(data, user_id), *spooled], needles)
@@ -93,7 +100,10 @@ async def forget_project(
     *,
     with_sessions: bool,
 ) -> Receipt:
-    """As `delete_project`, and returns when the disk is rid of it and that is checked. Raises NotFound."""
+    """Delete a project as `delete_project` does, erase it from the disk and verify the result. Return a receipt.
+
+    Raises NotFound for a missing project.
+    """
     async with users.open(user_id) as store:
         keys = list_project_keys(store, project_id, with_sessions=with_sessions)
         size = sum(store.row_index.rows[key].size for key in keys if key in store.row_index.rows)
@@ -118,7 +128,7 @@ def _left(folders: Iterable[Path], needles: list[bytes]) -> int:
 
 
 async def _needles(store: UserStore, keys: Several[str]) -> list[bytes]:
-    """Pieces of what these rows say."""
+    """Return a sample of the content of these rows, as byte strings."""
     found: set[bytes] = set()
     async for portion in read_batches(store, sorted(keys)[:: max(1, len(keys) // SAMPLE)]):
         found |= await asyncio.to_thread(_said, portion)
@@ -130,7 +140,7 @@ def _said(portion: Batch) -> set[bytes]:
 
 
 async def _only_there(store: UserStore, needles: list[bytes]) -> list[bytes]:
-    """The needles that no living row holds: what is said elsewhere, too, stays there."""
+    """Return the needles that no live row contains. Text that other rows share stays on the disk."""
     left = needles
     async for portion in read_batches(store, list(store.row_index.rows)):
         bodies = b"\n".join(body for _, body in portion)
@@ -143,7 +153,7 @@ def _absent(needles: list[bytes], text: bytes) -> list[bytes]:
 
 
 class _Stub(msgspec.Struct, frozen=True):
-    """What a row's tombstone is made of, and which state of the row it was taken from."""
+    """The content of a row's future tombstone (`kept`), and the `seq` of the row from which it was made."""
 
     seq: int
     size: int
@@ -157,7 +167,7 @@ class _Seen:
 
 
 async def _look(store: UserStore) -> _Seen:
-    """Read all rows, a portion at a time: together they may have a gigabyte, what is kept of them has little."""
+    """Read all rows in batches and keep only their stubs and a sample, because all rows may take a gigabyte."""
     seen = _Seen()
     seqs = {key: head.seq for key, head in store.row_index.rows.items() if not head.deleted}
     sample = set(list(seqs)[:: max(1, len(seqs) // SAMPLE)])
@@ -184,7 +194,10 @@ def _note(
 
 
 def _bury_all(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
-    """(rows, bytes of their content, the moment). What was written since the look is read now."""
+    """Tombstone all rows, and purge waiting rows. Return the number of rows, the bytes of their content, and the time.
+
+    Rows that were written after their stubs were made are read again.
+    """
     keys = list(tx.keys())
     size = 0
     for key in keys:
@@ -203,7 +216,7 @@ def _bury_all(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, int, st
 
 
 def _pieces(row: Json, body: bytes) -> Iterator[bytes]:
-    """Stretches of a row's content as they stand on a disk: as it was sent, as text, base64, and a vector's bytes."""
+    """Yield parts of a row's content in the forms that a disk may hold: text, sent JSON, base64, and vector bytes."""
     for name in CONTENT:
         text = row.get(name)
         if isinstance(text, str) and len(text) >= PIECE_MIN:

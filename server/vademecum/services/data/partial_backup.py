@@ -1,6 +1,7 @@
-"""The temporary folder of an unfinished backup. A running backup holds a lock on it.
+"""Create the temporary folder of an unfinished backup. A running backup holds a lock on its folder.
 
-A crash leaves a copy of all data under a name that no one looks for. The next backup in the same folder deletes it.
+After a crash the folder remains as a copy of all data that nobody notices. The next backup into the same parent folder
+deletes it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ if os.name != "nt":
     import fcntl
 
 PREFIX = ".vademecum-backup-"
-MIN_AGE_S = 60.0  # a younger folder may not be locked yet
+MIN_AGE_S = 60.0  # a backup that has just started may not have locked its folder yet
 
 
 @contextmanager
 def partial_backup_folder(target: Path) -> Iterator[Path]:
-    """Create and lock a new folder beside `target`. Raises OSError."""
+    """Create and lock a new folder beside `target`. Raises OSError if that fails."""
     _delete_abandoned(target.parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=target.parent))
     lock = _lock(folder)
@@ -34,7 +35,7 @@ def partial_backup_folder(target: Path) -> Iterator[Path]:
 
 
 def _delete_abandoned(parent: Path) -> None:
-    """Delete the folders that crashes left. Failures are ignored: the next backup tries again."""
+    """Delete the unlocked folders of crashed backups. Failures are ignored, because the next backup tries again."""
     with suppress(OSError):
         for folder in parent.glob(f"{PREFIX}*"):
             if time.time() - folder.stat().st_mtime > MIN_AGE_S and (lock := _lock(folder)) is not None:
@@ -43,7 +44,7 @@ def _delete_abandoned(parent: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """Return a locked descriptor, or None if the folder is locked or the file system has no locks."""
+    """Lock a folder and return its descriptor, or None if another process holds the lock or locks are unsupported."""
     if os.name == "nt":
         return None
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

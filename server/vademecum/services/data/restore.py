@@ -32,7 +32,10 @@ from vademecum.services.sync.stream import Hub
 
 
 class Removed(msgspec.Struct, rename="camel"):
-    """An account of the backup that was deleted since. `email`: known only if another account has it now."""
+    """An account of the backup that was deleted later.
+
+    `email`: known only if another account has the same email now.
+    """
 
     id: str
     email: str | None
@@ -41,8 +44,8 @@ class Removed(msgspec.Struct, rename="camel"):
 class Restored(msgspec.Struct, rename="camel"):
     """The result of a restore.
 
-    `erased_again`: rows of the backup that were erased since and were not restored. `skipped`: emails of the backup that
-    belong to another account now. `removed`: accounts that were left out because they were deleted.
+    `erased_again`: rows of the backup that were not restored because they were erased after it. `skipped`: emails of
+    the backup that belong to another account now. `removed`: accounts that were omitted because they were deleted.
     """
 
     users: int
@@ -116,7 +119,7 @@ class RestoreService:
         return Restored(len(restored), adopted.count, erased, manifest.at, adopted.skipped, removed)
 
     async def _is_empty(self, account_id: str) -> bool:
-        """Return whether nothing was ever written to the account, such as the owner that a new server creates."""
+        """Return whether nothing was ever written to the account. An example is the owner account of a new server."""
         if not (user_folder(self._data, account_id) / RECORDS_FILE).exists():
             return not user_ledger(self._data, account_id).path.exists()
         try:
@@ -136,7 +139,7 @@ class RestoreService:
                 async with self._users.open(user_id) as store:
                     await store.sync_ledger()
                     last_seq, project_ids = max(last_seq, store.seq), _project_ids(store)
-            except Broken:  # the restore repairs it
+            except Broken:  # the current file is unreadable, and the restore replaces it
                 last_seq += SEQ_JUMP
         try:
             for indexer in self._indexers:
@@ -146,7 +149,7 @@ class RestoreService:
                 records / RECORDS_FILE,
                 last_seq,
                 lambda tx: replay_erasures(tx, ledger.read(), project_ids),
-                # An open stream would continue in the new epoch, and its reader would never learn of it.
+                # An open stream would continue in the new epoch without telling its client about the restore.
                 before_opening=lambda: self._hub.close_user(user_id),
             )
         finally:  # also after a failure: the indexes may be gone
@@ -171,7 +174,7 @@ def _project_ids(store: UserStore) -> dict[str, str | None]:
 def _verify_backup(source: Path, within: str = "") -> BackupManifest:
     """Return the manifest of a backup after checking its files, or only those in the folder `within`.
 
-    Raises BadRequest if it is no backup, and Broken if a file was changed.
+    Raises BadRequest if `source` is not a backup, and Broken if a file is missing, changed or unexpected.
     """
     try:
         manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=BackupManifest)
@@ -190,9 +193,9 @@ def _verify_backup(source: Path, within: str = "") -> BackupManifest:
 
 
 def _flaws(source: Path, manifest: BackupManifest, more: set[str]) -> list[str]:
-    """Return the problems of the manifest's files, and unlisted files that a restore would read.
+    """Return the problems of the files in the manifest, or else the unlisted files that a restore would read.
 
-    Other files are ignored: file managers and disks add their own to each folder.
+    Other unlisted files are ignored, because file managers add their own files to folders.
     """
     found = [
         f"{name} {flaw}" for name, digest in manifest.files.items() if (flaw := _flaw(source / name, digest))
@@ -205,7 +208,7 @@ def _flaws(source: Path, manifest: BackupManifest, more: set[str]) -> list[str]:
 
 
 def _flaw(path: Path, digest: str) -> str:
-    """Return the problem of a listed file, or an empty string."""
+    """Return the problem of a file in the manifest, or an empty string."""
     try:
         if not path.is_file():
             return "is missing"

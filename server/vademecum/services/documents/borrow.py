@@ -1,4 +1,4 @@
-"""Let sessions borrow and return documents. Documents belong to users."""
+"""Let sessions borrow and return documents. Documents belong to users and not to sessions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from vademecum.services.sync.write_row import require_live_row
 
 
 def check_session(tx: Transaction, session_id: str) -> None:
-    """Raise NotFound for a deleted session. An unknown one passes: its row may not have arrived yet."""
+    """Raise NotFound for a deleted session. An unknown session passes, because its row may not have arrived yet."""
     check_session_id(session_id)
     if tx.row_state(f"sessions/{session_id}") == "deleted":
         raise no_such("sessions")
 
 
 def borrow(tx: Transaction, document_id: str, session_id: str) -> Json:
-    """Make the document visible in the session; repeating it changes nothing.
+    """Let the session search the document, and return its row. Repeating the call changes nothing.
 
-    Borrowing does not count as access: only an answer that cites the document does. Raises Conflict if the document has
-    as many sessions as it may have.
+    Borrowing does not count as access to the document, but an answer that cites it does. Raises Conflict if the maximum
+    number of sessions have borrowed the document.
     """
     row = require_live_row(tx, "documents", document_id)
     check_session(tx, session_id)
@@ -44,7 +44,7 @@ def borrow(tx: Transaction, document_id: str, session_id: str) -> Json:
 
 
 def return_document(tx: Transaction, document_id: str, session_id: str) -> Json:
-    """Remove the document from the session; it stays in the pool."""
+    """Remove the document from the session. The user keeps the document."""
     row = require_live_row(tx, "documents", document_id)
     if session_id not in row["activeSessions"]:
         return row

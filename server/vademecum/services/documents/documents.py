@@ -1,7 +1,7 @@
 """List documents, find them by name or content, and suggest which to delete.
 
-Rows are returned as stored. They are read in batches and decoded in a thread: a hundred documents that thousands of
-sessions have borrowed are a hundred megabytes.
+Rows are returned as stored. They are read in batches and decoded in a thread, because a hundred documents that
+thousands of sessions have borrowed take a hundred megabytes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class DocumentEntry(msgspec.Struct, frozen=True, rename="camel"):
     status: str
 
 
-# By store and key, each with the `seq` of its row.
+# Filenames by store and key, each with the `seq` of its row.
 _filename_cache: WeakKeyDictionary[UserStore, dict[str, tuple[int, str]]] = WeakKeyDictionary()
 _entry_decoder = msgspec.json.Decoder(DocumentEntry)
 
 
 async def read_documents(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentEntry, bytes]]:
-    """Yield the documents `keys`, each with its body; omit documents deleted meanwhile."""
+    """Yield the documents with these keys, each with its body, without documents that were deleted meanwhile."""
     async for batch in read_batches(store, keys):
         for entry, body in await asyncio.to_thread(_decode_entries, batch):
             yield entry, body
@@ -63,7 +63,7 @@ def list_borrowed_ids(store: UserStore, session_id: str) -> set[str]:
 
 
 async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
-    """Return filenames by id, of the live documents among `ids`.
+    """Return the filenames of the live documents among `ids`, by id.
 
     Every search calls this, so only rows that changed since the last call are read.
     """
@@ -86,7 +86,7 @@ async def list_documents(store: UserStore) -> list[bytes]:
 
 
 async def find_by_name(store: UserStore, name: str, session_id: str) -> list[bytes]:
-    """Return documents whose name occurs in `name` (a name or a whole message) and that the session has not borrowed."""
+    """Return documents that the session has not borrowed and whose name occurs in `name`, a name or a whole message."""
     active = list_borrowed_ids(store, session_id)
     entries = sorted(await _read_live_entries(store), key=_creation_order, reverse=True)
     pool = [(entry.id, entry.filename) for entry in entries if entry.id not in active]

@@ -31,16 +31,19 @@ from vademecum.services.sync import write_row
 
 
 class Uploaded(msgspec.Struct):
-    """The result of an upload. `existing`: an identical file was stored before, so the session borrowed that document."""
+    """The result of an upload.
+
+    `existing`: the document of an identical file existed already, so the session borrowed it.
+    """
 
     document: Json
     existing: bool
 
 
 class UploadedFile(msgspec.Struct, frozen=True):
-    """A file to upload. `read` loads it into memory; it is called once there is capacity for it.
+    """A file to upload. `read`: loads the file into memory, and is called when the server has capacity for it.
 
-    `document_id`: chosen by the client, so that a repeated upload after a lost response creates no second document.
+    `document_id`: chosen by the client, so that an upload repeated after a lost response creates no second document.
     """
 
     name: str
@@ -50,7 +53,7 @@ class UploadedFile(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Return its name, shortened for a message: names can be of any length."""
+        """Return the filename, shortened for a message."""
         return short_name(sanitize_filename(self.name))
 
 
@@ -63,7 +66,8 @@ class UploadService:
     async def upload(self, user_id: str, file: UploadedFile, limits: Limits) -> Uploaded:
         """Store a file as a document.
 
-        Raises BadRequest, Busy, Conflict, Gone, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
+        Raises BadRequest, Busy, Conflict, Gone, TooLarge, UnreadableFile or LimitReached. After each of these errors
+        nothing is stored.
         """
         if file.document_id is not None:
             _check_id(file.document_id)
@@ -87,7 +91,7 @@ class UploadService:
         if same_content is not None and same_content.whole:
             return Uploaded(same_content.row, existing=True)
         if same_content is None and document_count >= limits.documents:
-            raise _full(file, limits)  # checked before the work, and again in the transaction below
+            raise _full(file, limits)  # checked before the file is parsed, and again in the transaction below
         parsed, chunks = await _read(file, data)
         document = {
             **_unread(user_id, file),
@@ -148,7 +152,7 @@ def _check_id(document_id: str) -> None:
 
 
 def sanitize_filename(filename: str) -> str:
-    """Return the last part of a path without control characters: at most its last 255 characters."""
+    """Return the last part of a path without unprintable characters, cut to its last 255 characters."""
     name = PurePath(filename.replace("\\", "/")).name
     return "".join(c for c in name if c.isprintable()).strip()[-255:] or "document"
 
@@ -171,9 +175,9 @@ class _SameBytes(msgspec.Struct):
 def _borrow_same_content(
     tx: Transaction, content_hash: str, session_id: str | None, document_id: str | None
 ) -> _SameBytes | None:
-    """Borrow the document of the same content, if there is one, and return it.
+    """Return the document of the same content, or None. If it is complete, let the session borrow it.
 
-    Raises Conflict if `document_id` belongs to another file, and Gone if that document was deleted.
+    Raises Conflict if `document_id` belongs to another file, and Gone if the document with this id was deleted.
     """
     if session_id is not None:
         check_session(tx, session_id)
@@ -187,7 +191,7 @@ def _borrow_same_content(
 
 
 def _check_free(tx: Transaction, document_id: str, content_hash: str) -> None:
-    """Check that the id is unknown or belongs to this file. Raises Gone or Conflict."""
+    """Raise Gone if the document with this id was deleted, or Conflict if the id belongs to another file."""
     key = f"documents/{document_id}"
     life = tx.row_state(key)
     if life == "deleted":
@@ -218,9 +222,9 @@ def _store(
 
 
 def _completed(tx: Transaction, before: Json, read: Json) -> Json:
-    """Return the incomplete document `before`, completed with the fields `read` from its file.
+    """Return the incomplete document `before` with the fields of the new document `read`.
 
-    Its id, its name and the sessions that borrowed it stay.
+    The id, the name and the sessions of `before` stay, and the sessions of `read` borrow it too.
     """
     for session_id in read["activeSessions"]:
         before = borrow(tx, before["id"], session_id)

@@ -21,7 +21,8 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 def upsert(tx: Transaction, project: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
     """Return the project's entity of this `type` and `name`, and whether it is new.
 
-    An existing one keeps its spelling, and its `notes` unless new ones are given. Raises NotFound for a missing project.
+    An existing entity keeps its spelling, and also its `notes` unless `fields` has new ones. Raises NotFound for a
+    missing project, and BadRequest for an empty name.
     """
     if not normalize_name(fields["name"]):
         raise BadRequest("An entity needs a name. Nothing was changed.")
@@ -45,6 +46,6 @@ async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
 
 
 def check_within(store: UserStore, scope: MemoryScope, entity_id: str) -> None:
-    """Check that the entity is within the scope. Raises NotFound."""
+    """Raise NotFound if the entity is missing or outside the scope."""
     if not is_within(scope, store.row_index.rows.get(f"entities/{entity_id}")):
         raise no_such("entities")

@@ -18,7 +18,9 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """Store a finished turn. `projectId` in `fields` is the expected project of its session and is not stored.
-    Raises NotFound for a missing session, Conflict for one in another project."""
+
+    Raises NotFound for a missing session, and Conflict if the session is in another project.
+    """
     expected = fields.pop("projectId", None)
     if expected is not None:
         home = find_session_home(tx.head, fields["sessionId"])
@@ -28,7 +30,7 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
 
 
 def find_session_id(store: UserStore, episode_id: str) -> str | None:
-    """Return the session that a turn is in. Raises NotFound."""
+    """Return the id of the session that a turn belongs to. Raises NotFound for a missing turn."""
     location = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
     if location is None:
         raise no_such("episodes")
@@ -46,7 +48,7 @@ async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
 async def list_by_session(
     store: UserStore, session_id: str, page_request: PageRequest
 ) -> tuple[MemoryPartition, Page]:
-    """Return the project or pool of the session, and a page of its turns. Raises NotFound."""
+    """Return the project or pool of the session, and a page of its turns. Raises NotFound for a missing session."""
     session = f"sessions/{session_id}"
     home = find_session_home(store.row_index.rows.get, session_id)
     return home, await list_newest(store, list_live_children(store, session, "episodes"), page_request)

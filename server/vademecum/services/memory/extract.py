@@ -1,9 +1,9 @@
-"""Extract: what a turn says becomes entities, relationships, memories and proposed facts, by a language model.
+"""Extract entities, relationships, memories and proposed facts from a turn, with a language model.
 
-The model is asked; then what it answered is stored, in one transaction with the end of the job and by ids that are
-derived from what is stored. What cannot be stored now is kept with the job, and nobody is asked again; a crash in
-between costs a question, and nothing is stored twice. Nothing that a person deleted comes back, and nothing that they
-confirmed is touched.
+The reply of the model is stored in the same transaction that completes the job. Row ids are derived from the content,
+so nothing is stored twice. If the reply cannot be stored now, the job keeps it and the model is not asked again. A
+crash before that costs one request. Extraction never restores rows that the user deleted and never changes confirmed
+facts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Extraction:
             raise
 
     async def _ask_model(self, user_id: str, job: Job) -> ValidatedExtraction | None:
-        """Ask the model. Return None if the turn changed. The user's file is not held open meanwhile."""
+        """Ask the model. Return None if the turn changed. The user's file is not held open during the request."""
         async with self.users.open(user_id) as store:
             turn = await _read_turn(store, job)
             if turn is None:
@@ -154,8 +154,11 @@ class Extraction:
 
 @dataclass(frozen=True)
 class _ExtractionWriter:
-    """Stores an extraction, using what was looked up before the transaction: the latest `entities` of the `partition`, the
-    keys of the rows with the `key` of each fact, and the memories."""
+    """Stores an extraction, using rows that were looked up before the transaction.
+
+    `entities`: the latest entities of the `partition`. `facts`: by `key` of a fact, the keys of the rows with it.
+    `memories`: the lookups of the extracted memories.
+    """
 
     limits: Limits
     session_id: str
@@ -196,7 +199,7 @@ class _ExtractionWriter:
             source, target = ends
             if source is None or target is None or source == target:
                 continue
-            # A device may have given the id of one entity to another one, of another project.
+            # A device may have written an entity of another project under this id.
             keys = [f"entities/{end}" for end in ends]
             if all(tx.row_state(key) == "live" and is_within(partition, tx.head(key)) for key in keys):
                 row_id = derived_ids.relationship_id(source, target, one.label)
@@ -259,7 +262,7 @@ async def _delete_job(store: UserStore, job: Job) -> None:
 
 
 async def _latest_entities(store: UserStore, partition: MemoryPartition) -> list[_Entity]:
-    """Return the latest entities of the project. The pool has none."""
+    """Return the latest entities of the project. Sessions without a project have none."""
     if not isinstance(partition, InProject):
         return []
     heads = store.row_index.rows

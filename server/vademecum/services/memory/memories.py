@@ -52,7 +52,7 @@ async def list_keys_in_scope(store: UserStore, scope: MemoryScope) -> list[str]:
 
 
 async def read_memories(store: UserStore, keys: Iterable[str]) -> AsyncIterator[list[tuple[Memory, bytes]]]:
-    """Yield the memories `keys` in batches, each memory with its stored row."""
+    """Yield the memories with these keys in batches, each memory with its stored row."""
     async for batch in read_batches(store, keys):
         yield await asyncio.to_thread(_decoded, batch)
 
@@ -71,7 +71,10 @@ async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
 async def list_by_session(
     store: UserStore, session_id: str, page_request: PageRequest
 ) -> tuple[MemoryScope, Page]:
-    """Return the session's current scope and a page of its current memories in that scope. Raises NotFound."""
+    """Return the session's current scope, and a page of its current memories in that scope.
+
+    Raises NotFound for a missing session.
+    """
     scope = find_session_home(store.row_index.rows.get, session_id)
     dependents = list_live_children(store, f"sessions/{session_id}", "memories")
     keys = [key for key in dependents if is_within(scope, store.row_index.rows.get(key))]
@@ -79,9 +82,9 @@ async def list_by_session(
 
 
 async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[bytes]:
-    """Return the supersession chain of a memory, the current one first, as far as it fits into a page.
+    """Return the supersession chain of a memory, the current memory first, as far as it fits into a page.
 
-    Raises NotFound.
+    Raises NotFound for a missing memory.
     """
     memory = _decoder.decode(await read(store, scope, memory_id))
     newer = await _read_chain(store, scope, memory.superseded_by, "superseded_by", {memory.id})
@@ -125,9 +128,9 @@ async def count_memories(store: UserStore, scope: MemoryScope) -> Stats:
 def undo_supersession(
     tx: Transaction, scope: MemoryScope, memory_id: str, limits: Limits
 ) -> tuple[Json, Json]:
-    """Make a memory and the one that it supersedes both current again.
+    """Make a memory and the memory that it supersedes both current again. Return the rows of both.
 
-    Raises NotFound, and Conflict if it supersedes none.
+    Raises NotFound for a missing memory, and Conflict if it supersedes none.
     """
     old_id = _require_row(tx, scope, memory_id).get("supersedes")
     if not old_id or not is_within(scope, tx.head(key_of(old_id))):
@@ -138,9 +141,9 @@ def undo_supersession(
 
 
 def delete(tx: Transaction, scope: MemoryScope, memory_id: str) -> int:
-    """Delete a memory and the older ones that it supersedes, because they say the same. Return their number.
+    """Delete a memory and all older versions that it supersedes. Return the number of deleted rows.
 
-    Raises NotFound.
+    Raises NotFound for a missing memory.
     """
     key = key_of(_require_row(tx, scope, memory_id)["id"])
     keys: list[str] = []

@@ -1,8 +1,9 @@
 """Index turns, memories, entities and summaries for memory search, in `<user>/recall/`.
 
-Like the document index it is derived: it may be late, and is rebuilt if it is missing or belongs to another model.
-Words are indexed at once. Vectors, which are stored nowhere else, follow after those of documents (`MemoryVectorizer`).
-Each row is one block, and searches resolve the scope, so moving a session between projects does not change the index.
+Like the document index, the memory index is derived data: it may be late, and it is rebuilt if it is missing or belongs
+to another model. Words are indexed at once. Vectors, which are stored nowhere else, follow after those of documents
+(`MemoryVectorizer`). Each row is one block. Searches resolve the scope, so moving a session between projects does not
+change the index.
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ class MemoryBlockSource:
         return SourcePage(rows, upto, more)
 
     async def _list_dependent_turns(self, store: UserStore, keys: Iterable[str]) -> list[str]:
-        """Return the turns whose vectors include the old text of one of `keys`, which changed: they are embedded again."""
+        """Return the turns to embed again: their vectors include the old text of a changed turn among `keys`."""
         turns = [key for key in keys if kind_of(key) == "episodes"]
         if not turns:
             return []
         try:
             found = await self._indexes.read(store.user_id, lambda index: index.in_sections(turns))
-        except (IndexDamaged, IndexReplaced):  # an index that is rebuilt contains none of them
+        except (IndexDamaged, IndexReplaced):  # an index that is being rebuilt contains none of these turns
             return []
         return sorted(key for key in set(found).difference(keys) if store.is_live(key))
 
@@ -112,7 +113,8 @@ def _block(
 ) -> Block:
     """Return the block of a row. `day`: search terms of the row's date.
 
-    `before`: the key of the previous turn, embedded together with this one; it takes the field of a chunk's heading.
+    `before`: the key of the previous turn, which is embedded together with this one. It is stored in the `section`
+    field of the chunks.
     """
     chunks = [Chunk(number, None, before, piece.text, day) for number, piece in enumerate(pieces)]
     return Block(key, key, 0, chunks, vectors)
@@ -121,7 +123,7 @@ def _block(
 class MemoryVectorizer:
     """Computes the vectors of the memory index.
 
-    `again`: queues another run for the user, after waiting users. A stop or crash loses at most one run.
+    `schedule_again`: queues another run of the user, after other waiting users. A stop or crash loses at most one run.
     """
 
     def __init__(
@@ -137,7 +139,7 @@ class MemoryVectorizer:
         self._indexer = indexer
         self._inference = inference
         self._schedule_again = schedule_again
-        self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, row, its seq)
+        self._failures: Counter[tuple[str, str, int]] = Counter()  # by user, row key and `seq` of the row
 
     async def update_words(self, user_id: str) -> None:
         """Update the words of the index from the records, and queue the computation of vectors."""
@@ -171,7 +173,10 @@ class MemoryVectorizer:
             raise Broken(f"{failed} rows of memory could not be embedded.")
 
     async def _list_todo(self, user_id: str) -> list[str]:
-        """Return the rows without vectors, except abandoned ones and changed ones, which will be indexed again."""
+        """Return the keys of rows without vectors.
+
+        Rows that failed too often are left out, and so are changed rows, because they are indexed again.
+        """
         wanted, (epoch, seq) = await self._indexes.read(
             user_id, lambda index: (index.without_vectors(), index.checkpoint)
         )
@@ -241,7 +246,7 @@ class _EmbeddedBlock(NamedTuple):
 
 
 def _unchanged_blocks(store: UserStore, embedded: Iterable[_EmbeddedBlock]) -> list[Block]:
-    """Return the blocks whose rows have not changed since."""
+    """Return the blocks whose rows have not changed since their vectors were computed."""
     rows = store.row_index.rows
     return [
         one.block

@@ -24,7 +24,7 @@ MOVED = ("sessions", "memories", "summaries", "roots", "merged")
 
 
 def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
-    """Move everything in the project into the other, delete the project and return the number of moved rows.
+    """Move all rows of a project into the project `into`, and delete the old project. Return the number of moved rows.
 
     Raises NotFound for a missing project, BadRequest for merging a project into itself, and LimitReached if the result
     exceeds the storage quota.
@@ -33,7 +33,7 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
         write_row.require_live_row(tx, "projects", each)
     if project_id == into:
         raise BadRequest("A project cannot become a part of itself. Nothing was changed.")
-    # Moved rows exist twice for a while; the quota applies to the final state.
+    # Moved rows exist twice during the transaction, so the storage quota is checked only at the end.
     before, roomy = tx.totals.usage.bytes, msgspec.structs.replace(limits, storage_bytes=sys.maxsize)
     inside = [key for key in tx.dependents(PROJECTS + project_id) if tx.row_state(key) == "live"]
     tx.prefetch(inside)
@@ -51,20 +51,27 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
     exceeded = check_storage_quota(before, tx.totals.usage.bytes, limits)
     if exceeded is not None:
         raise LimitReached(exceeded.message("Nothing was changed."), code=exceeded.code)
-    write_row.add(tx, "merged", {"projectId": into}, roomy, project_id)  # less than the project was
+    # No quota check is needed, because this row is smaller than the deleted row of the project.
+    write_row.add(tx, "merged", {"projectId": into}, roomy, project_id)
     return len(moved) + len(done) + len(known)
 
 
 def _a_moment_later(time: str) -> str:
-    """Return the next millisecond: old rows gain no recency, but the merged version wins over unmerged ones."""
+    """Return the timestamp one millisecond later.
+
+    So old rows gain no recency, but the moved version wins over the version that a device still has.
+    """
     try:
         return later(time, 0.001)
-    except (OverflowError, ValueError):  # the latest possible time, or an invalid one of an older row
+    except (OverflowError, ValueError):  # the latest possible time, or an invalid time in an older row
         return time
 
 
 def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> None:
-    """Move an observation under a new id, which contains its project, or join it to the one there."""
+    """Move an observation to the other project. Its id depends on the project, so it gets a new id.
+
+    If the other project already has this observation, the two are merged.
+    """
     row = tx.row(key)
     told_by = derived_ids.dedup_key(row.get("path"), row["content"])
     row_id = derived_ids.observation_id(tx.meta.id_key, into, row["agentSession"], row["kind"], told_by)
@@ -77,7 +84,7 @@ def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> N
 
 
 def _move_entities(tx: Transaction, keys: list[str], into: str, limits: Limits) -> None:
-    """Recreate entities and relationships in the other project, since an entity's project is frozen."""
+    """Recreate entities and relationships in the other project, because `projectId` of an entity is a frozen field."""
     edges = {edge for key in keys for edge in tx.dependents(key) if tx.row_state(edge) == "live"}
     ends = {edge: tx.row(edge) for edge in sorted(edges)}
     became: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Projects: named, isolated groups of sessions."""
+"""Create, change and list projects, which are named, isolated groups of sessions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def list_projects(store: UserStore, page_request: PageRequest) -> Page:
 
 
 async def list_sessions(store: UserStore, project_id: str, page_request: PageRequest) -> Page:
-    """Return a page of the sessions currently in the project. Raises NotFound."""
+    """Return a page of the sessions currently in the project. Raises NotFound for a missing project."""
     write_row.check_live(store, "projects", project_id)
     return await list_newest(
         store, list_live_children(store, f"projects/{project_id}", "sessions"), page_request

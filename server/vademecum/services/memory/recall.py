@@ -182,7 +182,7 @@ class Recall:
 
 
 def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int) -> bool:
-    """Return whether the index has vectors of all these rows, the newest of which has this `seq`."""
+    """Return whether the index has vectors of all these rows. `seq`: that of the newest of them."""
     its_epoch, its_seq = index.checkpoint
     return its_epoch == epoch and its_seq >= seq and set(index.without_vectors()).isdisjoint(ids)
 
@@ -195,7 +195,7 @@ def is_row_in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
 
 async def _list_keys_in_scope(store: UserStore, scope: MemoryScope, kinds: Collection[str]) -> list[str]:
     """Return the keys of all rows of these kinds within the scope."""
-    candidates = _candidates(store, scope)  # a copy: while the thread looks, a commit may change the rows
+    candidates = _candidates(store, scope)  # a copy, because commits may change the rows meanwhile
     return await asyncio.to_thread(
         _filter_in_scope, store, scope, candidates, tuple(f"{kind}/" for kind in kinds)
     )
@@ -222,7 +222,7 @@ def _filter_in_scope(
 
 
 def _candidates(store: UserStore, scope: MemoryScope) -> list[str]:
-    """Return the keys that may be in scope: of a project, the dependents of it and of its sessions."""
+    """Return the keys that may be in scope: for a project, its dependents and those of its sessions."""
     if not isinstance(scope, InProject):
         return list(store.row_index.rows)
     dependents = store.row_index.dependents
@@ -249,7 +249,7 @@ async def _boost_turns(store: UserStore, checked: Sequence[_CheckedHit]) -> list
     found = {one.key: one.relevance for one in checked if kind_of(one.key) == "episodes"}
     heads, dependents = store.row_index.rows, store.row_index.dependents
     sessions = dict.fromkeys(session for key in found for session in heads[key].parents)
-    named = [list(dependents.get(session, ())) for session in sessions]  # copies, as in `_ids`
+    named = [list(dependents.get(session, ())) for session in sessions]  # copies, for the thread
     boosted = await asyncio.to_thread(
         lambda: boost_found_neighbors(found, [_turns_in_order(store, keys) for keys in named])
     )
@@ -258,7 +258,7 @@ async def _boost_turns(store: UserStore, checked: Sequence[_CheckedHit]) -> list
 
 
 def _turns_in_order(store: UserStore, keys: Iterable[str]) -> list[str]:
-    """Return the turns among these rows in the order of their `seq`. The row index has no times."""
+    """Return the turns among these rows in the order of their `seq`, because the row index has no times."""
     heads = ((key, store.row_index.rows.get(key)) for key in keys if kind_of(key) == "episodes")
     return [
         key

@@ -56,7 +56,7 @@ def disconnect(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
 
 
 async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, page_request: PageRequest) -> Page:
-    """Return the edges from an entity to entities within the scope. Raises NotFound for one outside the scope."""
+    """Return the edges from an entity to entities within the scope. Raises NotFound for an entity outside the scope."""
     entities.check_within(store, scope, entity_id)
     heads = store.row_index.rows
     start = f"entities/{entity_id}"
@@ -69,7 +69,7 @@ async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, page_re
 
 
 def _check_within(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
-    """Raises NotFound."""
+    """Raise NotFound if an entity of the edge is outside the scope."""
     write_row.check_within(tx, scope, "entities", edge.from_id)
     write_row.check_within(tx, scope, "entities", edge.to_id)
 
@@ -79,7 +79,7 @@ def _ends(edge: Edge) -> tuple[str, str]:
 
 
 def _find_edges(tx: Transaction, edge: Edge) -> list[str]:
-    """Return the keys of the live rows of this edge; rows pushed by devices may lack the derived id."""
+    """Return the keys of the live rows of this edge. Rows that devices pushed may not have the derived id."""
     ends = _ends(edge)
     dependents = [key for key in tx.dependents(ends[0]) if key.startswith("relationships/")]
     between = [key for key in dependents if (head := tx.head(key)) and head.parents == ends]

@@ -1,7 +1,7 @@
 """Store statements as memories, deduplicated within their scope, and search memories.
 
 An exact repetition refreshes the existing memory. A repetition in similar words replaces the old memory, which stays as
-history; this needs a model with a fitted threshold, which E5 has not. Secrets are redacted before any lookup or write.
+history. This needs a model with a fitted threshold, which E5 lacks. Secrets are redacted before any lookup or write.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class RememberedStatement(msgspec.Struct, frozen=True):
-    """`deduplicated`: the memory existed, either exactly or, if `supersedes` is set, in other words. `redacted`: a secret in
-    it was not stored."""
+    """The result of storing a statement.
+
+    `deduplicated`: the memory existed already, exactly or, if `supersedes` is set, in other words. `redacted`: a secret
+    in the statement was not stored.
+    """
 
     scope: MemoryPartition
     memory: Json
@@ -67,8 +70,12 @@ class MemoryHit(msgspec.Struct, frozen=True):
 
 
 class MemoryLookup(msgspec.Struct, frozen=True):
-    """What was looked up about a text before the transaction. `seq`: the account's `seq` then; later rows are new. `exact`:
-    the current memories of the partition with the same form. `near`: otherwise the one that it repeats in other words."""
+    """The result of looking up a text before the transaction.
+
+    `seq`: the account's `seq` at the lookup; rows with a higher one are new. `exact`: the ids of current memories in
+    the partition with the same `exact_form`. `near`: if there are none, the id of the memory that the text repeats in
+    other words, or None.
+    """
 
     partition: MemoryPartition
     text: str
@@ -86,7 +93,10 @@ class Memories:
         self._clock = clock
 
     async def remember(self, user_id: str, statement: Statement, limits: Limits) -> RememberedStatement:
-        """Store a statement. Raises BadRequest for an empty text or one that is only a secret, and as `resolve_scope` does."""
+        """Store a statement.
+
+        Raises BadRequest if the text is empty or only a secret, and the same errors as `resolve_scope`.
+        """
         normalized, text = await asyncio.to_thread(normalize_and_redact, statement.text)
         if not text or (text != normalized and secrets.is_bare(text)):
             raise BadRequest(
@@ -105,7 +115,10 @@ class Memories:
     async def _try_store(
         self, user_id: str, statement: Statement, text: str, limits: Limits
     ) -> tuple[MemoryPartition, Json, str | None] | None:
-        """Return the partition and the result of `store_memory`, or None, storing nothing, if the session changed project."""
+        """Store a statement. Return the partition and the result of `store_memory`.
+
+        If the session changed project or the file was restored meanwhile, store nothing and return None.
+        """
         async with self._users.open(user_id) as store:
             epoch, partition = store.epoch, await _resolve_partition(store, statement)
         (lookup,) = await self.look_up(user_id, partition, [text])
@@ -188,7 +201,7 @@ def _limit_bytes(hits: list[MemoryHit]) -> list[MemoryHit]:
 
 
 def normalize_and_redact(text: str) -> tuple[str, str]:
-    """Return the normalized text, and the same with secrets redacted."""
+    """Return the normalized text, and the same text with secrets redacted."""
     normalized = normalize(text).strip()
     return normalized, secrets.redact(normalized)
 
@@ -207,7 +220,7 @@ def _is_extracted(memory: Memory, session_id: str | None) -> bool:
 
 
 def _ids_by_form(batch: list[tuple[Memory, bytes]], forms: list[str]) -> list[list[str]]:
-    """Return, for each form, the ids of the current memories with it."""
+    """Return, for each form, the ids of the current memories with that form."""
     current = [(exact_form(one.text), one.id) for one, _ in batch if is_current(one)]
     return [[memory_id for has, memory_id in current if has == form] for form in forms]
 
@@ -215,11 +228,14 @@ def _ids_by_form(batch: list[tuple[Memory, bytes]], forms: list[str]) -> list[li
 def store_memory(
     tx: Transaction, statement: Statement, lookup: MemoryLookup, limits: Limits
 ) -> tuple[Json, str | None]:
-    """Return the memory, and the id of the one that it repeats: its own for an exact repetition."""
+    """Store a statement. Return the memory and the id of the memory that it repeats, or None.
+
+    An exact repetition refreshes the existing memory, so both ids are the same.
+    """
     row = _refresh(tx, statement, lookup, limits)
     if row is not None:
         return row, row["id"]
-    # Extraction recognizes a deleted memory and does not store it again; its user may.
+    # The user may store a deleted memory again, under a new id. Extraction may not (`store_extracted_memory`).
     memory_id = _derived_id(tx, lookup)
     return _add(tx, statement, lookup, limits, memory_id if tx.head(key_of(memory_id)) is None else None)
 
@@ -262,7 +278,10 @@ def _refresh(tx: Transaction, statement: Statement, lookup: MemoryLookup, limits
 def _add(
     tx: Transaction, statement: Statement, lookup: MemoryLookup, limits: Limits, row_id: str | None
 ) -> tuple[Json, str | None]:
-    """Add a memory. Return it and the id of the one it supersedes, if that was not edited since the comparison."""
+    """Add a memory. Return the memory and the id of the memory that it supersedes, or None.
+
+    A similar memory that was edited after the comparison is not superseded.
+    """
     partition = lookup.partition
     unchanged = lookup.near is not None and _is_unchanged_since(tx, key_of(lookup.near), lookup.seq)
     old = _read_current(tx, partition, lookup.near) if lookup.near is not None and unchanged else None
@@ -297,7 +316,7 @@ def _is_unchanged_since(tx: Transaction, key: str, seq: int) -> bool:
 
 
 def _read_current(tx: Transaction, partition: MemoryPartition, memory_id: str) -> Json | None:
-    """Return the row if it is live, in the partition and not superseded."""
+    """Return the row of a memory if it is live, in the partition and not superseded, else None."""
     key = key_of(memory_id)
     if tx.row_state(key) != "live" or not is_within(partition, tx.head(key)):
         return None
@@ -315,7 +334,7 @@ async def _search_words(
 
 
 def _rank(found: list[tuple[Memory, bytes]], terms: list[str], limit: int, now: str) -> list[MemoryHit]:
-    """Rank by BM25 and age. Without terms, by age only."""
+    """Rank memories by BM25 and age, or without terms by age only."""
     if terms:
         postings = Postings.of_texts([memory.text[:SEARCHED_LENGTH] for memory, _ in found])
         scores = bm25_scores([(postings, postings.lengths >= 0)], terms)[0]

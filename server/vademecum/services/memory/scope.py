@@ -28,7 +28,7 @@ from vademecum.services.sync.batches import list_live_keys, read_batches
 
 ProjectSelector = (
     str | None | UnsetType
-)  # of a project: one by id or name; null: all of them; absent: the session's own
+)  # a string selects one project by id or name, null all projects, absent the session's project
 
 
 class RowLocation(NamedTuple):
@@ -49,8 +49,8 @@ _named = msgspec.json.Decoder(_Named)
 async def resolve_scope(store: UserStore, session_id: str | None, project: ProjectSelector) -> MemoryScope:
     """Return the scope of a request.
 
-    Raises NotFound for a missing session or project, Conflict for an ambiguous project name, and BadRequest without a
-    session or project.
+    Raises NotFound for a missing session or project, Conflict for an ambiguous project name, and BadRequest if the
+    request names neither a session nor a project.
     """
     if project is None:
         return Everything()
@@ -64,14 +64,17 @@ async def resolve_scope(store: UserStore, session_id: str | None, project: Proje
 
 
 def parse_project_parameter(project: str | None) -> ProjectSelector:
-    """Parse the `project` query parameter: absent, `*` for all projects, or a name or id."""
+    """Parse the `project` query parameter. The value `*` selects all projects."""
     if project is None:
         return UNSET
     return None if project == "*" else project
 
 
 def find_session_home(head_of: Callable[[str], RowHead | None], session_id: str) -> MemoryPartition:
-    """Return the project that a session is in now, or the pool. Raises NotFound for a missing session."""
+    """Return the current project of a session, or the pool of sessions without a project.
+
+    Raises NotFound for a missing session.
+    """
     session = head_of(SESSIONS + session_id)
     if session is None or session.deleted:
         raise no_such("sessions")
@@ -84,10 +87,10 @@ def find_project_id(references: Iterable[str]) -> str | None:
 
 
 def locate_row(key: str, head_of: Callable[[str], RowHead | None]) -> RowLocation | None:
-    """Return the current location of a row of memory, or None unless it is live.
+    """Return the current location of a memory row, or None if the row is not live.
 
-    A turn, or a summary of a session, is located where its session is, even if the row names another project. Other rows
-    are in their own project.
+    A turn or a session summary has the location of its session, even if the row names another project. Other rows are
+    in the project that they name.
     """
     head = head_of(key)
     if head is None or state_of(head) != "live":
@@ -105,7 +108,7 @@ def is_within(scope: MemoryScope, head: RowHead | None) -> bool:
 
 
 async def list_scoped_keys(store: UserStore, scope: MemoryScope, collection: str) -> list[str]:
-    """Return the keys of the rows in scope, of a collection whose rows have their own project."""
+    """Return the keys of the rows in scope. The rows of the collection must name their project themselves."""
     heads = store.row_index.rows
     return [key for key in await list_live_keys(store, collection) if is_within(scope, heads.get(key))]
 
@@ -113,7 +116,7 @@ async def list_scoped_keys(store: UserStore, scope: MemoryScope, collection: str
 async def find_project_by_name(store: UserStore, said: str) -> str:
     """Return the id of the live project with this id or name, ignoring case and accents.
 
-    Raises NotFound, or Conflict if several projects have the name.
+    Raises NotFound if there is none, or Conflict if several projects have the name.
     """
     if store.is_live(PROJECTS + said):
         return said

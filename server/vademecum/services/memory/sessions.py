@@ -1,4 +1,4 @@
-"""Read and write sessions by `externalId`, the id that another program chose; it is unique per user."""
+"""Read and write sessions by `externalId`, an id that another program chose. It is unique per user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read and write summaries of sessions, and overviews of projects. An overview names no session."""
+"""Read and write summaries of sessions, and overviews of projects. An overview is a summary without a session id."""
 
 from __future__ import annotations
 

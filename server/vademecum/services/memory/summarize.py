@@ -30,8 +30,8 @@ from vademecum.services.sync.batches import read_batches
 if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
-# As in the original memory service, which also cuts its input to the newest 30,000 characters (model/memory/summary_input.py). There
-# is no limit on the number of episodes beside that: the characters bound the prompt.
+# Both values are those of the original memory service, which also cuts its input to the newest 30,000 characters
+# (model/memory/summary_input.py). That limit bounds the prompt, so the number of episodes has no limit.
 TEMPERATURE = 0.2
 MAX_REPLY_TOKENS = 1200
 OWNER_FIELDS = {"sessions": "sessionId", "projects": "projectId"}
@@ -60,7 +60,10 @@ _summary = msgspec.json.Decoder(_Summary)
 
 @dataclass(frozen=True)
 class Summaries:
-    """Writes summaries. `again`: schedules a user's jobs, after a delay in seconds. `longest_s`: limit of a reply."""
+    """Writes summaries with the language model.
+
+    `timeout_s`: the longest time for a reply. `schedule_again`: schedules a user's jobs after a delay in seconds.
+    """
 
     users: UserStores
     endpoint: Endpoint | None
@@ -70,7 +73,7 @@ class Summaries:
     schedule_again: Callable[[str, float], None]
 
     async def summarize_now(self, user_id: str, subject: str) -> Json:
-        """Return a new summary of the `subject`, "sessions/id" or "projects/id".
+        """Write, store and return a new summary of the `subject`, which is "sessions/id" or "projects/id".
 
         Raises NotFound, NothingToSummarise, NoAssistant, AssistantError, LimitReached, RateLimited, Busy.
         """
@@ -91,7 +94,10 @@ class Summaries:
             return await store.write(lambda tx: _store_summary(tx, subject, content, limits))
 
     async def schedule(self, user_id: str, subject: str) -> Job:
-        """Queue the summary as a job, or return the job that is queued already. Raises NotFound, NoAssistant."""
+        """Queue the summary as a job. Return the new job, or the job that is queued already.
+
+        Raises NotFound, NothingToSummarise and NoAssistant.
+        """
         async with self.users.open(user_id) as store:
             await self._input_text(store, subject)
             self._model()
@@ -154,7 +160,7 @@ class Summaries:
 
 
 def _clean_reply(reply: str) -> str:
-    """Return the summary text of a reply. A reply may be long, so call this in a thread."""
+    """Return the summary text of a reply. This may take long, so call it in a thread."""
     return secrets.redact(summary_input.strip_markup(reply))[: summary_input.CONTENT_MAX]
 
 

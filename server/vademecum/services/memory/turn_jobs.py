@@ -1,4 +1,4 @@
-"""Create the extraction jobs of turns that arrived. `model/memory/job_triggers` decides which turns need one."""
+"""Create extraction jobs for new turns. `model/memory/job_triggers` decides which turns need a job."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _log = structlog.get_logger("vademecum.work")
 
 
 async def set_extraction(store: UserStore, *, extracts: bool) -> None:
-    """Set whether new turns cause jobs; existing jobs do not change.
+    """Set whether new turns cause extraction jobs. Existing jobs do not change.
 
-    A failed write is logged and not raised: it must not keep users from their rows.
+    A failed write is logged and not raised, because it must not keep users from their rows.
     """
     if extracts == (store.jobs.extracted_up_to_seq is not None):
         return
@@ -30,7 +30,7 @@ async def set_extraction(store: UserStore, *, extracts: bool) -> None:
         await store.write(set_start)
     except Exception as error:
         _log.error("the start of extraction could not be stored", exc_info=error)
-        if extracts:  # in memory at least: it is stored with the jobs of the next turns
+        if extracts:  # set the start in memory; it is stored with the jobs of the next turns
             store.jobs.extracted_up_to_seq = store.seq
 
 

@@ -1,4 +1,4 @@
-"""The embedding model of the data folder: the one chosen at the first start, until a command changes it.
+"""Open the embedding model of the data folder. It is chosen at the first start and can be changed with a command.
 
 During a model change there are two: users whose rows still have the old model's vectors are served by the old model
 (`for_user`), the others by the new one. Vectors of two models are never compared.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vademecum.model.schema.vector_codec import Vectors
 
 _log = structlog.get_logger("vademecum.models")
-OPEN_DELAY_S = 0.5  # after the start, unless a request needs the model sooner
+OPEN_DELAY_S = 0.5  # time between the start and opening the model, unless a request needs it sooner
 OPEN_TIMEOUT_S = 10.0  # how long a request waits for the model to be opened
 PREFERRED = ("e5-small-v2", "all-minilm-l6-v2")
 
@@ -36,7 +36,7 @@ def choice_file(settings: Settings) -> Path:
 
 
 def read_choice(settings: Settings) -> str:
-    """Return the name of the chosen model, or "" if none was chosen. Raises Broken."""
+    """Return the name of the chosen model, or "" if none was chosen. Raises Broken if the file cannot be read."""
     path = choice_file(settings)
     try:
         return path.read_text(encoding="utf-8").strip()
@@ -64,7 +64,7 @@ def find_folder(settings: Settings) -> Path | None:
 
 
 def install_hint(settings: Settings) -> str:
-    """Return how this server gets a model."""
+    """Return a phrase that names the command that installs a model."""
     where = f" --data {shlex.quote(str(settings.data))}" if settings.data != default_data() else ""
     command = f"vademecum models pull{where}"
     if settings.models is not None:
@@ -77,8 +77,11 @@ def write_choice(settings: Settings, name: str) -> None:
 
 
 class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A model change in progress, stored in `<data>/reembed.json`. `model`: the hash of the new model. `users` and
-    `blocks`: how many are done."""
+    """A model change in progress, stored in `<data>/reembed.json`.
+
+    `before` and `target`: the names of the old and the new model. `model`: the hash of the new model. `users` and
+    `blocks`: how many are done.
+    """
 
     before: str
     target: str
@@ -93,7 +96,7 @@ def plan_file(settings: Settings) -> Path:
 
 
 def load_plan(settings: Settings) -> ModelPlan | None:
-    """Raises Broken."""
+    """Return the model change in progress, or None. Raises Broken if its file cannot be read."""
     path = plan_file(settings)
     try:
         return msgspec.json.decode(path.read_bytes(), type=ModelPlan)
@@ -120,7 +123,10 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 class Inference:
-    """The embedder, opened in the background soon after the start, or when a request needs it: the first sync has priority.
+    """Opens and provides the embedder.
+
+    The embedder opens in the background shortly after the start, because the first sync has priority, or earlier if a
+    request needs it.
 
     `previous`: the folder of the model that is being replaced. `users_on_old_model`: the users it still serves. Rows of
     `users_being_swapped` may already have new vectors while their index has the old ones, so the index must not be
@@ -157,12 +163,12 @@ class Inference:
         return await self._wait_open(self._opening, timeout_s)
 
     async def for_user(self, user_id: str, timeout_s: float | None = None) -> Embedder | None:
-        """Return the embedder whose vectors the user's rows and index have. Otherwise as `get`."""
+        """Return the embedder whose vectors the user's rows and index have. Otherwise it behaves as `get`."""
         opening = self._serving(user_id)
         return None if opening is None else await self._wait_open(opening, timeout_s)
 
     async def for_memory(self, user_id: str, timeout_s: float | None = None) -> Embedder | None:
-        """Return the embedder of the memory index, which is rebuilt at once when the model changes. Otherwise as `get`."""
+        """Return the embedder of the memory index, which is rebuilt at once when the model changes. See `get`."""
         return await self.get(timeout_s)
 
     def may_update_index(self, user_id: str) -> bool:
@@ -231,12 +237,12 @@ class Inference:
         self.users_being_swapped.clear()
 
     def finish_user(self, user_id: str) -> None:
-        """Serve the user with the new model: rows and index have its vectors, or there are none."""
+        """Serve the user with the new model. The user's rows and index have its vectors, or have no vectors at all."""
         self.users_on_old_model.discard(user_id)
         self.users_being_swapped.discard(user_id)
 
     async def close_previous(self) -> None:
-        """Close the old model after the queries it already has. No user is on it."""
+        """Close the old model after its pending queries. Call this when no user is on the old model any more."""
         previous, self._previous = self._previous, None
         if (embedder := _result(previous)) is not None:
             await embedder.aclose(finish=True)
@@ -274,7 +280,10 @@ class Inference:
 
 
 async def _embed_when_free(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Embed, waiting while the queue is full. Jobs can wait, and a full queue is not a failure of the block."""
+    """Embed texts, waiting while the queue is full.
+
+    Jobs can wait, and a full queue does not count as a failed block.
+    """
     while True:
         try:
             return await embedder.embed_passages(texts)

@@ -1,4 +1,4 @@
-"""The models that a browser may download: all that are installed on this server."""
+"""List the models that a browser may download, which are all models that are installed on this server."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ _status = msgspec.json.Decoder(_Status)
 
 
 def needs_embedding(changes: list[Change]) -> bool:
-    """Return whether a commit has a block, with or without vectors, or a document that waits for its status.
+    """Return whether a commit needs a run of this job: it has a block, or a document with the status `pending`.
 
-    A block with vectors may be the last that its document waited for. The job's own writes do not count.
+    Blocks with vectors count too, because one of them may complete its document. The job's own writes do not count.
     """
     return any(_is_relevant(change) for change in changes)
 
@@ -84,7 +84,7 @@ class Block(NamedTuple):
 
 
 class EmbedJob:
-    """`schedule_again`: schedules another turn of a user, after the users that wait."""
+    """The job that embeds blocks. `schedule_again`: schedules another turn of a user, after other waiting users."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class EmbedJob:
         self._failures: Counter[tuple[str, Block]] = Counter()  # by user and block
 
     async def work(self, user_id: str) -> None:
-        """Do one turn. Raises Broken if only failed blocks that may be retried remain."""
+        """Embed the blocks of one turn. Raises Broken if only failed blocks that may be retried remain."""
         has_more = False
         try:
             has_more = await self._turn(user_id)
@@ -175,7 +175,7 @@ class EmbedJob:
             or head.seq != block.seq
             or not self._inference.serves(embedder, user_id)
         ):
-            return  # it changed since it was listed, which scheduled this job again
+            return  # the block or the model changed since the listing, which scheduled this job again
         row: Json = msgspec.json.decode(body)
         texts = [chunk["text"] for chunk in row["chunks"]]
         matrix = await self._inference.embed_block(embedder, user_id, row["id"], texts)

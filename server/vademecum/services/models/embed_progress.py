@@ -1,6 +1,7 @@
 """Publish the embedding progress of documents on the streams of their user.
 
-Progress is not stored: it would cost a write per block on every device. The row changes from `pending` to `ready`.
+Progress is not stored, because that would cost one write per block on every device. The row itself only changes from
+`pending` to `ready`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class DocumentProgress(msgspec.Struct, rename="camel"):
 
 
 class EmbedProgress:
-    """Publishes at most one event per document and `MIN_INTERVAL_S`."""
+    """Publishes progress events, per document at most one in `MIN_INTERVAL_S` seconds."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

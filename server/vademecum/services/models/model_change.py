@@ -1,9 +1,9 @@
-"""Change the model of the data folder while it is in use.
+"""Change the embedding model of the data folder while the server runs.
 
-The accounts are changed one after another. New vectors are staged beside an account's rows (`staged_vectors`) while the
-old ones serve. When they are complete, they are swapped into the rows in one transaction, which syncs them to devices,
-and the index is replaced. Staged vectors survive a stop, a crash costs one block, and going back to the old model embeds
-only the accounts that were swapped.
+The accounts are changed one after another. New vectors are staged beside an account's rows (`staged_vectors`) while
+searches use the old ones. When the new vectors are complete, one transaction swaps them into the rows, sync carries
+them to devices, and the index is replaced. Staged vectors survive a stop. A crash costs one block. Going back to the
+old model embeds only the accounts that were swapped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Status(msgspec.Struct, rename="camel"):
 
 
 def resume(settings: Settings) -> tuple[ModelPlan | None, set[str], set[str]]:
-    """Return the change in progress at a start, the users on the old model, and those of them being swapped.
+    """Return the interrupted model change, the users on the old model, and the users that were being swapped.
 
     Vectors staged by other changes are deleted.
     """
@@ -67,7 +67,8 @@ def resume(settings: Settings) -> tuple[ModelPlan | None, set[str], set[str]]:
     staged_vectors.delete_others(settings.data, plan.model if plan is not None else None)
     if plan is None:
         return None, set(), set()
-    if active_model.read_choice(settings) != plan.target:  # stopped between writing the plan and the choice
+    # The choice may be outdated, because the server stopped between writing the plan and the choice.
+    if active_model.read_choice(settings) != plan.target:
         active_model.write_choice(settings, plan.target)
     return (
         plan,
@@ -77,7 +78,7 @@ def resume(settings: Settings) -> tuple[ModelPlan | None, set[str], set[str]]:
 
 
 class ModelChange:
-    """`schedule(job, user_id)` schedules a background job."""
+    """Runs a model change. `schedule(job, user_id)`: schedules a background job."""
 
     def __init__(
         self,
@@ -122,14 +123,15 @@ class ModelChange:
                     f"back with `vademecum models use {self._plan.before}`. Nothing was changed."
                 )
             on_old_model: set[str] = set()
-            if current is not None:  # else no vectors exist yet, and the embed job computes them
+            if current is not None:  # otherwise no vectors exist yet, and the embed job computes them
                 inference = self._inference
                 swapped_back = inference.users_on_old_model - inference.users_being_swapped
                 on_old_model = await self._with_records(accounts) - swapped_back
             before = current.manifest.id if current is not None else name
             await self._begin(ModelPlan(before=before, target=name, model=manifest.hash), on_old_model)
             with_records = await self._with_records(accounts)
-            for user_id in with_records - on_old_model:  # some had no records when the change began
+            # This includes users who had no records when the change began.
+            for user_id in with_records - on_old_model:
                 self._indexer.forget(user_id)
                 self._schedule_document_jobs(user_id)
             for user_id in with_records:
@@ -137,7 +139,7 @@ class ModelChange:
             await self._schedule_remaining()
 
     async def use_first_installed(self, accounts: Callable[[], Collection[str]]) -> None:
-        """While there is no model, poll for one, and use the first that is installed."""
+        """Poll until a model is installed, and use it. Return at once if there is a model already."""
         last_error = ""
         while await self._inference.get() is None:
             await asyncio.sleep(POLL_INTERVAL_S)
@@ -145,7 +147,7 @@ class ModelChange:
                 folder = await asyncio.to_thread(active_model.find_folder, self._settings)
                 if folder is not None:
                     await self.use(folder.name, accounts())
-            except Exception as error:  # it may be partly copied; log each error once
+            except Exception as error:  # the model may be incompletely copied; log each error once
                 if str(error) != last_error:
                     _log.error("an installed model cannot be used", exc_info=error)
                 last_error = str(error)
@@ -177,7 +179,7 @@ class ModelChange:
             await asyncio.to_thread(staged_vectors.delete_others, self._settings.data, plan.model)
 
     def _store_change(self, plan: ModelPlan, on_old_model: set[str]) -> None:
-        """Create the folders first: the plan makes them count."""
+        """Write the change to disk. The folders come first, because they have no effect until the plan exists."""
         staged_vectors.create_folders(self._settings.data, on_old_model, plan.model)
         active_model.save_plan(self._settings, plan)
         try:
@@ -190,7 +192,7 @@ class ModelChange:
             raise
 
     async def _schedule_remaining(self) -> None:
-        """Schedule the users on the old model. While paused, only interrupted swaps are finished."""
+        """Schedule the users on the old model. While the change is paused, only interrupted swaps are finished."""
         inference, is_paused = self._inference, self._plan is not None and self._plan.paused
         for user_id in inference.users_being_swapped if is_paused else inference.users_on_old_model:
             self._schedule("reembed", user_id)
@@ -232,7 +234,7 @@ class ModelChange:
         return await self._inference.get()
 
     async def _stage_missing(self, user_id: str, target: Embedder, staged: StagedVectors) -> bool:
-        """Return False if the plan was changed meanwhile."""
+        """Stage the vectors that are missing. Return False if the model change was changed or paused meanwhile."""
         retries = 0
         async with self._users.open(user_id) as store:
             missing, total = await self._list_missing(store, target.model, staged)
@@ -315,7 +317,7 @@ class ModelChange:
                 await self._finish_user(user_id, staged)
 
     async def _swap(self, user_id: str, target: Embedder, staged: StagedVectors) -> bool:
-        """Return False, changing nothing, if vectors are missing."""
+        """Write the staged vectors into the rows. Return False, changing nothing, if vectors are missing."""
         async with self._users.open(user_id) as store:
             missing, _ = await self._list_missing(store, target.model, staged)
             if missing:
@@ -330,7 +332,7 @@ class ModelChange:
                 for (owner, block), count in self._failures.items()
                 if owner == user_id and count >= MAX_ATTEMPTS
             }
-            # Before the rows change: after a stop the mark says that they may have changed.
+            # Mark the swap before the rows change, so that after a stop the server knows that they may have changed.
             await asyncio.to_thread(staged.begin_swap)
             self._inference.users_being_swapped.add(user_id)
             is_swapped = await store.write(lambda tx: _put_all(tx, current, vectors, target, skipped))
@@ -341,13 +343,14 @@ class ModelChange:
 
     async def _finish_user(self, user_id: str, staged: StagedVectors) -> None:
         await asyncio.to_thread(staged.delete)
-        self._schedule_document_jobs(user_id)  # for rows that arrived during the swap or with other vectors
+        # For rows that arrived during the swap or have vectors of another model.
+        self._schedule_document_jobs(user_id)
         if self._plan is not None:
             blocks = self._plan.blocks + self._progress.pop(user_id, Progress(0, 0)).of
             self._plan = msgspec.structs.replace(self._plan, users=self._plan.users + 1, blocks=blocks)
             try:
                 active_model.save_plan(self._settings, self._plan)
-            except OSError as error:  # only makes the count too low after a restart
+            except OSError as error:  # not fatal: the count is too low after a restart
                 _log.error("the progress of the model change was not stored", exc_info=error)
         await self._end_if_done()
 

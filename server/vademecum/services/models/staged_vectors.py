@@ -1,4 +1,4 @@
-"""Staged vectors: what a model change has computed of a user's blocks so far, not yet in the rows.
+"""Store staged vectors: the vectors of a new model that are computed but not yet written into the rows.
 
 The folder `<user's folder>/reembed/<model's hash>/` exists as long as the user's rows have the vectors of the old model.
 Each file has the new vectors of one block and is named after the block and the `seq` of the row it was computed from. So
@@ -28,7 +28,7 @@ CHECKSUM_LENGTH = 4  # bytes
 
 
 class StagedVectors:
-    """The staged vectors of a user and a model. Calls block, but briefly enough for a thread."""
+    """The staged vectors of a user and a model. The methods block, so callers run them in a thread."""
 
     def __init__(self, data: Path, user_id: str, model: str) -> None:
         self.folder = user_folder(data, user_id) / FOLDER / model
@@ -45,14 +45,14 @@ class StagedVectors:
     def seqs(self) -> dict[str, int]:
         """Return, by block, the `seq` of the row that its staged vectors were computed from."""
         seqs: dict[str, int] = {}
-        for path in self.folder.glob("*@*"):  # empty if the folder is gone
+        for path in self.folder.glob("*@*"):  # yields nothing if the folder does not exist
             block_id, _, seq = path.name.partition("@")
             if seq.isdigit():
                 seqs[block_id] = max(int(seq), seqs.get(block_id, 0))
         return seqs
 
     def put(self, block_id: str, seq: int, vectors: Vectors) -> None:
-        """Write a file atomically. The folder is not created: if it is gone, the account was deleted."""
+        """Write the staged vectors of a block atomically. A missing folder is not created: the account was deleted."""
         path = self._path(block_id, seq)
         new = path.with_name(path.name + ".new")
         data = vectors.astype("<f4").tobytes()
@@ -63,7 +63,7 @@ class StagedVectors:
         new.replace(path)
 
     def read(self, blocks: Mapping[str, int], dims: int) -> dict[str, Vectors]:
-        """Return the n × dims vectors of the blocks (with the `seq` of each) that are staged.
+        """Return the staged vectors (n × dims) of the given blocks. `blocks`: the `seq` of each block by its id.
 
         A damaged file is deleted, so that its vectors are computed again.
         """
@@ -108,14 +108,14 @@ def users_on_old_model(data: Path, model: str) -> set[str]:
 
 
 def users_being_swapped(data: Path, model: str) -> set[str]:
-    """Return those of them whose rows may already have the new vectors while their index has the old ones."""
+    """Return the users whose rows may already have the new vectors while their index still has the old ones."""
     return {path.parents[2].name for path in (data / "users").glob(f"*/*/{FOLDER}/{model}/{SWAPPING}")}
 
 
 def delete_others(data: Path, model: str | None) -> None:
-    """Delete what was staged for other models, and empty folders."""
+    """Delete the staged vectors of other models, and empty folders."""
     for folder in (data / "users").glob(f"*/*/{FOLDER}"):
-        for path in folder.glob("*"):  # empty if the folder is gone
+        for path in folder.glob("*"):  # yields nothing if the folder does not exist
             if path.name != model:
                 shutil.rmtree(path, ignore_errors=True)
         _remove_if_empty(folder)

@@ -20,18 +20,20 @@ from vademecum.services.sync.stream import Hub
 from vademecum.settings import Settings
 
 RETRY_S = 60.0
-# A commit of so many rows is part of a device's first sync, and more will come. A turn has only a few rows.
+# A commit of at least this many rows is probably part of a device's first sync, and more commits will follow. A turn
+# has only a few rows.
 BULK_ROWS = 10
-# After such a commit indexing waits for the end of the sync. A search does not wait.
+# After a bulk commit, indexing waits until commits pause for the first time, at most for the second. Searches do not
+# wait.
 BULK_QUIET_S, BULK_MAX_DELAY_S = 1.0, 10.0
-INDEX_DELAY_S = 0.05  # the response of the write goes out first
-INDEX_MIN_INTERVAL_S = 5.0  # each run takes cores and disk from writers; a search does not wait for it
+INDEX_DELAY_S = 0.05  # so that the response to the write is sent before indexing begins
+INDEX_MIN_INTERVAL_S = 5.0  # each run slows down writers; a search does not wait for the next run
 Work = Callable[[str], Awaitable[None]]  # takes a user id
 _log = structlog.get_logger("vademecum.jobs")
 
 
 class BackgroundJobs:
-    """The queue of each job, by name. `on_commit` notifies the streams, then schedules the jobs that the changes need."""
+    """Owns the queue of each job. `on_commit` notifies the streams, then schedules the jobs that the changes need."""
 
     def __init__(self, settings: Settings, hub: Hub, inference: Inference) -> None:
         self._folder = settings.data / "jobs"
@@ -72,7 +74,10 @@ class BackgroundJobs:
         )
 
     def add_leaving(self, work: Work, delay_s: float) -> JobQueue:
-        """The job that erases accounts that have left. It is not one of `jobs`, which are asked for users who are here."""
+        """Add the job that erases deleted accounts.
+
+        It is not in `jobs`, which contains only jobs of existing accounts.
+        """
         self.leaving = JobQueue("leave", self._folder, work, delay_s=delay_s)
         return self.leaving
 
@@ -112,7 +117,7 @@ class BackgroundJobs:
         self._hub.close_user(user_id)
 
     def on_erasure_due(self, user_id: str) -> None:
-        """Schedule an erasure that an opened file has pending: a crash may have lost its marker."""
+        """Schedule the erasure that a newly opened file lists as pending. A crash may have lost its job marker."""
         if not self.jobs["erase"].is_pending(user_id):
             self.schedule("erase", user_id)
 

@@ -1,4 +1,4 @@
-"""The time as rows and answers have it."""
+"""Return the current time in the format of rows and responses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import time
 
 
 def now_iso() -> str:
-    """ISO 8601, UTC, milliseconds."""
+    """Return the current time as ISO 8601 in UTC with milliseconds."""
     seconds, millis = divmod(time.time_ns() // 1_000_000, 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{millis:03d}Z"

@@ -1,4 +1,4 @@
-"""Open the services of a server. The one place where they are wired together."""
+"""Open the services of a server. Only this module connects them with each other."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _log = structlog.get_logger("vademecum")
 
 
 def migrations_folder() -> Path:
-    """Return the folder inside the installed package, or at the top of a checkout."""
+    """Return the folder of the migrations: inside the installed package, or at the top of a checkout."""
     packaged = Path(__file__).parents[2] / "migrations"
     return packaged if packaged.is_dir() else Path(__file__).parents[4] / "migrations"
 
@@ -92,7 +92,7 @@ class Services:
         *,
         run_llm_jobs: bool,
     ) -> None:
-        """Open everything in order. `stack` closes it in reverse order, also after an error in here."""
+        """Open all services in order. `stack` closes them in reverse order, also if this constructor raises."""
         self._run_llm_jobs = run_llm_jobs
         self.settings = settings
         self.registry = registry
@@ -158,7 +158,7 @@ class Services:
         )
 
     def _open_search(self, stack: AsyncExitStack) -> None:
-        """Open the index of documents and that of memory, with the jobs that update them."""
+        """Open the document index and the memory index, with the jobs that update them."""
         settings, users, inference, jobs = self.settings, self.users, self.inference, self.background_jobs
         cache, exists = MatrixCache(settings.index_cache_bytes), self.accounts.exists
         priority, wait_s = self.request_priority, settings.search_wait_s

@@ -1,5 +1,7 @@
-"""Limit what runs at once. An upload holds its file in memory until it is stored. A question holds a connection to the
-language model until it is answered.
+"""Limit concurrent uploads, questions and threads, in total and per user.
+
+An upload holds its file in memory until the file is stored. A question holds a connection to the language model until
+it is answered.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from vademecum.fair_queue import FairExecutor
 RETRY_AFTER_S = 5
 CORES = os.cpu_count() or 2
 THREADS = CORES + 4  # as many as the default executor of asyncio
-# Most of their work needs the GIL, so more threads would not make it faster.
+# Most work of a user's threads needs the GIL, so more threads would not make it faster.
 THREADS_PER_USER = max(1, min(2, CORES - 1))
 
 
@@ -34,7 +36,10 @@ class _ConcurrencyLimit:
     _running: Counter[str] = field(default_factory=Counter)  # by user
 
     def _acquire(self, user_id: str, user_error: Busy, total_error: Busy) -> Callable[[], None]:
-        """Take a slot and return how to release it. Raises `user_error` or `total_error`."""
+        """Acquire a slot and return a function that releases it.
+
+        Raises `user_error` if the user has no free slot, or `total_error` if the server has none.
+        """
         if self._running[user_id] >= self.per_user:
             raise user_error
         if self._running.total() >= self.total:
@@ -50,14 +55,14 @@ class _ConcurrencyLimit:
 
 @dataclass
 class UploadLimit(_ConcurrencyLimit):
-    """The files that are in memory at once."""
+    """Limits the uploaded files that are in memory at once."""
 
     per_user: int = 4
     total: int = 16
 
     @contextmanager
     def hold(self, user_id: str, filename: str) -> Iterator[None]:
-        """Hold a slot while the block runs. Raises Busy."""
+        """Hold a slot while the block runs. Raises Busy if no slot is free."""
 
         def busy(reason: str) -> Busy:
             return Busy(
@@ -77,13 +82,16 @@ class UploadLimit(_ConcurrencyLimit):
 
 @dataclass
 class QuestionLimit(_ConcurrencyLimit):
-    """The requests to the language model that a user waits for: answers and summaries together."""
+    """Limits the concurrent requests to the language model that users wait for: answers and summaries together."""
 
     per_user: int = 3
     total: int = 64
 
     def acquire(self, user_id: str) -> Callable[[], None]:
-        """Take a slot and return how to release it. Raises RateLimited or Busy."""
+        """Acquire a slot and return a function that releases it.
+
+        Raises RateLimited if the user has no free slot, or Busy if the server has none.
+        """
         return self._acquire(
             user_id,
             RateLimited(
@@ -98,7 +106,7 @@ class QuestionLimit(_ConcurrencyLimit):
 
     @contextmanager
     def hold(self, user_id: str) -> Iterator[None]:
-        """Hold a slot while the block runs. Raises as `acquire`."""
+        """Hold a slot while the block runs. Raises the same errors as `acquire`."""
         release = self.acquire(user_id)
         try:
             yield

@@ -1,4 +1,7 @@
-"""Ids of what is new here. `model/schema/uuid7` makes them; here are the clock and the chance."""
+"""Create ids for new rows and epochs.
+
+Time and randomness come from this module, the format from `model/schema/uuid7`.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from vademecum.errors import Broken, NotFound, Stopping, VademecumError
 from vademecum.fair_queue import current_user
 
 _log = structlog.get_logger("vademecum.jobs")
-STOPPING_S = 5
+STOPPING_S = 5  # seconds after which a client may retry while the server stops
 RETRY_S = (1.0, 5.0, 30.0, 120.0)
 EARLY = 0.4  # a request in this last part of the minimum interval may start the next run
 
@@ -30,7 +30,7 @@ class JobQueue:
     """Run `work(user_id)` for each scheduled user, `delay_s` after the request, for `parallel` users at a time.
 
     `min_interval_s`: time between the starts of two runs of a user, unless a caller waits for the result. In the last part
-    of it (`EARLY`) a request starts the run: right after one write it delays the next write least.
+    of the interval (`EARLY`) a request may start the run early: right after a write, a run delays the next write least.
     `paused`: store requests without running them, for a later start.
     """
 
@@ -108,13 +108,13 @@ class JobQueue:
         elif user_id in self._wake:
             self._write_marker_soon(user_id)
             self._wake[user_id].set()
-        elif task.done() or task.cancelling():  # its marker is gone, and a stop may come before the next task
+        elif task.done() or task.cancelling():  # its marker is deleted, and a stop may precede the next task
             self._write_marker_soon(user_id)
 
     def schedule_when_quiet(self, user_id: str, quiet_s: float, max_delay_s: float) -> None:
         """Debounce: schedule a run `quiet_s` after the last such request, but at most `max_delay_s` after the first.
 
-        A waiting run is deferred; one that is due is not.
+        A waiting run is deferred, but not if it is already due.
         """
         is_waiting = user_id in self._wake and user_id in self._due
         if not is_waiting:
@@ -126,13 +126,13 @@ class JobQueue:
             self._due[user_id] = max(self._due[user_id], min(now + quiet_s, latest))
 
     def run_now(self, user_id: str) -> None:
-        """Start a run without any delay, also without the wait after a failure."""
+        """Start a run at once, skipping any delay, including the backoff after a failure."""
         self._schedule_at(user_id, time.monotonic())
 
     async def run_and_wait(self, user_id: str) -> None:
-        """Run the work at once and wait for it. Raises what it raises; then it is retried later.
+        """Run the work at once and wait for it. If the work raises an error, raise the same error and retry later.
 
-        The marker stays until the work is done, so that a crash does not lose it.
+        The marker stays until the work is done, so that a crash does not lose the work.
         """
         if self._paused:
             raise _stopping()
@@ -162,7 +162,7 @@ class JobQueue:
 
     def _end(self, user_id: str) -> None:
         del self._tasks[user_id]
-        if user_id in self._due and not self._paused:  # a stop leaves the marker of interrupted work as it is
+        if user_id in self._due and not self._paused:  # after a stop, the marker of unfinished work stays
             self._begin(user_id)
 
     def _write_marker_soon(self, user_id: str) -> None:
@@ -172,11 +172,11 @@ class JobQueue:
 
     def _write_marker(self, user_id: str, due: float) -> None:
         if user_id not in self._due:
-            return  # canceled meanwhile: no work begins before this
+            return  # the work was canceled meanwhile, before it could start
         marker = self._folder / user_id
         try:
             marker.touch()
-            with contextlib.suppress(OSError):  # full disk: without its delay the marker is due at once
+            with contextlib.suppress(OSError):  # on a full disk the marker has no delay and is due at once
                 marker.write_text(f"{max(0.0, due - time.time()):.0f}", encoding="ascii")
             os.utime(marker, (due, due))
         except OSError as error:
@@ -194,7 +194,7 @@ class JobQueue:
         try:
             while (remaining_s := self._due[user_id] - time.monotonic()) > 0:
                 wake.clear()
-                # Not wait_for: it misses a cancellation right after a wake.
+                # Not `asyncio.wait_for`, which can lose a cancellation that arrives right after the event is set.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(remaining_s):
                         await wake.wait()
@@ -207,20 +207,20 @@ class JobQueue:
         while True:
             try:
                 async with self._slots:
-                    self._due.pop(user_id, None)  # a later request may come too late for this run
+                    self._due.pop(user_id, None)  # a later request causes another run
                     self._latest.pop(user_id, None)
                     self._start_interval(user_id)
                     await self._run_once(user_id)
                 return
             except NotFound:
                 self._not_before.pop(user_id, None)
-                return  # the account does not exist, or not any more
+                return  # the account does not exist or was deleted
             except Exception as error:
                 wait = RETRY_S[min(failures, len(RETRY_S) - 1)]
                 failures += 1
                 _log.error("job failed", job=self.name, retry_s=wait, exc_info=error)
                 self._due[user_id] = self._not_before[user_id] = time.monotonic() + wait
-                await self._wait(user_id)  # or until `run_now`
+                await self._wait(user_id)  # `run_now` ends the wait early
 
     def _start_interval(self, user_id: str) -> None:
         """Delay the next run of the user to `min_interval_s` from now."""
@@ -233,7 +233,7 @@ class JobQueue:
         asyncio.get_running_loop().call_later(self._min_interval_s, remove_if_unchanged)
 
     def is_pending(self, user_id: str) -> bool:
-        """Return whether work for this user waits or runs."""
+        """Return whether work for this user is waiting or running."""
         return user_id in self._tasks
 
     def count_pending(self) -> int:
@@ -263,7 +263,7 @@ class JobQueue:
                 waiter.set_exception(error)
 
     async def close(self) -> None:
-        """Stop. Unfinished work keeps its marker for the next start."""
+        """Stop the queue. Unfinished work keeps its marker for the next start."""
         self._paused = True
         tasks = list(self._tasks.values())
         for task in tasks:

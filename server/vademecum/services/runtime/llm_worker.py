@@ -55,10 +55,11 @@ class JobList:
 
 
 class LlmJobs:
-    """`handlers`: run a job of each kind. `schedule`: schedules the next run of a user after so many seconds.
+    """Runs, lists and retries the jobs of the language model.
 
-    `daily_limit`: requests a day of an account, after which its extraction jobs wait for the next day. Summaries count, but
-    do not wait, because a person requested them.
+    `handlers`: by kind of job, the function that runs it. `schedule`: schedules the next run of a user after a number
+    of seconds. `daily_limit`: requests per day and account, after which extraction jobs wait for the next day.
+    Summaries count towards the limit but do not wait, because a person requested them.
     """
 
     def __init__(
@@ -76,15 +77,15 @@ class LlmJobs:
         self._clock = clock
         self._schedule = schedule
         self._is_closing = is_closing
-        self._outages: dict[str, int] = {}  # by user: attempts in a row at which the model was not available
+        self._outages: dict[str, int] = {}  # by user: consecutive attempts that found the model unavailable
 
     async def list_jobs(self, user_id: str, limit: int) -> JobList:
-        """Return the newest jobs, including those of all turns that a reader may have seen."""
+        """Return the newest jobs, including those of all turns that a client may have seen."""
         async with self._users.open(user_id) as store:
             extracted_up_to = await self._create_missing_jobs(store)
             while True:
                 newest, counts = await store.list_jobs(limit)
-                # A turn that was edited meanwhile has lost its job and may not have the new one yet.
+                # A turn that was edited meanwhile has lost its old job, and its new job may not exist yet.
                 before, extracted_up_to = extracted_up_to, await self._create_missing_jobs(store)
                 if extracted_up_to == before:
                     today = timestamps.day(self._clock())
@@ -92,16 +93,16 @@ class LlmJobs:
 
     @staticmethod
     async def _create_missing_jobs(store: UserStore) -> int | None:
-        """Create the jobs of all committed turns. Return up to which seq they exist."""
+        """Create the missing jobs of all committed turns. Return the `seq` up to which turns have their jobs."""
         try:
-            await store.write(lambda tx: None)  # waits for the commits that have begun
+            await store.write(lambda tx: None)  # an empty write waits until all earlier commits are complete
             await create_jobs_for_new_turns(store)
-        except Exception as error:  # a full disk: the stored jobs can be listed anyway
+        except Exception as error:  # for example a full disk; the stored jobs can still be listed
             _log.error("cannot create jobs of turns", exc_info=error)
         return store.jobs.extracted_up_to_seq
 
     async def retry(self, user_id: str, job_id: str) -> Job:
-        """Make a failed or waiting job due now. Raises NotFound."""
+        """Make a failed or waiting job due now. Raises NotFound for a missing job."""
         now = self._clock()
 
         def reset(tx: Transaction) -> Job:
@@ -136,8 +137,8 @@ class LlmJobs:
     async def run(self, user_id: str) -> None:
         """Attempt the job that is due, if any, and schedule the next run.
 
-        An orderly stop undoes the attempt, also when it comes during the transaction that starts it: then only the file
-        tells whether the attempt was started.
+        A graceful stop undoes the attempt, even during the transaction that starts it. In that case only the file shows
+        whether the attempt was started.
         """
         started: list[Job] = []
         was_requested = False
@@ -147,7 +148,7 @@ class LlmJobs:
                 if not (turns or store.jobs.open):
                     return
                 wait_s = await store.write(partial(self._start, turns=turns, started=started))
-                if not started and list_new_turns(store):  # those were deleted or empty
+                if not started and list_new_turns(store):  # the turns just processed were deleted or empty
                     wait_s = 0
             if started:
                 was_requested = True
@@ -162,7 +163,7 @@ class LlmJobs:
     def _start(self, tx: Transaction, turns: Sequence[tuple[int, str]], started: list[Job]) -> float | None:
         """Start the job that is due, if any, and add it to `started`. Otherwise return the seconds until the next run."""
         job_triggers.create_turn_jobs(tx, turns)
-        started.clear()  # a version conflict runs this again
+        started.clear()  # after a write conflict the transaction runs again
         job, wait_s = self._next(tx)
         if job is None:
             return wait_s
@@ -179,7 +180,10 @@ class LlmJobs:
         return None
 
     def _next(self, tx: Transaction) -> tuple[Job | None, float | None]:
-        """Return the job that is due, or the seconds until one is."""
+        """Return the job that is due, or else the seconds until the next job is due.
+
+        Return (None, None) without jobs.
+        """
         candidates = tx.jobs.open()
         waits: list[float] = []
         if tx.jobs.llm_requests_on(timestamps.day(tx.now)) >= self._daily_limit:
@@ -214,7 +218,10 @@ class LlmJobs:
             _log.error("cannot undo an interrupted attempt", exc_info=error)
 
     async def _attempt(self, user_id: str, job: Job) -> float:
-        """Run the job. Return the seconds until the next job: while the model is not available, all jobs wait."""
+        """Run the job.
+
+        Return the seconds until the next job: while the model is unavailable, all jobs of the user wait.
+        """
         outages = self._outages.pop(user_id, 0)
         wait_s = 0.0
         try:
@@ -230,7 +237,7 @@ class LlmJobs:
                 partial(change, error=error.message, wait_s=wait_s),
                 was_requested=not unasked(error),
             )
-        except ReplyNotJson as error:  # it will most likely fail a third time, and each attempt costs
+        except ReplyNotJson as error:  # a third attempt would probably fail too, and each attempt costs money
             _log.warning("reply is not JSON", kind=job.kind, attempts=job.attempts)
             change_to = jobs.fail if job.error == error.message else jobs.retry_later
             await self._put_off(user_id, job, partial(change_to, error=error.message))
@@ -246,7 +253,10 @@ class LlmJobs:
     async def _put_off(
         self, user_id: str, job: Job, change: Callable[[Job, str], Job], *, was_requested: bool = True
     ) -> None:
-        """Apply `change` to the job unless it has changed. An answer of the model stays with it."""
+        """Apply `change` to the job unless another write has changed it.
+
+        A stored answer of the model stays in the job.
+        """
         now = self._clock()
 
         def put_off(tx: Transaction) -> None:

@@ -1,6 +1,7 @@
-"""Logs: one JSON object a line on standard error (words on a terminal). No content, no query strings, no addresses of
-people: what happened, not to whose text. So of an error its type and where it arose are logged, and its words only
-when they are ours: those of a library may quote a row.
+"""Configure logging: one JSON object per line on standard error, or readable text on a terminal.
+
+Logs contain no user content, no query strings and no email addresses. For an exception they contain its type and
+traceback locations. The message is logged only for errors of this program, because a library's message may quote a row.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ QUIET = ("httpx", "httpcore", "uvicorn.access", "litestar")
 
 
 def configure(level: int = logging.INFO) -> None:
-    """For a process that serves; libraries' own loggers join in, the talkative ones from warnings on."""
+    """Configure logging for a server process.
+
+    Loggers of libraries use the same format; verbose ones log only warnings.
+    """
     on_terminal = sys.stderr.isatty()
     renderer: structlog.types.Processor = (
         structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
@@ -45,7 +49,7 @@ def configure(level: int = logging.INFO) -> None:
 
 
 class _Bearing:
-    """Standard error. That its disk is full, or nobody listens any more, is no reason to fail whoever says something."""
+    """Standard error without write errors: a full disk or a closed pipe must not fail the code that logs."""
 
     def write(self, text: str) -> None:
         with suppress(OSError):
@@ -57,7 +61,10 @@ class _Bearing:
 
 
 def _trace(_: object, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    """Puts `exception` in the place of `exc_info`: innermost cause last, each a type and the lines that led to it."""
+    """Replace `exc_info` by `exception`, a list of the error and its causes. The original cause comes last.
+
+    Each entry has a type and traceback locations.
+    """
     found = event.pop("exc_info", None)
     if found is True:
         found = sys.exc_info()

@@ -16,8 +16,8 @@ from typing import TypeVar
 T = TypeVar("T")
 REST = 19  # under constant load background work rests 19 times as long as it works, so it still proceeds
 GAP_S = 0.02  # the longest gap between the requests of a client that sends one after another
-NAP_S = 0.005  # between two checks; each check takes the GIL from a request
-IDLE_S = 0.5  # a person in the app, or a client that polls, sends the next request sooner than that
+NAP_S = 0.005  # the pause between two checks, because each check takes the GIL from a request
+IDLE_S = 0.5  # an active user of the app, or a polling client, sends the next request sooner
 
 
 class RequestPriority:
@@ -47,7 +47,7 @@ class RequestPriority:
 
     @contextmanager
     def unthrottled(self) -> Iterator[None]:
-        """Let background work run at full speed: a request waits for its result."""
+        """Let background work run at full speed, because a request waits for its result."""
         self._unthrottled += 1
         try:
             yield

@@ -111,7 +111,7 @@ class DocumentSearch:
         async with self._users.open(user_id) as store:
             scope = list_borrowed_ids(store, session_id)
             names = await read_filenames(store, scope)
-            at = store.epoch, store.latest_seq(BLOCKS)  # only these rows are in the index
+            at = store.epoch, store.latest_seq(BLOCKS)  # the index contains only rows of this collection
         if not scope:
             return Found(SearchScope(session_id, [], used_mode, True, 0), [])
         depth = max(k, FUSION_DEPTH)
@@ -145,7 +145,7 @@ def _interleave_named(named_hits: ScoredHits, all_hits: ScoredHits, *, is_certai
 
 
 def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[str]) -> int:
-    """Return how many of the documents lack vectors: 0 without a model that could compute them."""
+    """Return how many of the documents lack vectors. Without a model the result is 0."""
     return sum(
         1
         for i in document_ids

@@ -44,8 +44,8 @@ class HybridSearch:
     ) -> tuple[ScoredHits, int]:
         """Return the best hits within `ids`, and the `seq` up to which the index had certainly read.
 
-        `at`: epoch and `seq` at the time of the question; a lower returned `seq` means a late index. `marks`: search
-        terms in addition to the query's. Raises Busy.
+        `at`: epoch and `seq` at the time of the question. A lower returned `seq` means that the index is late.
+        `date_terms`: search terms in addition to the query. Raises Busy while the index is being rebuilt.
         """
         return await self._with_retries(
             user_id, at, lambda: self._search(user_id, query, date_terms, ids, depth, mode, vector_weight)
@@ -64,7 +64,7 @@ class HybridSearch:
         for _ in range(MAX_ATTEMPTS):
             try:
                 return await work(), seq
-            except IndexDamaged:  # it was reset and is rebuilt from the records
+            except IndexDamaged:  # the index was reset and is being rebuilt from the records
                 seq = await self._wait_for_index(user_id, *at)
             except (IndexReplaced, EmbedderClosed):  # the model changed meanwhile
                 continue
@@ -76,7 +76,7 @@ class HybridSearch:
         reached = index_seq if index_epoch == epoch else 0
         if reached >= seq:
             return reached
-        self._indexer.forget(user_id)  # it may have been rebuilt
+        self._indexer.forget(user_id)  # the index may have been rebuilt
         self._job.run_now(user_id)
         try:
             async with asyncio.timeout(self._wait_s):
@@ -131,7 +131,7 @@ class HybridSearch:
 
 
 def _nearest(index: VectorIndex, model: str, vector: Vectors, ids: Collection[str], depth: int) -> list[Hit]:
-    """Search by vector. Raises IndexReplaced for an index of another model: such vectors are not comparable."""
+    """Search by vector. Raises IndexReplaced for an index of another model, whose vectors are not comparable."""
     if index.model != model:
         raise IndexReplaced
     return index.vector_search(vector, ids, depth)

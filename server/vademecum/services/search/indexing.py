@@ -35,11 +35,13 @@ T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
 PAGE = 50  # rows per step
 OPEN_MAX = 64
-WRITERS = 4  # threads: who writes may rest (services/runtime/request_priority), which must not take one from a request
+# Threads for writes. They are separate from asyncio's threads, because a throttled write must not occupy a thread that
+# a request needs (services/runtime/request_priority).
+WRITERS = 4
 
 
 class EmbedderProvider(Protocol):
-    """Returns the embedder of the user's index, or None for words only. Raises Busy if it does not open in time."""
+    """Return the embedder of the user's index, or None for words only. Raises Busy if it does not open in time."""
 
     async def __call__(self, user_id: str, timeout_s: float | None = None, /) -> Embedder | None: ...
 
@@ -110,7 +112,10 @@ class Indexes:
                     entry.index.close()
 
     async def read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
-        """Run `work` on the index in a thread. Raises IndexReplaced if the model changed meanwhile; retry then."""
+        """Run `work` on the index in a thread.
+
+        Raises IndexReplaced if the model changed meanwhile; the caller retries.
+        """
         return await self._whole(self._read(user_id, work))
 
     async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
@@ -126,7 +131,7 @@ class Indexes:
     async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the work to its end even if the caller is cancelled.
 
-        So the next writer waits for this one, and no index is closed while it is read.
+        Otherwise the next writer could start too early, or an index could be closed while it is read.
         """
         task = asyncio.ensure_future(work)
         self._working.add(task)
@@ -185,7 +190,7 @@ class Indexes:
             return entry.index
 
     async def drop(self, user_id: str) -> None:
-        """Delete the user's index from disk. It is rebuilt when there are rows to index."""
+        """Delete the user's index from disk. The indexer rebuilds it when there are rows to index."""
         await self.write(user_id, lambda index: index.reset())
 
     async def remove(self, user_id: str) -> None:
@@ -215,12 +220,15 @@ class SourcePage(NamedTuple):
 
 
 class IndexSource(Protocol):
-    """The rows that an index is built from."""
+    """Reads the rows that an index is built from."""
 
     async def page(self, store: UserStore, after: int) -> SourcePage: ...
 
     def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
-        """Return the blocks of these rows, and the ids of deleted ones. Pure; runs in a thread."""
+        """Return the blocks of these rows, and the ids of deleted blocks.
+
+        This function is pure and runs in a thread.
+        """
         ...
 
 
@@ -243,7 +251,8 @@ class Indexer:
         self._source = source
         self.request_priority = request_priority
         self._may_follow = may_follow
-        self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has certainly read
+        # By user: the epoch and the `seq` up to which the index has certainly read the rows.
+        self._seen: dict[str, tuple[str, int]] = {}
         self._progress = asyncio.Condition()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -309,7 +318,7 @@ class Indexer:
         return epoch, after
 
     async def drop(self, user_id: str) -> None:
-        """Delete the user's index, after the current step: its rows must not enter the index again."""
+        """Delete the user's index after the current step, so that the step cannot add its rows again."""
         with self.request_priority.unthrottled():
             async with self._turns[user_id]:
                 await self._indexes.drop(user_id)
@@ -365,7 +374,7 @@ class Indexer:
 
 
 def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block], pace: Throttle) -> None:
-    """Replace the blocks, unless the index was reset meanwhile: then it reads these rows again anyway."""
+    """Replace the blocks, unless the index was reset meanwhile. A reset index reads these rows again anyway."""
     if blocks and index.model == model and index.checkpoint[0] == epoch:
         index.apply(blocks, [], [], index.checkpoint, pace)
         index.optimise()
@@ -396,7 +405,10 @@ class DocumentBlockSource:
 
 
 def _block(row: Json, model: str | None) -> Block:
-    """Return a row as an index block, without vectors of another model or damaged ones: words still find it."""
+    """Return a row as an index block.
+
+    Vectors of another model and damaged vectors are left out; words still find it.
+    """
     matrix = None
     if row["embedding"] is not None and row["model"] == model:
         try:

@@ -11,20 +11,23 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from vademecum.model.records.store_interface import UserStore
 
-BATCH_BYTES = 2**20  # as charged to the account: vectors are free and make a batch up to five times larger
+BATCH_BYTES = 2**20  # charged bytes; vectors are not charged, so a batch may be up to five times larger
 BATCH_ROWS = 500
 
 Batch = list[tuple[str, bytes]]
 
 
 async def read_batches(store: UserStore, keys: Iterable[str]) -> AsyncIterator[Batch]:
-    """Yield key and body of the rows `keys` in order, as they are when their batch is read; omit deleted rows."""
+    """Yield batches of (key, body) of the rows with these keys, in order, without deleted rows.
+
+    Each row is returned as it is when its batch is read.
+    """
     for batch in split_into_batches(store, keys):
         yield await _read_batch(store, batch)
 
 
 async def read_first_batch(store: UserStore, keys: Sequence[str]) -> tuple[Batch, Sequence[str]]:
-    """Return the first batch of the rows `keys`, as `read_batches` yields it, and the remaining keys."""
+    """Return the first batch that `read_batches` would yield for these keys, and the remaining keys."""
     batch = next(split_into_batches(store, keys), [])
     rest = keys[keys.index(batch[-1]) + 1 :] if batch else ()
     return await _read_batch(store, batch), rest
@@ -49,7 +52,7 @@ def list_live_children(store: UserStore, parent: str, collection: str) -> list[s
 
 async def list_live_keys(store: UserStore, collection: str) -> list[str]:
     """Return the keys of the live rows of a collection."""
-    keys = list(store.row_index.rows)  # a copy: a commit may change the rows while the thread reads
+    keys = list(store.row_index.rows)  # a copy, because a commit may change the rows while the thread runs
     prefix = f"{collection}/"
     return await asyncio.to_thread(
         lambda: [key for key in keys if key.startswith(prefix) and store.is_live(key)]

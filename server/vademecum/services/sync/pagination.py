@@ -16,8 +16,9 @@ from vademecum.errors import BadRequest
 from vademecum.model.records.store_interface import UserStore
 from vademecum.services.sync.batches import read_batches
 
-PAGE_BYTES = 8 * 2**20  # a thousand rows may have a gigabyte: a page of large rows has fewer than `limit`
-Position = tuple[str, str]  # createdAt and id: the order of every list
+# A thousand rows may have a gigabyte, so a page of large rows has fewer than `limit` rows.
+PAGE_BYTES = 8 * 2**20
+Position = tuple[str, str]  # `createdAt` and id of a row, by which every list is sorted
 
 
 class ListEntry(msgspec.Struct, frozen=True, rename="camel"):
@@ -35,14 +36,14 @@ class ListEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PageRequest(msgspec.Struct, frozen=True):
-    """Request at most `limit` rows that are older than the position `before`, or the newest ones."""
+    """A request for at most `limit` rows that are older than the position `before`, or else for the newest rows."""
 
     limit: int
     before: Position | None = None
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page of stored rows. `next` is the cursor of the next page, None on the last one."""
+    """One page of stored rows. `next`: the cursor of the next page, or None on the last page."""
 
     rows: list[bytes]
     next: str | None
@@ -51,7 +52,7 @@ class Page(msgspec.Struct, frozen=True):
 ListEntries = dict[str, tuple[int, ListEntry]]  # by key, each with the `seq` of its row when it was read
 
 _entry_decoder = msgspec.json.Decoder(ListEntry)
-# Cached while the user's store is open. For rows deleted since, it holds no more than their tombstones do.
+# Entries are cached while the user's store is open. An entry of a deleted row contains no more than its tombstone.
 _cache: WeakKeyDictionary[UserStore, ListEntries] = WeakKeyDictionary()
 _position_decoder: msgspec.json.Decoder[Position] = msgspec.json.Decoder(Position)
 
@@ -78,7 +79,7 @@ async def list_newest(
     request: PageRequest,
     matches: Callable[[ListEntry], bool] = lambda _: True,
 ) -> Page:
-    """Return the requested page of the rows `keys` of one collection for which `matches` is true."""
+    """Return the requested page of rows of one collection. `keys`: the candidates. `matches`: the filter."""
     entries = await read_list_entries(store, list(keys))
     positions = await asyncio.to_thread(_sort_newest, entries, request, matches)
     page = positions[: count_fitting(store, [key for _, key in positions[: request.limit]])]
@@ -88,13 +89,13 @@ async def list_newest(
 
 
 async def sort_by_time(store: UserStore, keys: list[str]) -> list[str]:
-    """Return the rows `keys` sorted by creation time, oldest first."""
+    """Return the keys sorted by the creation time of their rows, oldest first."""
     entries = await read_list_entries(store, keys)
     return sorted(entries, key=lambda key: (entries[key].created_at, entries[key].id))
 
 
 async def read_list_entries(store: UserStore, keys: list[str]) -> dict[str, ListEntry]:
-    """Return the list entries of the rows `keys`. Only rows changed since their last listing are read."""
+    """Return the list entries of the rows with these keys. Only rows changed since their last listing are read."""
     cached = _cache.setdefault(store, {})
     uncached = await asyncio.to_thread(_find_uncached, store, cached, keys)
     async for batch in read_batches(store, uncached):
@@ -107,7 +108,7 @@ async def read_list_entries(store: UserStore, keys: list[str]) -> dict[str, List
 
 
 def _find_uncached(store: UserStore, cached: ListEntries, keys: list[str]) -> dict[str, int]:
-    """Return the rows whose entries are not cached, with their `seq`, in that order.
+    """Return the keys of rows whose entries are not cached, with the `seq` of each row, in the order of `seq`.
 
     Rows written together are read together, so each segment is read once instead of once per batch.
     """
@@ -120,13 +121,13 @@ def _find_uncached(store: UserStore, cached: ListEntries, keys: list[str]) -> di
 def _sort_newest(
     entries: dict[str, ListEntry], request: PageRequest, matches: Callable[[ListEntry], bool]
 ) -> list[tuple[Position, str]]:
-    """Return position and key of the rows on this page and after it, newest first."""
+    """Return position and key of the rows on this page and on later pages, newest first."""
     rows = [((entry.created_at, entry.id), key) for key, entry in entries.items() if matches(entry)]
     return sorted((row for row in rows if request.before is None or row[0] < request.before), reverse=True)
 
 
 def count_fitting(store: UserStore, keys: list[str]) -> int:
-    """Return how many of the rows fit into a page: at least one."""
+    """Return how many of the first rows fit into a page, at least one."""
     size = 0
     for count, key in enumerate(keys):
         head = store.row_index.rows.get(key)

@@ -31,8 +31,8 @@ async def pull(
 ) -> bytes | AsyncIterator[bytes]:
     """Return a page as JSON (see `encode_page`). A page with fewer than `limit` rows is the last one.
 
-    A large page is streamed in pieces: 1,000 rows may have hundreds of megabytes.
-    Raises RollbackDetected, or OtherEpoch for a checkpoint that this server cannot have issued.
+    A large page is streamed in pieces, because 1,000 rows may have hundreds of megabytes. Raises RollbackDetected, or
+    OtherEpoch for a checkpoint that this server cannot have issued.
     """
     if lwt < 0:
         raise BadRequest("`lwt` must be 0 or a checkpoint's.")
@@ -42,7 +42,7 @@ async def pull(
             raise RollbackDetected(store.epoch)
         if lwt > store.seq:
             if checkpoint_id:
-                if checkpoint_id == store.epoch:  # the form issued before checkpoints were signed
+                if checkpoint_id == store.epoch:  # the format of checkpoints before they were signed
                     users.unsigned_ahead[user_id] = users.unsigned_ahead.get(user_id, 0) + 1
                 raise OtherEpoch(
                     f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
@@ -61,9 +61,9 @@ async def pull(
 async def _pieces(
     users: UserStores, user_id: str, portions: list[list[str]], closing: bytes, epoch: str
 ) -> AsyncIterator[bytes]:
-    """Yield the page in pieces, with the user's store closed between two of them, however slowly the client reads.
+    """Yield the page in pieces. Between two pieces the user's store is closed, however slowly the client reads.
 
-    A restore in between aborts the response, and the client pulls again.
+    A restore between two pieces aborts the response, and the client pulls again.
     """
     yield _opening(None)
     for number, keys in enumerate(portions):
@@ -75,7 +75,7 @@ async def _pieces(
 
 
 def check_epoch(store: UserStore, checkpoint_id: str) -> None:
-    """Reject a checkpoint of another epoch, which is its part before the dot. Raises OtherEpoch."""
+    """Raise OtherEpoch for a checkpoint of another epoch. The epoch is the part of the id before the dot."""
     epoch = checkpoint_id.partition(".")[0]
     if checkpoint_id and epoch != store.epoch:
         raise OtherEpoch(
@@ -85,10 +85,10 @@ def check_epoch(store: UserStore, checkpoint_id: str) -> None:
 
 
 def encode_page(store: UserStore, bodies: list[bytes], seq: int, collection: str | None = None) -> bytes:
-    """Return `{"documents": [...], "checkpoint": {...}}`; bodies are stored JSON and are joined unchanged.
+    """Return `{"documents": [...], "checkpoint": {...}}`. The bodies are stored JSON and are joined unchanged.
 
-    After "forget everything" the page also has `forgottenAt`: rejected rows have no tombstone on the server that would
-    make a device drop them.
+    After "forget everything" the page also has `forgottenAt`, so that devices drop rejected rows, which have no
+    tombstone on the server.
     """
     return _opening(collection) + b",".join(bodies) + _closing(store, seq)
 

@@ -1,4 +1,4 @@
-"""Apply a device's batch of rows under the conflict rules: deletes first, then the rest in the order sent.
+"""Apply a device's batch of rows under the conflict rules. Deletes come first, then the other rows in the order sent.
 
 A batch is not all or nothing. A rejected row is returned with `syncError` and the others are stored, so no row can
 block a device's queue.
@@ -32,7 +32,7 @@ PROJECT = "projectId"
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The row is stored, or was stored already. `answer`: the row to send to the device, None if it has it already."""
+    """The row is stored. `answer`: the row to send to the device, or None if the device has the same row."""
 
     answer: Json | None = None
 
@@ -43,8 +43,8 @@ ACCEPTED = Accepted()
 class Rejected(msgspec.Struct, frozen=True):
     """The row is not stored.
 
-    `row`: as sent or, if it could only be stored together with another device's changes, as merged. `base`: the stored
-    version that the device knows, for the `syncError`. `exceeded`: the violated limit, if that is the reason.
+    `row`: the row as sent, or the merged row if other devices have changed it too. `base`: the stored version that the
+    device knows, for the `syncError`. `exceeded`: the exceeded limit, if that is the reason.
     """
 
     row: Json
@@ -57,7 +57,7 @@ class Rejected(msgspec.Struct, frozen=True):
 def push(tx: Transaction, collection: Collection, batch: list[IncomingRow], limits: Limits) -> list[Json]:
     """Apply the batch. Return the rows that were not stored as sent, in the order sent."""
     tx.prefetch([incoming.key for incoming in batch])
-    # Rows that exist already have an extraction job of their own, or had one.
+    # Rows that exist already have, or had, an extraction job of their own.
     imported = [i.key for i in batch if i.imported and tx.head(i.key) is None]
     deletes = [incoming for incoming in batch if incoming.deletes]
     if deletes:
@@ -78,8 +78,8 @@ def _answer(outcome: Accepted | Rejected, now: str) -> Json | None:
 def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
     """Apply deletes, which are always accepted.
 
-    The delete of an unknown row is stored only while tombstones are free, or a client could fill the disk with invented
-    ids. Without that tombstone, the row counts as a new one if it arrives later.
+    The delete of an unknown row is stored only while tombstones are free. Otherwise a client could fill the disk with
+    invented ids. Without a tombstone, the row counts as a new row if it arrives later.
     """
     deleted: list[str] = []
     for incoming in deletes:
@@ -95,7 +95,7 @@ def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
 
 
 class RowWriter:
-    """Decides on live rows and stores them: the one write path of pushes and of routes that write a row."""
+    """Decides on live rows and stores them. Pushes and routes that write a row both use this class."""
 
     def __init__(self, tx: Transaction, collection: Collection, limits: Limits) -> None:
         self._tx = tx
@@ -108,7 +108,7 @@ class RowWriter:
         self._context = DecisionContext(tx.row_state, without_dangling, tx.meta.forgotten_at, tx.now)
 
     def write(self, sent: IncomingRow) -> Accepted | Rejected:
-        """Store the row under the conflict rules, the quotas and the cascades."""
+        """Store the row if the conflict rules and quotas allow it, and apply the cascades."""
         incoming = self._rewrite_merged_project(sent) if self._names_projects else sent
         if incoming.key != sent.key:
             return self._merge_into_existing_entity(sent, incoming)
@@ -129,7 +129,7 @@ class RowWriter:
             assumed = {**assumed, PROJECT: before}
         if into is not None:
             row = {**row, PROJECT: into}
-        if into is not None and self._collection.name == ENTITIES:  # whose id contains its project
+        if into is not None and self._collection.name == ENTITIES:  # an entity's id depends on its project
             row["id"] = entity_id(into, row["type"], row["name"])
             key = f"{ENTITIES}/{row['id']}"
         return IncomingRow(
@@ -142,7 +142,10 @@ class RowWriter:
         )
 
     def _merge_into_existing_entity(self, sent: IncomingRow, incoming: IncomingRow) -> Accepted | Rejected:
-        """Merge an entity into the one of its name, unless that was deleted, and put a tombstone under the id sent."""
+        """Merge a sent entity into the existing entity with its name, and put a tombstone under the sent id.
+
+        If the existing entity was deleted, the sent entity is dropped.
+        """
         if is_repeated_rejection(sent.row, sent.assumed):
             return ACCEPTED
         tx = self._tx
@@ -189,7 +192,7 @@ class RowWriter:
             body, row_links = msgspec.json.encode(row), links(collection, row)
             if (problem := _find_merge_problem(collection, row)) is not None:
                 return Rejected(incoming.row, "INVALID", problem)
-        # Reject the merged row, not the sent one, or the next edit would undo changes that the device has not seen.
+        # Reject the merged row and not the sent one, so that the next edit does not undo changes of other devices.
         rejected_row = row if decision.merged else incoming.row
         if (problem := self._find_duplicate(key, row)) is not None:
             return Rejected(rejected_row, "DUPLICATE", problem, decision.base)
@@ -204,7 +207,7 @@ class RowWriter:
         tx.put(key, row, body, waiting=waiting, named=row_links)
         if (
             "deleted" in parent_states
-        ):  # an edit moved it under a deleted parent: delete it with that parent's rows
+        ):  # an edit moved the row under a deleted parent, so delete it as the parent's rows were deleted
             cascade.delete_with_dependents(tx, key)
             return Accepted(tx.row(key))
         if not waiting and (head is None or head.deleted or head.seq == WAITING):
@@ -212,7 +215,7 @@ class RowWriter:
         return ACCEPTED if row is incoming.row or row == incoming.row else Accepted(row)
 
     def _find_duplicate(self, key: str, row: Json) -> str | None:
-        """Return a message if another live row has the row's unique value."""
+        """Return a message if another live row has the same unique value, else None."""
         collection = self._collection
         if not collection.unique or not row.get(collection.unique):
             return None
@@ -236,9 +239,10 @@ def _read_stored(tx: Transaction, key: str) -> StoredRow | None:
 def _find_merge_problem(collection: Collection, row: Json) -> str | None:
     """Return why a merged row does not fit its schema, or None if it fits.
 
-    Both sides fit, but sets and counts can grow beyond their bounds in a merge. The row is rejected like a merge that
-    exceeds a quota. The stored row is not returned: a plain client would replace its own by it and lose its edit. The
-    rejected row stays as it is, and its `syncError` names no base, because the device does not know the stored row.
+    Both versions fit, but sets and counts can grow beyond their bounds in a merge. The row is rejected like a merge
+    that exceeds a quota. The stored row is not returned, because a simple client would replace its own row and lose its
+    edit. The rejected row stays as it is, and its `syncError` names no base, because the device does not know the
+    stored row.
     """
     try:
         collection.validate(row)

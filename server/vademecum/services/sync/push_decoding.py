@@ -1,6 +1,6 @@
-"""Decode a pushed batch into rows, each with its bytes and its problem, if it has one.
+"""Decode a pushed batch into rows. Each row keeps its bytes and, if it is invalid, its problem.
 
-A row that does not fit its schema is no error of the batch: it is rejected alone later, and the other rows are stored.
+An invalid row does not fail the batch: it is rejected alone later, and the other rows are stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vademecum.model.schema.lenient_json import (
 )
 from vademecum.model.schema.validation_messages import describe_problem
 
-ROWS_MAX = 1000  # of one push; RxDB sends 100
+ROWS_MAX = 1000  # rows of one push; RxDB sends 100
 CUT_MAX = 4 * 2**20  # bytes; larger bodies are not searched for values that are nested too deeply
 NO_NUMBER = "A number in it is larger than any that can be kept."
 NOT_JSON = "It holds NaN, Infinity or a raw control character, which JSON does not allow."
@@ -41,10 +41,10 @@ class PushRow(msgspec.Struct):
 
 
 class IncomingRow(msgspec.Struct):
-    """A decoded row with its bytes and the reason why it does not fit its schema (None: it fits).
+    """A decoded row with its bytes. `problem`: the reason why the row does not fit its schema, or None.
 
-    `altered`: the server changed the row while decoding, so it must be sent back. `imported`: the row comes from an
-    export, together with the rows extracted from it.
+    `altered`: the server changed the row while decoding, so the row must be sent back. `imported`: the row comes from
+    an export, together with the rows extracted from it.
     """
 
     key: str
@@ -61,7 +61,7 @@ class IncomingRow(msgspec.Struct):
 
     @property
     def has_id(self) -> bool:
-        """Return whether a live row could have this id; ids of deletes are not validated before."""
+        """Return whether the id is valid. The ids of deleted rows are not validated elsewhere."""
         _, _, row_id = self.key.partition("/")
         return _ID.match(row_id) is not None
 
@@ -74,7 +74,7 @@ _row = msgspec.json.Decoder(PushRow)
 def decode_batch(
     collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int] = _NO_MODELS
 ) -> list[IncomingRow]:
-    """Decode a push. A row that does not fit its schema gets a `problem`; it raises no error.
+    """Decode a push. A row that does not fit its schema gets a `problem` instead of raising an error.
 
     `dims`: the vector length of each known model. Raises BadRequest for a malformed batch.
     """
@@ -154,7 +154,7 @@ def _decode_row(
     *,
     is_repaired: bool,
 ) -> IncomingRow:
-    """Decode one row and validate it. Raises BadRequest without an id, or for an assumed state that is no object."""
+    """Decode one row and validate it. Raises BadRequest if it has no id, or if the assumed state is not an object."""
     row, is_in_range = _decoded(sent.newDocumentState)
     assumed, _ = _decoded(sent.assumedMasterState)
     if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):
@@ -171,7 +171,7 @@ def _decode_row(
 
 
 def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:
-    """Return the value, and whether its numbers are in range. A row with 1e400 is rejected alone."""
+    """Return the value, and whether its numbers are in range. A row with a number such as 1e400 is rejected alone."""
     if sent == _NULL:
         return None, True
     try:
@@ -190,6 +190,6 @@ def find_problem(
         return describe_problem(str(error), "The row")
     if row.get("userId", user_id) != user_id:
         return "`userId` is not the account's."
-    if row.get("embedding") is not None:  # only blocks have one
+    if row.get("embedding") is not None:  # only blocks have an embedding
         return vector_codec.find_vector_problem(row["embedding"], row["dims"], dims.get(row["model"]))
     return None

@@ -1,8 +1,8 @@
 """Start a new epoch after the whole data folder, erasure ledger included, was restored from a copy.
 
 The high-water marks of acknowledged changes are in that folder too, so the disk alone cannot reveal the restore. A
-device that synced after the copy was made holds a signed checkpoint ahead of the records. Without a new epoch it would
-skip all rows up to there and never push its own again.
+device that synced after the copy was made holds a signed checkpoint ahead of the records. Without a new epoch the
+device would skip all rows up to that checkpoint and never push its own rows again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ async def start_new_epoch(
     user_id: str,
     rolled_back: tuple[str, int] | None = None,
 ) -> None:
-    """Start a new epoch of an account, by command or because of a checkpoint's epoch and `lwt` (`rolled_back`)."""
+    """Start a new epoch of an account, and schedule its background jobs.
+
+    `rolled_back`: the epoch and `lwt` of a checkpoint that proved a rollback, or None if a command requested the epoch.
+    """
     async with users.open(user_id) as store:
         background_jobs.on_new_epoch(user_id)
         await store.write(partial(begin_epoch, rolled_back=rolled_back))
@@ -50,7 +53,7 @@ async def start_new_epoch(
 def begin_epoch(tx: Transaction, rolled_back: tuple[str, int] | None = None) -> None:
     """Begin a new epoch above all assigned numbers, so that devices start from zero and push their rows.
 
-    With `rolled_back`, the epoch and `lwt` of a checkpoint that proved a rollback, only if it still does.
+    `rolled_back`: the epoch and `lwt` of a checkpoint that proved a rollback. If it proves none any more, do nothing.
     """
     epoch, lwt = rolled_back or (tx.meta.epoch, 0)
     if tx.meta.epoch == epoch and (rolled_back is None or tx.meta.was_never_assigned(lwt, tx.seq)):

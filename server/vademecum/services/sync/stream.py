@@ -21,7 +21,7 @@ from vademecum.model.schema.lenient_json import join_json_lines
 from vademecum.model.sync.transaction import WAITING, Change
 from vademecum.services.sync.pull import encode_page
 
-EVENT_BYTES: Final = 2**20  # a larger row is an event by itself
+EVENT_BYTES: Final = 2**20  # the maximum size of an event; a larger row is an event by itself
 RETRY_S: Final = 30
 CLOSED: Final = None
 WAKE: Final = b""
@@ -55,12 +55,12 @@ class EventBatch:
 
     @cached_property
     def plain(self) -> bytes:
-        """The event for a stream of one collection."""
+        """Return the event for a stream of one collection."""
         return encode_event(encode_page(self._store, self._bodies, self._seq))
 
     @cached_property
     def named(self) -> bytes:
-        """The event for a stream of several collections."""
+        """Return the event for a stream of several collections, which names the collection."""
         return encode_event(encode_page(self._store, self._bodies, self._seq, self.collection))
 
 
@@ -74,7 +74,7 @@ def encode_event(data: bytes, event: str = "") -> bytes:
 
 
 def group_into_batches(store: UserStore, changes: list[Change]) -> list[EventBatch]:
-    """Group a commit into events, keeping the order across collections; omit rows that wait for a parent."""
+    """Group the changes of a commit into events in their order, omitting waiting rows."""
     runs: list[EventBatch] = []
     for change in changes:
         if change.head is None or change.head.seq == WAITING:
@@ -114,7 +114,7 @@ class Subscription:
             self._bytes += len(event)
 
     def publish_best_effort(self, collection: str, event: bytes) -> None:
-        """Queue an optional event. A half-full queue drops it, and it never closes the stream."""
+        """Queue an optional event, or drop it if the queue is half full. An optional event never closes the stream."""
         has_room = 2 * self._queue.qsize() < self._bounds.events
         if has_room and not self.closed and collection in self._collections:
             self._queue.put_nowait(event)
@@ -125,7 +125,7 @@ class Subscription:
         self.enqueue([EventBatch(store, min(self._collections), store.row_index.seq)])
 
     async def next(self) -> bytes | None:
-        """Return the next event. `WAKE` asks the reader to check its permission again; `CLOSED` ends the stream."""
+        """Return the next event. On `WAKE` the caller checks its permission again; `CLOSED` ends the stream."""
         event = await self._queue.get()
         self._bytes -= len(event or b"")
         return event
@@ -141,7 +141,7 @@ class Subscription:
             self._queue.put_nowait(CLOSED)
 
     def _drop(self) -> None:
-        """Drop the queued events: a client that does not read may keep its connection open for long."""
+        """Drop the queued events, because a client that does not read may keep its connection open for long."""
         while not self._queue.empty():
             self._queue.get_nowait()
         self._bytes = 0
@@ -162,12 +162,12 @@ class Hub:
                 subscription.enqueue(runs)
 
     def publish_forget(self, store: UserStore) -> None:
-        """Send `forgottenAt` to each stream, also where no row changed: a device may hold rows that it never pushed."""
+        """Send `forgottenAt` to each stream, even if no row changed: a device may hold rows that it never pushed."""
         for subscription in self._subscriptions.get(store.user_id, ()):
             subscription.enqueue_empty_page(store)
 
     def publish_best_effort(self, user_id: str, collection: str, event: bytes) -> None:
-        """Send an event that is not a row, and is not stored, to the user's streams of this collection."""
+        """Send an optional event, which carries no rows and is not stored, to the user's streams of this collection."""
         for subscription in self._subscriptions.get(user_id, ()):
             subscription.publish_best_effort(collection, event)
 
@@ -176,9 +176,9 @@ class Hub:
 
     @contextmanager
     def subscribe(self, user_id: str, collections: frozenset[str], *, named: bool) -> Iterator[Subscription]:
-        """Subscribe for the duration of the context. Enter it before sending the response headers, so no commit is missed.
+        """Subscribe for the duration of the context. Raises TooManyStreams.
 
-        Raises TooManyStreams.
+        Enter the context before the response headers are sent, so that no commit is missed.
         """
         if len(self._subscriptions.get(user_id, ())) >= self._bounds.streams:
             raise TooManyStreams(
@@ -207,7 +207,7 @@ class Hub:
             subscription.wake()
 
     def close(self) -> None:
-        """Close all streams, and any later one at once: a stopping server waits for each of them."""
+        """Close all streams, and close later ones at once, because a stopping server waits for each stream."""
         self._closed = True
         for user_id in list(self._subscriptions):
             self.close_user(user_id)

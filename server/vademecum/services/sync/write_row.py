@@ -39,7 +39,7 @@ _ERRORS: dict[str, type[VademecumError]] = {
 
 
 async def read(store: UserStore, collection: str, row_id: str) -> bytes:
-    """Return the stored row. Raises NotFound."""
+    """Return the stored row. Raises NotFound for a row that is not live."""
     key = f"{collection}/{row_id}"
     body = (await store.read_bodies([key])).get(key)
     if body is None or not store.is_live(key):
@@ -48,13 +48,13 @@ async def read(store: UserStore, collection: str, row_id: str) -> bytes:
 
 
 def check_live(store: UserStore, collection: str, row_id: str) -> None:
-    """Check that the row is live. Raises NotFound."""
+    """Raise NotFound if the row is not live."""
     if not store.is_live(f"{collection}/{row_id}"):
         raise no_such(collection)
 
 
 def require_live_key(tx: Transaction, collection: str, row_id: str) -> str:
-    """Return the key of a live row. Raises NotFound."""
+    """Return the key of a row. Raises NotFound if the row is not live."""
     key = f"{collection}/{row_id}"
     if tx.row_state(key) != "live":
         raise no_such(collection)
@@ -62,12 +62,12 @@ def require_live_key(tx: Transaction, collection: str, row_id: str) -> str:
 
 
 def require_live_row(tx: Transaction, collection: str, row_id: str) -> Json:
-    """Return a live row within a transaction. Raises NotFound."""
+    """Return a row within a transaction. Raises NotFound if the row is not live."""
     return tx.row(require_live_key(tx, collection, row_id))
 
 
 def delete_unscoped(tx: Transaction, collection: str, row_id: str) -> None:
-    """Delete a row that has no memory scope, with its dependents; see `delete`. Raises NotFound."""
+    """Delete a row of a collection without memory scopes, and its dependents. Raises NotFound."""
     cascade.delete_with_dependents(tx, require_live_key(tx, collection, row_id))
 
 
@@ -90,19 +90,22 @@ def delete(tx: Transaction, scope: MemoryScope, collection: str, row_id: str) ->
 def add(tx: Transaction, collection: str, fields: Json, limits: Limits, row_id: str | None = None) -> Json:
     """Add a row, omitting fields that are None.
 
-    With the id of a deleted row, that row is revived: the caller names it explicitly, which a stale device never does.
+    If `row_id` is the id of a deleted row, the row is revived. Unlike a stale device, the caller names it on purpose.
     """
     row_id = row_id or new_id()
     key = f"{collection}/{row_id}"
     before = tx.row(key) if tx.head(key) is not None else None
-    # not before the last "forget everything", even if the clock was set back
+    # The time must not be before the last "forget everything", even if the clock was set back.
     now = max(tx.now, tx.meta.forgotten_at)
     row = {"id": row_id, "createdAt": now, "updatedAt": now, "_deleted": False, **_given(fields)}
     return _write(tx, tx.collections[collection], row, before, limits)
 
 
 def change(tx: Transaction, collection: str, row_id: str, fields: Json, limits: Limits) -> Json:
-    """Set the fields and return the row; None removes a field. An unchanged row is not written. Raises NotFound."""
+    """Set the fields of a row and return the row. None removes a field, and an unchanged row is not written.
+
+    Raises NotFound if the row is not live.
+    """
     before = require_live_row(tx, collection, row_id)
     after = _changed(before, fields)
     if after == before:
@@ -114,13 +117,13 @@ def change(tx: Transaction, collection: str, row_id: str, fields: Json, limits: 
 def change_keeping_updated_at(
     tx: Transaction, collection: str, row_id: str, fields: Json, limits: Limits
 ) -> Json:
-    """Set fields as `change` does, but keep `updatedAt`: the user did not edit the row, so it must not gain recency."""
+    """Set fields as `change` does, but keep `updatedAt`. The user did not edit the row, so it must not gain recency."""
     before = require_live_row(tx, collection, row_id)
     return _write(tx, tx.collections[collection], _changed(before, fields), before, limits)
 
 
 def put(tx: Transaction, collection: str, row: Json, limits: Limits) -> Json:
-    """Store a complete row in place of the stored version, if there is one. Rows that it refers to may be missing."""
+    """Store a complete row, replacing a stored version. The rows to which it refers may be missing."""
     key = f"{collection}/{row['id']}"
     before = tx.row(key) if tx.head(key) is not None else None
     return _store(tx, tx.collections[collection], row, before, limits)
@@ -140,7 +143,7 @@ def _write(tx: Transaction, collection: Collection, row: Json, before: Json | No
 
 
 def _store(tx: Transaction, collection: Collection, row: Json, before: Json | None, limits: Limits) -> Json:
-    """Store a row as a push with `before` as the assumed state would, and return it as it is stored."""
+    """Store a row as a push would do with `before` as the assumed state. Return the stored row."""
     problem = find_problem(collection, row, user_id=row.get("userId", ""))
     incoming = IncomingRow(f"{collection.name}/{row['id']}", row, msgspec.json.encode(row), before, problem)
     outcome = RowWriter(tx, collection, limits).write(incoming)
@@ -156,7 +159,10 @@ def _error_of(rejected: Rejected) -> VademecumError:
 
 
 def _check_links(tx: Transaction, collection: Collection, row: Json, before: Json | None) -> None:
-    """Check that newly referenced rows are live. Rows that a live row referred to before may not have arrived yet."""
+    """Raise NotFound unless all newly referenced rows are live.
+
+    Existing references of a live row are not checked, because their rows may not have arrived yet.
+    """
     is_live = tx.row_state(f"{collection.name}/{row['id']}") == "live"
     earlier = _linked_keys(collection, before) if before is not None and is_live else set()
     for key in sorted(_linked_keys(collection, row) - earlier):

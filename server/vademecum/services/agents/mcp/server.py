@@ -1,6 +1,6 @@
 """Serve the tools over MCP: list them, validate their arguments, and return errors as messages.
 
-Nothing that a model sends ends the connection. It gets a result that says what was wrong, and nothing was changed.
+An invalid call never ends the connection. It changes nothing, and the model gets a result that describes the error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from vademecum.services.agents.mcp.tools import TOOLS, ApiCall, Tool, Workspace
 
 Context = ServerRequestContext[Any, Any]
 Caller = tuple[ApiCall, Workspace | None]
-# Returns how to call the API for a request, and the agent's workspace. Called again with a workspace that was not found.
+# Returns a function that calls the API for a request, and the agent's workspace. If the API does not find the project
+# of a workspace, the resolver is called again with that workspace.
 ResolveCaller = Callable[[Context, Workspace | None], Awaitable[Caller]]
 INSTRUCTIONS = (
     "The memory of this project: what was done and remembered, shared by all agents of its user. "
@@ -54,7 +55,7 @@ def create_server(resolve_caller: ResolveCaller) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    server.middleware.clear()  # it exports traces; what agents do here is private
+    server.middleware.clear()  # the default middleware exports traces, but the actions of agents are private
     return server
 
 
@@ -100,7 +101,7 @@ def _describe_tool(tool: Tool) -> types.Tool:
 
 
 def _result(answer: Json) -> types.CallToolResult:
-    """Return the answer also as text, for clients without support for structured content."""
+    """Return the answer as a tool result, and also as text for clients without support for structured content."""
     text = msgspec.json.encode(answer).decode()
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], structured_content=answer

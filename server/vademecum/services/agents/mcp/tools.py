@@ -26,7 +26,7 @@ Neighbors = Annotated[int, Meta(ge=0, le=50)]
 
 
 class ApiCall(Protocol):
-    """Call the API as the agent's user. Raises VademecumError with the API's code and message."""
+    """Call the HTTP API as the agent's user. Raises VademecumError with the API's code and message."""
 
     async def __call__(self, method: str, path: str, **options: Any) -> Json: ...
 
@@ -84,7 +84,7 @@ Handler = Callable[[ApiCall, Workspace | None, Any], Awaitable[Json]]
 
 @dataclass(frozen=True)
 class Tool:
-    """`description`: for the model that chooses among tools. `arguments`: their type."""
+    """An MCP tool. `description`: text for the model that chooses a tool. `arguments`: the type of its arguments."""
 
     name: str
     description: str
@@ -94,7 +94,7 @@ class Tool:
 
     @property
     def nullable(self) -> set[str]:
-        """The arguments for which null has a meaning of its own."""
+        """Return the arguments for which null has a meaning of its own."""
         fields = msgspec.inspect.type_info(self.arguments).fields  # type: ignore[attr-defined]
         return {field.encode_name for field in fields if _includes_none(field.type)}
 
