@@ -51,7 +51,7 @@ from vademecum.settings import Settings
 
 
 class App(Litestar):
-    """Litestar without its plugins for pydantic and attrs, because importing pydantic is a third of the start time."""
+    """Litestar without its plugins for pydantic and attrs. Importing pydantic would take a third of the start time."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["method"] == "HEAD":
@@ -68,7 +68,7 @@ class App(Litestar):
 async def _keep_startup_error(
     app: Litestar, opening: AbstractAsyncContextManager[Services]
 ) -> AsyncIterator[Services]:
-    """Keep the message of a failed start for `serve`: uvicorn logs a traceback without it."""
+    """Keep the message of a failed start for `serve`, because uvicorn logs only a traceback."""
     try:
         async with opening as services:
             yield services
@@ -120,8 +120,8 @@ def create_app(
 ) -> Litestar:
     """Create the ASGI application.
 
-    `registry`: the collections it serves. `run_llm_jobs`: false for a short-lived command, which would interrupt requests
-    to the language model that are paid for and counted.
+    `registry`: the collections to serve. `run_llm_jobs`: false for a short-lived command, whose end would interrupt
+    requests to the language model that are already paid for and counted.
     """
     served = registry or Registry()
     return App(

@@ -140,7 +140,7 @@ class Busy(VademecumError):
 
 
 def is_full(error: Exception) -> bool:
-    """Return whether the disk is full. Some libraries say so only in their message."""
+    """Return whether a full disk caused the error. Some libraries report that only in their message."""
     message = str(error).lower()
     return getattr(error, "errno", None) in FULL or any(
         os.strerror(number).lower() in message for number in FULL

@@ -40,7 +40,10 @@ class Activity:
         self._last = user_id, time.monotonic()
 
     def rest_s(self, user_id: str, used_s: float) -> float:
-        """Return how long this user's next work waits after work of `used_s` seconds: 0 while no other user is active."""
+        """Return the seconds that a user's next work waits after work of `used_s` seconds.
+
+        The wait is 0 after short work, and while no other user is active.
+        """
         other, at = self._last if self._last[0] != user_id else self._other
         if SERVER in (user_id, other) or used_s < LONG_S or time.monotonic() - at > ACTIVE_S:
             return 0
@@ -51,7 +54,10 @@ activity = Activity()
 
 
 class FairQueue(Generic[T]):
-    """Waiting items of many users. Not thread-safe: the caller holds a lock or stays on the event loop."""
+    """Queues the waiting items of many users.
+
+    It is not thread-safe, so callers hold a lock or stay on the event loop.
+    """
 
     def __init__(self, slots: int, per_user: int | None = None) -> None:
         self._slots = slots
@@ -73,7 +79,7 @@ class FairQueue(Generic[T]):
         self._waiting.setdefault(user_id, deque()).append(item)
 
     def take(self) -> tuple[str, T] | None:
-        """Return the next item and its user, which occupies a slot until `release`; None if no item may start."""
+        """Return the next item and its user, or None if no item may start. The item occupies a slot until `release`."""
         if self._running.total() >= self._slots:
             return None
         for user_id, items in self._waiting.items():
@@ -92,7 +98,7 @@ class FairQueue(Generic[T]):
             del self._running[user_id]
 
     def discard(self, user_id: str, matches: Callable[[T], bool]) -> int:
-        """Remove waiting items of a user. Return how many there were."""
+        """Remove the matching items of a user from the queue. Return their number."""
         items = self._waiting.pop(user_id, deque())
         kept = deque(item for item in items if not matches(item))
         if kept:
@@ -125,7 +131,7 @@ class FairExecutor(ThreadPoolExecutor):
         return future
 
     def waiting(self) -> int:
-        """Return how many calls have no thread yet."""
+        """Return the number of calls that wait for a thread."""
         return len(self._queue)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -132,7 +132,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 256
     stream_queue_bytes: Annotated[
         int, Meta(ge=1, description="bytes that a slow stream may lag behind before it is closed")
-    ] = 16 * MB  # more than a batch of an RxDB client: 100 blocks with vectors
+    ] = 16 * MB  # larger than a batch of an RxDB client, which is 100 blocks with vectors
     index_cache_bytes: Annotated[int, Meta(ge=0, description="memory for search matrices")] = 256 * MB
     assistant_url: Annotated[
         str,
@@ -271,7 +271,7 @@ def _variable(name: str) -> str:
 
 @cache
 def _warn_renamed(old: str, new: str) -> None:
-    """Log the warning once per process."""
+    """Log once per process that a setting was renamed."""
     _log.warning(f"{_variable(old)} was renamed to {_variable(new)}; the old name still works")
 
 

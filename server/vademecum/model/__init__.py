@@ -1,1 +1,1 @@
-"""The rules, and nothing else: no clock, no randomness, no I/O. Time and ids come in as arguments."""
+"""Define the rules of the program as pure functions without clock, randomness and I/O. Time and ids are arguments."""

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-# Default_Ignorable_Code_Point: characters that have no glyph of their own.
+# Characters without a glyph of their own: the Unicode property Default_Ignorable_Code_Point.
 INVISIBLE = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -19,7 +19,7 @@ _DISALLOWED = frozenset("\u0640\u07fa\u302e\u302f\u3031\u3032\u3033\u3034\u3035\
 _ARABIC_DIGITS = re.compile("[\u0660-\u0669]")
 _PERSIAN_DIGITS = re.compile("[\u06f0-\u06f9]")
 _CATEGORIES = re.compile("L[ulotm]|M[nce]|N[dlo]|Zs|S[mcko]|P[cdseifo]")
-_VIRAMA = 9  # canonical combining class
+_VIRAMA = 9  # the canonical combining class of viramas
 
 
 def prepare(password: str) -> str:

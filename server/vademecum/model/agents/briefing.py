@@ -18,7 +18,7 @@ from vademecum.model.text.sanitize import quote, sanitize_line
 Section = Literal["Pinned", "Decisions", "Remembered", "Lately"]
 SECTIONS: tuple[Section, ...] = ("Pinned", "Decisions", "Remembered", "Lately")
 CountTokens = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
-ENTRY_MAX = 400  # characters
+ENTRY_MAX = 400  # characters of an entry
 # The weight of each kind, in addition to recency. Failures and changes matter more than reads.
 KIND_WEIGHTS: Mapping[str, float] = {"error": 1.0, "edit": 0.9, "write": 0.9, "prompt": 0.8, "command": 0.6,
                                      "session": 0.5, "search": 0.3, "read": 0.3}  # fmt: skip

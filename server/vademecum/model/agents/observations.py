@@ -111,7 +111,7 @@ def merge_rows(row: Json, other: Json) -> Json:
 
 
 def days_before(now: str, days: float) -> str:
-    """Return the time `days` before `now`, in the format of rows."""
+    """Return the time that is `days` days before `now`, in the format of rows."""
     time = datetime.fromisoformat(now) - timedelta(days=days)
     return time.strftime("%Y-%m-%dT%H:%M:%S.000Z")
 

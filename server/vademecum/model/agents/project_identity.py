@@ -82,7 +82,7 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def relative_path(path: str, root: str, home: str) -> str:
-    """Return the stored form of a path: relative to `root`, `.` for the root itself, absolute outside of it.
+    """Return the stored form of a path: relative to `root`, `.` for the root itself, or absolute outside of the root.
 
     `root` may be abbreviated with `~`. Outside the root, `~` replaces the home folder. A relative path is returned as it is.
     """

@@ -38,7 +38,7 @@ _CAMEL_CASE = re.compile("([a-z0-9])([A-Z])")
 
 
 class Fact(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of a fact that decide about its relevance and rank."""
+    """The fields of a fact that determine its relevance and rank."""
 
     id: str
     key: str

@@ -51,7 +51,7 @@ class AnswerText:
         return self._answer()
 
     def end(self) -> str:
-        """Return the pending text at the end of the answer, which turned out to be no tag."""
+        """Return the pending text at the end of the answer, because it is not the beginning of a tag."""
         text, self._pending = ("" if self._state == "thinks" else self._pending), ""
         return text
 

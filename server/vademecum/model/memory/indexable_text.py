@@ -75,7 +75,7 @@ def may_enter_prompts(key: str, row: MemoryRow) -> bool:
 
 
 def row_date_terms(key: str, row: MemoryRow) -> str:
-    """Return the date terms of a row. Entities and summaries belong to no day."""
+    """Return the date terms of a row, or "" for entities and summaries, which belong to no day."""
     return dates_in_text.date_terms(row.created_at) if kind_of(key) in DATED_KINDS else ""
 
 

@@ -81,7 +81,7 @@ def create_done(subject: str, seq: int, text: str) -> Job:
 
 
 def id_of(subject: str) -> str:
-    """Return the id of the job about a row. A row has at most one job, because a collection has one kind."""
+    """Return the id of the job about a row. A row has at most one job, because each collection has one kind of job."""
     return f"{KIND_OF[_collection(subject)]}.{subject.replace('/', '.')}"
 
 
@@ -95,7 +95,7 @@ def start(job: Job, now: str) -> Job:
 
 
 def with_answer(job: Job, found: str) -> Job:
-    """Return the job with the model's answer, which remains to be stored."""
+    """Return the job with the model's answer, whose contents are not stored as rows yet."""
     return msgspec.structs.replace(job, found=found)
 
 

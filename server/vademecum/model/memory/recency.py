@@ -21,7 +21,7 @@ CANDIDATES = 20  # the number of rescaled results, unless more results are reque
 def score_candidates(
     relevances: Sequence[float], ages_days: Sequence[float], pinned: Sequence[bool]
 ) -> list[float]:
-    """Return the score of each candidate, 0 to 1. If all have the same relevance, only age differs."""
+    """Return the score of each candidate, 0 to 1. If all have the same relevance, only their ages decide."""
     rescaled = rescale(list(enumerate(relevances)))
     return [
         RELEVANCE * relevance + RECENCY * freshness(0.0 if fixed else age)

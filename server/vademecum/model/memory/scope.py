@@ -34,7 +34,7 @@ MemoryPartition = Pool | InProject  # the scopes that a row can belong to
 
 
 def partition_of(project_id: str | None) -> MemoryPartition:
-    """Return the scope of a session, memory or summary with this project, or with none."""
+    """Return the scope of a session, memory or summary with this project, or without a project."""
     return InProject(project_id) if project_id else Pool()
 
 

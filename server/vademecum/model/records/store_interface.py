@@ -28,7 +28,7 @@ from vademecum.model.sync.quotas import Usage
 from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Transaction, state_of
 
 T = TypeVar("T")
-Entry = tuple[int, str]  # seq and key of a row
+Entry = tuple[int, str]  # the `seq` and the key of a row
 WRITE_ATTEMPTS = 8
 RETRY_S = 1
 CONFLICTS = (

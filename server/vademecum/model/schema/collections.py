@@ -1,4 +1,4 @@
-"""The collections: a struct for the rows of each, and a `Collection` with its rules. Ten are synced with devices.
+"""Define the collections: a struct for the rows of each, and a `Collection` with its rules. Ten of them are synced.
 
 The structs define the wire format. `make schemas` generates `schemas/*.json` from them, and from those the TypeScript types
 of the synced collections; a struct's docstring is its description there. A struct validates LIVE rows. Tombstones are
@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-# An id is not `.` or `..`, which a URL resolves, nor the name of a property that every JavaScript object inherits:
-# clients keep rows in objects by id.
+# An id must not be `.` or `..`, which URLs resolve, or a property that all JavaScript objects inherit, because clients
+# store rows in objects by id.
 _NO_ID = (
     r"(?!(?:\.{1,2}|__proto__|constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|"
     r"valueOf|__defineGetter__|__defineSetter__|__lookupGetter__|__lookupSetter__)\Z)"
@@ -44,7 +44,7 @@ RootSource = Literal["config", "git", "folder", "home"]
 
 
 class SyncError(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """Why the server rejected this row. Only devices store it, and every comparison ignores it."""
+    """The reason why the server rejected a row. Only devices store it, and every comparison of rows ignores it."""
 
     code: str
     message: str
@@ -76,9 +76,9 @@ def is_timestamp(text: str) -> bool:
 
 @lru_cache(
     maxsize=1024
-)  # a new row has the same timestamp twice, and often shares it with the rows of its batch
+)  # cached, because a new row has the same timestamp twice and often shares it with its batch
 def _timestamp_problem(timestamp: str) -> str:
-    """Return why a timestamp is invalid, or "". The pattern alone accepts February 30."""
+    """Return why a timestamp is invalid, or "". The pattern alone would accept February 30."""
     if not _TIME.match(timestamp):
         return f"must {TIMESTAMP_EXAMPLE}."
     try:
@@ -158,7 +158,10 @@ class Session(Row, kw_only=True):
 
 
 class Citation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """Where an answer drew from. It names the place and never quotes it, so that a deleted document is gone."""
+    """A source of an answer.
+
+    It names the passage but never quotes it, so that no text of a deleted document remains.
+    """
 
     document_id: Id
     filename: Name
@@ -275,7 +278,7 @@ class Collection:
 
     name: str
     struct: type[Row]
-    synced: bool = True  # False: only the server has the collection
+    synced: bool = True  # False if only the server has the collection
     version: int = 0
     primary_key: str = "id"
     # By field: the collection of the parent. Deleting the parent deletes the row.
@@ -361,7 +364,7 @@ COLLECTIONS: tuple[Collection, ...] = (
 
 
 class Registry(Mapping[str, Collection]):
-    """The collections of a server by name. Tests may pass others to the app factory. `synced`: those that devices have."""
+    """The collections of a server by name. `synced`: those that devices have. Tests may pass their own collections."""
 
     def __init__(self, collections: Iterable[Collection] = COLLECTIONS) -> None:
         self._by_name = {c.name: c for c in collections}

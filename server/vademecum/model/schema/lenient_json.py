@@ -17,13 +17,13 @@ _ESCAPE = re.compile(
     r"\\(?:u[Dd][89ABab][\dA-Fa-f]{2}\\u[Dd][C-Fc-f][\dA-Fa-f]{2}|(?P<lone>u[Dd][89A-Fa-f][\dA-Fa-f]{2})|.)",
     re.ASCII | re.DOTALL,
 )
-# Strings, which are skipped, and brackets. An unterminated string extends to the end; otherwise each quote within it could
-# start a match, which takes quadratic time.
+# Matches strings, which are skipped, and brackets. An unterminated string extends to the end of the text. Otherwise
+# each quote in the string could start a match, which would take quadratic time.
 _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 _BRACKET_IN_TEXT = re.compile(_BRACKET.pattern.decode(), re.DOTALL)
 _REPAIRABLE = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|\bNaN\b|-?\bInfinity\b', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
-MAX_DEPTH = 64  # nested arrays and objects; no valid row has as many
+MAX_DEPTH = 64  # nested arrays and objects; valid rows have fewer
 REPLACEMENT = r"\ufffd"  # replaces a lone surrogate
 
 
@@ -142,7 +142,8 @@ def _extract_object(text: str, start: int) -> tuple[str, int]:
 def decode_large_numbers(text: bytes) -> Any:
     """Decode JSON with None for each number that is out of range, such as 1e400.
 
-    Raises UnicodeDecodeError. (`json.loads` of bytes would accept lone surrogates, which cannot be encoded.)
+    Raises UnicodeDecodeError for invalid UTF-8. (`json.loads` of bytes would accept lone surrogates, which cannot be
+    encoded.)
     """
     return json.loads(text.decode(), parse_int=_parse_number, parse_float=_parse_number)
 

@@ -1,4 +1,4 @@
-"""Generate TypeScript types of the rows, from the JSON Schemas that RxDB gets."""
+"""Generate TypeScript types of the rows from the JSON Schemas for RxDB."""
 
 from __future__ import annotations
 

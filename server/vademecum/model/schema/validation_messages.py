@@ -1,4 +1,4 @@
-"""Reword the validation errors of msgspec for people, whom its regular expressions do not help.
+"""Reword the validation errors of msgspec for users, because its regular expressions are hard to read.
 
 msgspec reports errors as text only. A message that is not in the tables stays as it is (docs/decisions/0029).
 """
@@ -56,6 +56,6 @@ def describe_problem(message: str, whole: str) -> str:
         if bound != problem and bound.isdecimal():
             name = (
                 "The question" if subject in ("`query`", "`q`") else subject
-            )  # the app shows it to the user
+            )  # the app shows this message to the user
             return f"{name} {relation} {int(bound):,}{unit}."
     return message

@@ -19,7 +19,7 @@ __all__ = ["BEYOND", "HIDDEN", "Span", "find", "hide", "hide_in_path", "is_bare"
 
 HIDDEN = "[redacted]"
 BEYOND = 1000  # characters searched after the cut, so that a secret across the cut is detected
-MARK = 4  # hexadecimal digits of a hash: 16 bits distinguish files, but too many passwords share them to guess one
+MARK = 4  # hexadecimal digits of a hash; 16 bits distinguish files but do not reveal a password
 
 _LETTER = Pattern(r"[^\W_]")
 
@@ -38,7 +38,7 @@ def redact(text: str) -> str:
 def hide(text: str, most: int) -> tuple[str, int]:
     """Return the first `most` characters with `HIDDEN` in place of each secret, and the number of these secrets.
 
-    A secret that begins before the cut is redacted as a whole, because nobody could detect the remaining half later.
+    A secret that begins before the cut is redacted as a whole, because its first half alone would not be detected.
     """
     return _without(text, most, find(text[: most + BEYOND]), lambda _: HIDDEN)
 
@@ -72,7 +72,7 @@ def _known_in_parts(path: str) -> list[Span]:
 
 
 def _without(text: str, most: int, spans: list[Span], instead: Callable[[str], str]) -> tuple[str, int]:
-    """Return the first `most` characters with `instead` of each secret, and the number of secrets that begin there."""
+    """Return the first `most` characters with each secret replaced by `instead`, and the number of these secrets."""
     kept, at = [], 0
     spans = [span for span in spans if span.start < most]
     for span in spans:

@@ -88,11 +88,11 @@ _BARE_PIN = Pattern(
 )
 _CARD = Pattern(r"(?<![\w.-])[3-6](?:[ -]?[0-9]){12,18}(?![\w-])", hints=("3", "4", "5", "6"))
 _SENTENCE = Pattern(r"[^.!?,;:\n]{1,200}")
-PHRASE_MIN, PHRASE_MAX = 4, 12  # words
+PHRASE_MIN, PHRASE_MAX = 4, 12  # words of a passphrase
 _NUMBERED = Pattern(
     rf"{_LEFT}{_PIN}{_BETWEEN}[\"'`]?(?P<secret>\d{{3,12}})(?![\w.,:/-]?\w)", re.IGNORECASE, _PINS
 )
-# The names in folded text. Matching folded text takes a third of the time of ignoring case.
+# The names of secrets in folded text. Matching folded text takes a third of the time of ignoring case.
 CALLED = Pattern(f"{_NAME}|{_PIN}", hints=(*_NAMES, *_PINS))
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "”": "”", "„": "“", "«": "»"}
 QUOTED_MAX = 200
@@ -107,7 +107,7 @@ _SAYINGS = (
     "invalid it just known lost mandatory missing my never no not of ok okay old on one only optional our out private "
     "public random right safe secret secure shared short so still strong that the their there this to too unique "
     "unknown up valid very weak what wrong yes you your "
-    "string boolean function bytes "  # types in code
+    "string boolean function bytes "  # names of types, as in code
     "falsch richtig sicher nicht noch der die das ein eine zu faux correcte incorrect trop le la un une pas "
     "incorrecta correcta segura el una muy no sbagliata corretta errada correta segura uma muito verkeerd juist niet "
     "te неверный неправильный не верный слишком"

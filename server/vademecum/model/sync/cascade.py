@@ -122,7 +122,7 @@ def _drop_references_of(tx: Transaction, key: str) -> None:
     """Store the row without references to deleted rows. `updatedAt` stays, because no user edited the row."""
     head, row = tx.head(key), tx.row(key)
     cleaned = without_dangling_references(tx, tx.collections[key.partition("/")[0]], row)
-    if cleaned is not row:  # unchanged if the reference was marked earlier
+    if cleaned is not row:  # the row is unchanged if its reference was marked earlier
         waiting = head is not None and head.seq == WAITING
         tx.put(key, cleaned, msgspec.json.encode(cleaned), waiting=waiting)
 

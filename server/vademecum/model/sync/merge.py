@@ -20,7 +20,7 @@ def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
     """Return the row with the changes of both sides. The arguments must have no `syncError` and are not changed."""
 
     def present(names: Iterable[str]) -> list[str]:
-        """Return the fields that at least one side has. A merge adds no others."""
+        """Return the fields that at least one side has, because a merge adds no other fields."""
         return [name for name in names if name in stored or name in new]
 
     merged = dict(stored)

@@ -100,7 +100,7 @@ def check_quota(
     usage: Usage,
     limits: Limits,
 ) -> QuotaExceeded | None:
-    """Return the limit that storing `after` would violate, or None.
+    """Return the limit that storing `after` would exceed, or None.
 
     `before`: the live row that it replaces, or None. `growth`: bytes added to `usage.bytes`. `body_bytes`: length of
     the JSON of `after`.

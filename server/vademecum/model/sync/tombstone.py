@@ -1,4 +1,4 @@
-"""Make tombstones: deleted rows without their content."""
+"""Create tombstones, which are deleted rows without their content."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from vademecum.model.sync.conflict_rules import RowState
 from vademecum.model.sync.quotas import Usage, charged_bytes, charged_references, charged_tombstones
 from vademecum.model.sync.tombstone import make_tombstone
 
-WAITING = 0  # the seq of a row whose parent has not arrived
+WAITING = 0  # the `seq` of a row whose parent has not arrived
 
 # The first row after a start or a restore leaves a gap in `seq`, a multiple of this length. So records that were
 # restored from an older copy hardly ever reuse the numbers of lost rows, which devices may have seen. A signed
@@ -81,11 +81,11 @@ def state_of(head: RowHead | None) -> RowState:
 class LinkIndex:
     """Reverse lookups over live and waiting rows.
 
-    `dependents`: key of a row -> keys of the rows that name it as a parent or a reference.
+    `dependents`: by the key of a row, the keys of the rows that have it as a parent or a reference.
     """
 
     dependents: dict[str, set[str]] = field(default_factory=dict)
-    unique_owners: dict[str, str] = field(default_factory=dict)  # "collection/tag" -> key
+    unique_owners: dict[str, str] = field(default_factory=dict)  # by "collection/value": the key of the row
 
     def add(self, key: str, head: RowHead | None) -> None:
         """Index the links of a row. Deleted and missing rows have no links."""
@@ -111,7 +111,7 @@ class LinkIndex:
                 keys.discard(key)
                 if not keys:
                     del self.dependents[name]
-        # Another row may own the value already: changes are applied in the order of `seq`.
+        # Another row may own the value already, because changes are applied in the order of `seq`.
         if head.unique_value and self.unique_owners.get(unique_key(key, head.unique_value)) == key:
             del self.unique_owners[unique_key(key, head.unique_value)]
 

@@ -1,4 +1,4 @@
-"""BM25 over postings: score rows by the terms they share with a query.
+"""Compute BM25 scores over postings: score rows by the terms that they share with a query.
 
 The browser mirrors the formula (`web/src/core/text/bm25.ts`; shared cases: tests/conformance/ranking.json).
 """

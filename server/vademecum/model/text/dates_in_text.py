@@ -1,4 +1,4 @@
-"""Date terms: match a question that names a date with the rows of that date.
+"""Create date terms, which match a question that names a date with the rows of that date.
 
 A text seldom names the day on which it was written. So the index adds date terms to a row's words, such as
 `day20261124` and `month11`, which no text contains by chance, as it contains `7` or `may`. Days are in UTC. Month names
@@ -22,7 +22,7 @@ _NAME = (
 _DAY = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?"
 _MONTH = r"(?P<month>0?[1-9]|1[0-2])"
 _YEAR = r"(?P<year>(?:19|20)[0-9]{2})"
-# Applied in this order; each removes what it matched. A bare `May` or `March` may not be a month.
+# Forms of dates, applied in this order. Each removes its matches. A bare `May` or `March` is skipped as ambiguous.
 _DATE_FORMS = [
     re.compile(rf"(?<![\w.,-])(?:{form})(?![\w-])", re.ASCII | re.IGNORECASE)
     for form in (
@@ -48,7 +48,7 @@ def date_terms(timestamp: str) -> str:
 
 
 def query_date_terms(query: str, now: str) -> str:
-    """Return the date terms of the dates that a query names, or "". `now`: a timestamp.
+    """Return the date terms of the dates that a query names, or "". `now`: the timestamp of the query.
 
     Each date is as precise as the query states it. A day also gives its month, so rows of that month rank higher too.
     """

@@ -14,7 +14,7 @@ Key = TypeVar("Key", bound=Hashable)
 # The weight of vector search relative to keyword search, for chunks of documents and for turns of conversations.
 VECTOR_WEIGHT = 1.0
 TURN_VECTOR_WEIGHT = 0.4
-# How many hits of each list are fused.
+# The number of hits from each list that are fused.
 FUSION_DEPTH = 100
 NEAR_BEST = 0.6  # the share of the best score from which a hit counts as near the best
 # The shares of its neighbors' scores that a row receives, from one and two positions away.

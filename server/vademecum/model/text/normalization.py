@@ -34,11 +34,11 @@ _LONG_RUN = re.compile(f"({_MARK}{{{MAX_MARK_RUN}}}){_MARK}+")
 # NFKD turns the halfwidth kana voicing signs into marks. They are the only such characters.
 _COMPAT_MARK = regex_for_ranges(f"{MARKS} ff9e-ff9f")
 _LONG_COMPAT_RUN = re.compile(f"({_COMPAT_MARK}{{{MAX_MARK_RUN}}}){_COMPAT_MARK}+")
-# Characters that the rule leaves unchanged. Most texts in Latin script have no others.
+# Characters that the rule leaves unchanged. Most texts in Latin script contain only such characters.
 _UNCHANGED = re.compile("[\x01-\x0a\x0e-\x1b\x20-\x84\x86-\u02ff\u2010-\u2027\u2030-\u205e]*")
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _DROPPED = re.compile("[\ufeff\u200b]")
-# A character that never composes with the one before it: anything but marks, Hangul vowels and Hangul finals.
+# A character that never composes with the previous one: anything but marks, Hangul vowels and Hangul finals.
 _STARTER = re.compile(rf"(?!{_MARK})[^\ufeff\u200b\u1161-\u1175\u11a8-\u11c2]")
 _ASTRAL_HAN = re.compile("([\U00020000-\U0003ffff])")
 

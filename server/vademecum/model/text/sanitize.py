@@ -24,7 +24,7 @@ _HIDDEN = re.compile(
 _BLANK = " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u3000"
 _OPEN = r"\[{<［｛＜"
 _CLOSE = r"\]}>］｝＞"
-# A match starts where a run of brackets starts, so that a long run is not tried from each position.
+# Text in brackets. A match starts where a run of brackets starts, so that a long run is not tried from each position.
 _BRACKETED = re.compile(f"(?<![{_OPEN}])[{_OPEN}]+([^{_OPEN}{_CLOSE}]*)[{_CLOSE}]+")
 # An unclosed header at the start of a line, or a header that contains brackets.
 _UNCLOSED = re.compile(
@@ -56,7 +56,7 @@ _SQUARE_TOKEN = re.compile("[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+|/?THI
 _TILDE_TOKEN = re.compile(r"(?!\[[^\[\]]{2,3}\])[\[\]](~!?[a-z]|!?[a-z]~)[\[\]]")
 _LABELED = re.compile("^([^\n:：]*)[:：]", re.MULTILINE)
 _LABELS = frozenset(["source", "user", "human", "assistant", "system", "theusersaid", "theanswerwas"])
-_HEADINGS = frozenset({"instruction", "response"})  # labels only as headings: `### Response:`
+_HEADINGS = frozenset({"instruction", "response"})  # count as labels only in headings: `### Response:`
 _RULE = re.compile(
     rf"^[{_BLANK}]*(?:[\-\u2010-\u2015\u2212\u2500\u2501\u2550\uff0d][{_BLANK}]*){{3,}}$", re.MULTILINE
 )

@@ -22,9 +22,9 @@ from vademecum.model.text.unicode14 import (
 # Longer "words" are base64 or parts of URLs; the first 64 characters are enough to find them.
 MAX_TERM_LENGTH = 64
 
-# Dropped: accents that can be omitted without making another word (diacritics of Latin, Greek and Cyrillic, Hebrew
-# points, Arabic vowel signs and tatweel) and invisible characters: soft hyphen, joiners, fillers, variation selectors,
-# direction marks. The marks of other scripts stay: kana voicing marks and Indic vowel signs are letters.
+# Folding drops accents that can be omitted without making another word (diacritics of Latin, Greek and Cyrillic, Hebrew
+# points, Arabic vowel signs and tatweel) and invisible characters (soft hyphen, joiners, fillers, variation selectors,
+# direction marks). The marks of other scripts stay, because kana voicing marks and Indic vowel signs are letters.
 ACCENTS = (
     "300-36f 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 640 64b-65f 670 1ab0-1ace 1dc0-1dff 20d0-20f0 fe20-fe2f"
 )

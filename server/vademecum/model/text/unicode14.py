@@ -1,4 +1,4 @@
-"""Unicode 14, frozen, for the text rules. Our own tables keep chunks and terms equal in every Python and browser version.
+"""Provide frozen tables of Unicode 14. They keep chunks and terms equal in all versions of Python and browsers.
 
 A character that Unicode added later has no normal form and no case, and is neither a letter nor a mark.
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 T = TypeVar("T")
-MAX_CACHED_LENGTH = 32  # characters
+MAX_CACHED_LENGTH = 32  # characters of a text that is cached
 
 MARKS = (
     "300-36f 483-489 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 6ea-6ed 711 "
@@ -164,7 +164,7 @@ def blank_unassigned(text: str) -> str:
 
 
 def cache_short_texts(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Return `function` with a cache for short texts. The words of a language repeat."""
+    """Return `function` with a cache for short texts, because the words of a language repeat."""
     cached = lru_cache(1 << 13)(function)
     return lambda text: cached(text) if len(text) <= MAX_CACHED_LENGTH else function(text)
 

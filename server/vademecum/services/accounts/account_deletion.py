@@ -63,7 +63,7 @@ class AccountDeletion:
         self.queue.schedule(account.id)  # the marker file of the job survives a crash
         await self._accounts.remove_account(account.id)
         self._hub.close_user(account.id)
-        async with self._spool.erasing_account(account.email):  # before another account can get the email
+        async with self._spool.erasing_account(account.email):  # before a new account can get the email
             await self.queue.run_and_wait(account.id)
 
     def _record(self, account: Account) -> None:
@@ -79,7 +79,7 @@ class AccountDeletion:
     async def _run(self, account_id: str) -> None:
         """Erase what remains of a deleted account: its folder, and its row and email in the accounts file."""
         if account_id not in read_deleted_ids(self._data):
-            return  # a marker file alone is no reason to erase an account
+            return  # a marker file alone must not cause the erasure of an account
         if account_id in self._accounts.accounts:  # the server crashed before the account's row was deleted
             await self._accounts.remove_account(account_id)
         try:

@@ -129,7 +129,10 @@ class AccountService:
         )
 
     async def _usage(self, account: Account) -> Usage:
-        """Return the usage without creating a file for an account that never synced. Raises Broken."""
+        """Return the usage without creating a file for an account that never synced.
+
+        Raises Broken if it is unreadable.
+        """
         if self._users.is_new(account.id):
             return Usage(documents=0, bytes=0)
         async with self._users.open(account.id) as store:
@@ -141,7 +144,7 @@ class AccountService:
         )
 
     async def change_admin(self, account: Account, *, admin: bool) -> Account:
-        """Make an account an administrator, or revoke that. Raises Conflict if no administrator would remain."""
+        """Grant or revoke the administrator role. Raises Conflict if no administrator would remain."""
 
         def change(current: Account) -> Account:
             if not admin:

@@ -14,7 +14,7 @@ from vademecum.errors import RateLimited
 from vademecum.settings import Rates
 
 BUCKETS_MAX = 50_000
-CROWDED_MAX = 100  # addresses in `crowded`
+CROWDED_MAX = 100  # the maximum number of addresses in `crowded`
 DELAY_MAX_S = 60.0
 FAILURES_FREE = 2  # failures of an address without a delay
 FORGET_FAILURES_S = 3600.0  # time after its delay at which a failure is forgotten

@@ -32,9 +32,9 @@ from vademecum.services.sync.stream import Hub
 LINK_MINUTES = 15
 COOKIE_S = 90 * DAY_S
 DEVICE_S = 365 * DAY_S
-DEVICES_MAX = 20  # known browsers of an account
-DEVICE_FAILURES_MAX = 10  # wrong passwords after which a known browser is no longer known
-ACCOUNT_FAILURES_FREE = 5  # wrong passwords for an account from unknown browsers without a delay
+DEVICES_MAX = 20  # the maximum number of known browsers of an account
+DEVICE_FAILURES_MAX = 10  # wrong passwords after which a known browser becomes unknown
+ACCOUNT_FAILURES_FREE = 5  # wrong passwords for an account that cause no delay, from unknown browsers
 PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
 _log = structlog.get_logger("vademecum.sign_in")
@@ -166,7 +166,7 @@ class SignIn:
         self._rate_limiter.clear_failures(key)
 
     async def remember_device(self, session: Token) -> str:
-        """Make the browser of this session a known one and return the secret of its device token.
+        """Make the browser of this session a known browser, and return the secret of its device token.
 
         The oldest known browsers beyond DEVICES_MAX are forgotten.
         """

@@ -22,7 +22,7 @@ from vademecum.model.schema.timestamps import DAY_S
 from vademecum.services.runtime.ids import new_id
 from vademecum.services.sync.stream import Hub
 
-API_TOKENS_MAX = 100  # per account; all tokens are in memory
+API_TOKENS_MAX = 100  # the maximum per account, because all tokens are in memory
 PURGE_INTERVAL_S: float = DAY_S
 _log = structlog.get_logger("vademecum.tokens")
 

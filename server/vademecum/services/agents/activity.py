@@ -25,7 +25,7 @@ class Activity(msgspec.Struct, frozen=True):
 
 
 class ProjectActivity(msgspec.Struct, frozen=True, rename="camel"):
-    """`notice`: a sentence for the user if another folder or project has the same name."""
+    """The activity in a project. `notice`: a sentence for the user if another folder or project has the same name."""
 
     project: NamedProject
     observations: int

@@ -25,7 +25,7 @@ class AgentScope(msgspec.Struct, frozen=True):
 
 
 class ResolvedScope(NamedTuple):
-    """The scope to read in, and its form in the answer."""
+    """The scope of a read, and its representation in the response."""
 
     memory_scope: MemoryScope
     agent_scope: AgentScope
@@ -37,7 +37,8 @@ _named_project = msgspec.json.Decoder(NamedProject)
 async def resolve_agent_scope(store: UserStore, project: ProjectSelector) -> ResolvedScope:
     """Resolve an id or name; None or `*` means all projects.
 
-    Raises BadRequest without a project, NotFound for an unknown one, and Conflict for a name of several projects.
+    Raises BadRequest if no project is given, NotFound for an unknown project, and Conflict for a name of several
+    projects.
     """
     if project is msgspec.UNSET:
         raise BadRequest("Name the project: `project` is its id or name, or `*` for all projects.")

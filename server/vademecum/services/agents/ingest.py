@@ -63,7 +63,7 @@ async def ingest_events(
     limits: Limits,
     access: folder_check.FolderAccess,
 ) -> int:
-    """Store events in one transaction and return how many were new. Raises LimitReached, storing none."""
+    """Store events in one transaction. Return the number of new events. If this raises LimitReached, none is stored."""
     redacted = await asyncio.to_thread(lambda: [redact_event(event) for event in events])
     async with users.open(user_id) as store:
         access = await project_claims.check_folders(store, access, (event.project for event in redacted))
@@ -116,7 +116,7 @@ async def list_observations(
 
 
 async def read_observations(store: UserStore, scope: MemoryScope, ids: Sequence[str]) -> FoundRows:
-    """Return the rows in the requested order. Ids outside the scope are missing, as unknown ids are."""
+    """Return the rows in the requested order. Ids outside the scope are reported as missing, like unknown ids."""
     heads = store.row_index.rows
     keys = {i: observation_key(i) for i in dict.fromkeys(ids)}
     visible = [i for i, key in keys.items() if is_within(scope, heads.get(key))]
@@ -130,7 +130,10 @@ async def read_observations(store: UserStore, scope: MemoryScope, ids: Sequence[
 async def read_timeline(
     store: UserStore, scope: MemoryScope, observation_id: str, before: int, after: int
 ) -> list[bytes]:
-    """Return a row with its neighbors in the project, oldest first. Raises NotFound."""
+    """Return an observation with its neighbors in the project, oldest first.
+
+    Raises NotFound if it is not in the scope.
+    """
     key = observation_key(observation_id)
     head = store.row_index.rows.get(key)
     if head is None or not is_within(scope, head):

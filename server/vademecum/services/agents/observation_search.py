@@ -60,7 +60,7 @@ class ObservationHit(msgspec.Struct, frozen=True):
 
 
 class Hits(msgspec.Struct, frozen=True):
-    """`complete`: false while the newest rows are not fully indexed."""
+    """The hits of a search. `complete`: false while the newest rows are not fully indexed."""
 
     hits: list[ObservationHit]
     complete: bool

@@ -252,7 +252,7 @@ _project = msgspec.json.Decoder(NamedProject)
 
 
 async def build_notice(store: UserStore, project_id: str) -> str | None:
-    """Return what the user should know about name conflicts of the project's folders, or None."""
+    """Return a notice for the user about name conflicts of the project's folders, or None."""
     return (await build_notices(store, project_id)).get(project_id)
 
 
@@ -312,7 +312,7 @@ def _age_order(claim: Root) -> tuple[str, str]:
 
 
 def _describe_pair(older: Root, newer: Root) -> str:
-    """Describe two folders with one name. Agents read this, so each name is reduced to one harmless line."""
+    """Describe two folders with the same name. Agents read the text, so each name is sanitized and on one line."""
     name, first, second = sanitize_line(newer.name), sanitize_line(older.root), sanitize_line(newer.root)
     return f"Two folders have the name “{name}”: {first} and {second}. They are kept apart. {_advice(second)}"
 

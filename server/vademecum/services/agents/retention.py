@@ -22,7 +22,7 @@ from vademecum.services.agents.spool import Spool
 from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 
 INTERVAL_S = 86_400.0
-START_DELAY_S = 60.0  # after the server's start
+START_DELAY_S = 60.0  # the delay of the first run after the server's start
 EVENT_ID_DAYS = 30.0  # how long ids of ingested events are kept; spool files are ingested much sooner
 BATCH = 500  # rows per commit
 Tombstones = list[tuple[str, RowHead]]
@@ -105,7 +105,7 @@ class Retention:
         return [key for key, body in batch if is_expired(msgspec.json.decode(body), now, self._kept_days)]
 
     def _delete_expired(self, keys: list[str], now: str, tx: Transaction) -> None:
-        """Delete the rows that are still expired, because one may have been pinned or repeated meanwhile."""
+        """Delete the rows that are still expired. A row may have been pinned or repeated meanwhile."""
         tx.prefetch(keys)
         live = [key for key in keys if tx.row_state(key) == "live"]
         expired = [key for key in live if is_expired(tx.row(key), now, self._kept_days)]

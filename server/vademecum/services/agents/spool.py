@@ -31,7 +31,7 @@ from vademecum.services.agents.spool_files import email_of
 
 POLL_S = 1.0
 CLEANUP_INTERVAL_S = 3600.0
-RETRY_S = 30.0  # after an error, for example because the account is full
+RETRY_S = 30.0  # the wait after an error, for example if the account is full
 REQUEST_TIMEOUT_S = 2.0  # how long a request waits for the newest events
 BATCH = 200  # files read and committed together
 SEE_LOG = "The server's log says why."
@@ -70,7 +70,7 @@ class Spool:
         self._users = users
         self._limits = limits
         self._lock = asyncio.Lock()
-        self._retry_at: dict[str, float] = {}  # by folder name, on the monotonic clock
+        self._retry_at: dict[str, float] = {}  # by folder name, a time on the monotonic clock
         self._logged_errors: dict[str, str] = {}  # by folder name, so that each error is logged once
         self._stuck: set[Path] = set()  # invalid files that cannot be moved, logged once
 
@@ -159,7 +159,7 @@ class Spool:
         for parent in self._parents():
             try:
                 spool_files.remove_folders(self._account_folders(parent, email))
-            except OSError as error:  # there may be folders in another letter case
+            except OSError as error:  # some folders of the account may not be listed
                 first_error = first_error or Broken(spool_files.read_error_message(parent, error))
             except Broken as error:
                 first_error = first_error or error
@@ -186,7 +186,7 @@ class Spool:
         async with self._lock:
             try:
                 folders = await asyncio.to_thread(self._all_folders)
-            except OSError as error:  # must not prevent the server's start
+            except OSError as error:  # an unreadable spool must not prevent the server's start
                 self._log_error("", error)
                 return
             for folder in folders:
@@ -281,7 +281,7 @@ class Spool:
                     await asyncio.to_thread(spool_files.remove_folders, [folder])
                 return
             if folder.name == OWNER_FOLDER:
-                return  # a new data folder, whose owner is created when the server starts
+                return  # in a new data folder the server creates the owner account later
         unreadable: list[tuple[Path, OSError]] = []
         for start in range(0, len(files), BATCH):
             async with self._lock:  # for one batch only, so that a deletion does not wait for all batches
@@ -309,7 +309,7 @@ class Spool:
         return read.unreadable
 
     async def _store(self, account: Account, batch: Sequence[_PendingEvent]) -> None:
-        """Store events and delete their files. If one is refused, halve the batch to store the others.
+        """Store events and delete their files. If an event is refused, halve the batch to store the others.
 
         Raises LimitReached at the first event for which the account has no room.
         """

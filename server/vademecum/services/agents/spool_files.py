@@ -30,12 +30,12 @@ from vademecum.model.schema.constants import OWNER
 from vademecum.model.schema.timestamps import DAY_S
 
 T = TypeVar("T")
-FILE_MAX = 2**17  # bytes; an event's 8,000 characters take fewer in any encoding
+FILE_MAX = 2**17  # bytes; the 8,000 characters of an event take fewer in any encoding
 WRITE_TIMEOUT_S = 60.0  # nobody is writing an unfinished file older than this
 REMOVE_ATTEMPTS = 5  # attempts to delete a folder while a hook writes into it
 REJECTED_DAYS = 30.0
 UNFINISHED_DAYS = 1.0
-FILES_MAX = 1000  # rejected files, and unfinished files
+FILES_MAX = 1000  # the maximum number of rejected files, and of unfinished files
 PERMISSION_ERRORS = (errno.EACCES, errno.EPERM)
 RESOURCE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 IRREGULAR_FILE_ERRORS = (errno.ELOOP, errno.ENXIO)  # a link or a socket, which is never an event
@@ -56,7 +56,7 @@ class ReadResult(Generic[T]):
 
 
 class WaitingEvents(NamedTuple):
-    """The waiting events of one user. `since`: the oldest one's Unix time. `reason`: empty if the server gave none."""
+    """The waiting events of one user. `since`: the Unix time of the oldest event. `reason`: why they wait, if known."""
 
     email: str
     events: int
@@ -130,7 +130,7 @@ def _is_being_written(path: Path) -> bool:
 
 
 def _size_and_mtime(path: Path) -> tuple[int, float]:
-    """Return (bytes, Unix time); (0, now) for a file that was deleted meanwhile or cannot be inspected."""
+    """Return size and Unix time of a file, or (0, now) if it was deleted meanwhile or cannot be inspected."""
     try:
         status = path.lstat()
     except OSError:
@@ -159,7 +159,7 @@ def read_files(paths: Sequence[Path], decode: Callable[[bytes], T]) -> ReadResul
 def read_content(path: Path, *, truncate: bool = False) -> bytes:
     """Return a file's bytes, or b"" for anything but a regular file: a pipe may never end, a link may leave the spool.
 
-    `truncate`: of a file larger than FILE_MAX return the beginning instead of b"".
+    `truncate`: for a file larger than FILE_MAX, return its beginning instead of b"".
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -306,7 +306,7 @@ def delete_leftovers(spool: Path) -> None:
 def remove_empty_folders(rejected: Path) -> None:
     """Delete the folders of users without rejected events, because each is named after an email."""
     for folder in _list_real_folder(rejected):
-        with suppress(OSError):  # not empty
+        with suppress(OSError):  # the folder is not empty
             folder.rmdir()
 
 
@@ -325,7 +325,7 @@ def _list_real_folder(folder: Path) -> list[Path]:
 
 
 def _try_remove(path: Path) -> bool:
-    """Return whether the file was deleted."""
+    """Delete a file. Return whether it was deleted."""
     try:
         _remove(path)
     except OSError:

@@ -58,7 +58,7 @@ class CitedPassage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PromptSummary(msgspec.Struct, frozen=True):
-    """A summary of the prompt, and the model that received it: null if none did."""
+    """A summary of the prompt. `model`: the model that received the prompt, or null if no model did."""
 
     citations: list[CitedPassage]
     tokens: Tokens
@@ -121,7 +121,7 @@ class AnswerStream:
 
 
 async def _run_answer(write: Callable[[], Awaitable[None]], timeout_s: float) -> VademecumError | None:
-    """Write an answer and return its error, or None. The log gets error codes only, never content."""
+    """Write an answer and return its error, or None. Only error codes are logged, never content."""
     try:
         async with asyncio.timeout(timeout_s):
             await write()

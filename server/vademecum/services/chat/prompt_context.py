@@ -232,7 +232,7 @@ def _mode(session: _Session, limits: Limits, found: Found | None) -> Mode:
 
 
 async def _read_session(store: UserStore, session_id: str) -> _Session:
-    """Return the session, or an empty one if it has not arrived yet. Raises NotFound for a deleted one."""
+    """Return the session, or an empty session if it has not arrived yet. Raises NotFound for a deleted session."""
     check_session_id(session_id)
     key = f"sessions/{session_id}"
     head = store.row_index.rows.get(key)

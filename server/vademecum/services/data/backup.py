@@ -70,7 +70,7 @@ class BackupService:
         self._clock = clock
 
     async def create(self, target: Path) -> BackupManifest:
-        """Write a backup to the new folder `target` and verify it. Accounts that cannot be copied are left out and named.
+        """Write a backup to the new folder `target` and verify it. `damaged` lists the accounts that cannot be copied.
 
         Raises BadRequest if `target` exists or is inside the data folder, NotWritableError if it cannot be written.
         """

@@ -37,7 +37,7 @@ from vademecum.services.sync.pull import check_epoch
 
 WAITING_FILE = "waiting.jsonl"
 SPOOL_FILE = "agent-events.jsonl"
-SPOOLED_AT_ONCE = 100  # events read before they are sent
+SPOOLED_AT_ONCE = 100  # events that are read together before they are sent
 README = """This is everything the server keeps of you.
 
 account.json               your account (no secrets)

@@ -133,7 +133,7 @@ class RestoreService:
         ledger = user_ledger(self._data, user_id)
         last_seq, project_ids = ledger.last_seq(), dict[str, str | None]()
         if not (user_folder(self._data, user_id) / RECORDS_FILE).exists():
-            last_seq += SEQ_JUMP  # the last seq of the lost file is unknown
+            last_seq += SEQ_JUMP  # the last `seq` of the lost file is unknown
         else:
             try:
                 async with self._users.open(user_id) as store:
@@ -152,7 +152,7 @@ class RestoreService:
                 # An open stream would continue in the new epoch without telling its client about the restore.
                 before_opening=lambda: self._hub.close_user(user_id),
             )
-        finally:  # also after a failure: the indexes may be gone
+        finally:  # even after a failure, because the indexes may be deleted
             self._background_jobs.schedule_all(user_id)
 
 

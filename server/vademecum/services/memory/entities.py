@@ -40,7 +40,7 @@ async def list_by_type(store: UserStore, scope: MemoryScope, kind: str, page_req
 
 
 async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
-    """Return the stored entity. Raises NotFound for one outside the scope, as for a missing one."""
+    """Return the stored entity. Raises NotFound for a missing entity or one outside the scope."""
     check_within(store, scope, entity_id)
     return await write_row.read(store, "entities", entity_id)
 

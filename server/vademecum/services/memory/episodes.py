@@ -38,7 +38,7 @@ def find_session_id(store: UserStore, episode_id: str) -> str | None:
 
 
 async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
-    """Return a turn as it is stored. Raises NotFound for one outside the scope, as for a missing one."""
+    """Return a turn as it is stored. Raises NotFound for a missing turn or one outside the scope."""
     location = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
     if location is None or not sees(scope, location.project_id):
         raise no_such("episodes")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 TEMPERATURE = 0.1
-# The original has 200 for a list of entities; this reply also has relationships, memories and facts.
+# The original program allows 200 tokens for a list of entities. This reply also has relationships, memories and facts.
 MAX_REPLY_TOKENS = 1500
 UNREADABLE = "The model's reply could not be read: there is no JSON in it. Another model may do better."
 
@@ -89,7 +89,7 @@ class Extraction:
             return
         try:
             await self._store_extraction(user_id, job, found)
-        except BaseException:  # also a stop
+        except BaseException:  # includes the cancellation by a server stop
             await self._store_answer(user_id, job, found)
             raise
 
@@ -107,7 +107,10 @@ class Extraction:
         return await self._request(text, [entity.name for entity in known]) if text else ValidatedExtraction()
 
     async def _store_answer(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
-        """Store the answer with the job if it is still in progress. An error is logged: it must not hide the first one."""
+        """Store the answer in the job if the job is still in progress.
+
+        An error is only logged, so that it does not hide the error that prevented storing the rows.
+        """
         answered = jobs.with_answer(job, msgspec.json.encode(found).decode())
         try:
             async with self.users.open(user_id) as store:
@@ -246,7 +249,7 @@ def _without_secrets(found: ValidatedExtraction) -> ValidatedExtraction:
 
 
 async def _read_turn(store: UserStore, job: Job) -> _NewTurn | None:
-    """Return the turn if it is still what the job is about and a model may read it."""
+    """Return the turn of a job, or None if it was deleted or changed, or if a model must not read it."""
     body = (await store.read_bodies([job.subject])).get(job.subject)
     if body is None or not store.is_live(job.subject):
         return None

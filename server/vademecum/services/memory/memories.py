@@ -62,7 +62,7 @@ def _decoded(batch: Batch) -> list[tuple[Memory, bytes]]:
 
 
 async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
-    """Return the stored memory. Raises NotFound for one outside the scope, as for a missing one."""
+    """Return the stored memory. Raises NotFound for a missing memory or one outside the scope."""
     if not is_within(scope, store.row_index.rows.get(key_of(memory_id))):
         raise no_such("memories")
     return await write_row.read(store, "memories", memory_id)

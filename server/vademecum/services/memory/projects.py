@@ -20,7 +20,7 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
 
 
 def change(tx: Transaction, project_id: str, fields: Json, limits: Limits) -> Json:
-    """Set fields of a project. Raises NotFound, and BadRequest for a blank name."""
+    """Set fields of a project. Raises NotFound for a missing project, and BadRequest for a blank name."""
     _check_name(fields)
     return write_row.change(tx, "projects", project_id, fields, limits)
 

@@ -39,7 +39,7 @@ from vademecum.services.sync.batches import Batch, read_batches
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
-MAX_DEPTH = 16 * FUSION_DEPTH  # the most hits that are checked for a prompt
+MAX_DEPTH = 16 * FUSION_DEPTH  # the maximum number of hits that are checked for a prompt
 
 
 class Recollection(msgspec.Struct, rename="camel", frozen=True):
@@ -61,14 +61,14 @@ class Recollection(msgspec.Struct, rename="camel", frozen=True):
 
 
 class RecallResult(NamedTuple):
-    """`complete` is false if the index was not up to date, or rows wait for their vectors."""
+    """The results of a search. `complete`: false if the index was not up to date, or rows wait for their vectors."""
 
     results: list[Recollection]
     complete: bool
 
 
 class Recall:
-    """Memory search. `vectors`: the job that computes the vectors of new rows."""
+    """Searches memory. `vectors`: the job that computes the vectors of new rows."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Recall:
     async def nearest(
         self, user_id: str, partition: MemoryPartition, text: str, kind: Kind, k: int
     ) -> list[tuple[str, float]]:
-        """Return the ids of the `k` rows nearest in meaning to `text`, with cosine similarities; empty without a model.
+        """Return the ids of the `k` rows nearest in meaning to `text`, with cosine similarities. Without a model: none.
 
         Waits, for a bounded time, for the vectors of the rows of this kind that were committed before. It does not wait
         for new turns, which are embedded more efficiently in batches.
@@ -182,7 +182,7 @@ class Recall:
 
 
 def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int) -> bool:
-    """Return whether the index has vectors of all these rows. `seq`: that of the newest of them."""
+    """Return whether the index has vectors of all these rows. `seq`: the highest `seq` of the rows."""
     its_epoch, its_seq = index.checkpoint
     return its_epoch == epoch and its_seq >= seq and set(index.without_vectors()).isdisjoint(ids)
 
@@ -289,7 +289,7 @@ async def _check_hits(
     found: list[_CheckedHit] = []
     async for batch in read_batches(store, list(hits_by_key)):
         found += await asyncio.to_thread(_find_unchanged, batch, hits_by_key)
-    # Checked last, to drop rows deleted or moved during the read.
+    # The scope is checked last, to drop rows that were deleted or moved during the read.
     rows = store.row_index.rows
     found = [
         one

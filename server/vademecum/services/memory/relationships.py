@@ -1,4 +1,4 @@
-"""Read and write relationships: labelled edges between two entities of one project."""
+"""Read and write relationships, which are labeled edges between two entities of one project."""
 
 from __future__ import annotations
 

@@ -243,7 +243,10 @@ def store_memory(
 def store_extracted_memory(
     tx: Transaction, statement: Statement, lookup: MemoryLookup, limits: Limits
 ) -> None:
-    """Store as `store_memory` does, except memories that the user deleted and those over the limit of a session."""
+    """Store an extracted memory as `store_memory` does.
+
+    Nothing is stored if the user deleted the same memory, or if the session has the most extracted memories allowed.
+    """
     if _refresh(tx, statement, lookup, limits) is not None:
         return
     memory_id = _derived_id(tx, lookup)

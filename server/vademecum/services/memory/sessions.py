@@ -18,17 +18,17 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
 
 
 def change(tx: Transaction, external_id: str, fields: Json, limits: Limits) -> Json:
-    """Set fields of a session; `projectId` None removes it from its project. Raises NotFound."""
+    """Set fields of a session. `projectId` None removes it from its project. Raises NotFound for a missing row."""
     return write_row.change(tx, "sessions", _find_id(tx, external_id), fields, limits)
 
 
 def delete(tx: Transaction, external_id: str) -> None:
-    """Delete the session with its dependents. Raises NotFound."""
+    """Delete the session with its dependents. Raises NotFound for a missing session."""
     write_row.delete_unscoped(tx, "sessions", _find_id(tx, external_id))
 
 
 async def read(store: UserStore, external_id: str) -> bytes:
-    """Return the stored session. Raises NotFound."""
+    """Return the stored session. Raises NotFound for a missing session."""
     return await write_row.read(
         store, "sessions", _require_id(store.row_index.links.unique_owners.get(f"sessions/{external_id}"))
     )

@@ -34,7 +34,7 @@ def _check_within(tx: Transaction, session_id: str, home: InProject) -> None:
 
 
 def change(tx: Transaction, scope: MemoryScope, summary_id: str, fields: Json, limits: Limits) -> Json:
-    """Set fields of a summary. Raises NotFound for one outside the scope, as for a missing one."""
+    """Set fields of a summary. Raises NotFound for a missing summary or one outside the scope."""
     _check_content(fields)
     write_row.check_within(tx, scope, "summaries", summary_id)
     return write_row.change(tx, "summaries", summary_id, fields, limits)
@@ -48,14 +48,17 @@ def _check_content(fields: Json) -> None:
 async def list_by_session(
     store: UserStore, session_id: str, page_request: PageRequest
 ) -> tuple[MemoryPartition, Page]:
-    """Return the project or pool of the session, and a page of its summaries. Raises NotFound."""
+    """Return the project or pool of the session, and a page of its summaries. Raises NotFound for a missing session."""
     session = f"sessions/{session_id}"
     home = find_session_home(store.row_index.rows.get, session_id)
     return home, await list_newest(store, list_live_children(store, session, "summaries"), page_request)
 
 
 async def list_by_project(store: UserStore, project_id: str, page_request: PageRequest) -> Page:
-    """Return a page of the project's overviews and of its current sessions' summaries. Raises NotFound."""
+    """Return a page of the project's overviews and of its current sessions' summaries.
+
+    Raises NotFound for a missing project.
+    """
     write_row.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
     named = [project, *list_live_children(store, project, "sessions")]

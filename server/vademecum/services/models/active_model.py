@@ -153,7 +153,7 @@ class Inference:
         self._previous: asyncio.Task[Embedder | None] | None = None
         if previous is not None:
             self._previous = asyncio.create_task(self._open_soon(previous))
-        self._running: dict[tuple[str, str, str], asyncio.Task[Vectors]] = {}  # (user, block, model)
+        self._running: dict[tuple[str, str, str], asyncio.Task[Vectors]] = {}  # by user, block and model
 
     async def get(self, timeout_s: float | None = None) -> Embedder | None:
         """Return the opened embedder, or None if no model is installed or it is damaged. /ready reports which.
@@ -188,12 +188,15 @@ class Inference:
         return {embedder.model for opening in tasks if (embedder := _result(opening)) is not None}
 
     def is_opened(self) -> bool:
-        """Return whether opening has finished without an error, with or without a model. Starts it if necessary."""
+        """Return whether opening has finished without an error, even if no model is installed.
+
+        Start it if necessary.
+        """
         self._open_now.set()
         return self._opening.done() and self._opening.exception() is None
 
     def opened(self) -> Embedder | None:
-        """Return the embedder if it is already open."""
+        """Return the embedder if it is already open, else None."""
         return _result(self._opening)
 
     async def embed_block(

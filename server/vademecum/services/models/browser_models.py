@@ -38,7 +38,7 @@ def dimensions(settings: Settings) -> dict[str, int]:
 
 
 def find_file(settings: Settings, model: str, path: str) -> tuple[Path, File]:
-    """Return a file that a model's manifest lists. Raises NotFound."""
+    """Return a file that a model's manifest lists. Raises NotFound for a missing or damaged file."""
     installed = list_models(settings).get(model)
     listed = (
         next((file for file in installed.manifest.files if file.path == path), None) if installed else None

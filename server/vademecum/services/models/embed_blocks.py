@@ -134,7 +134,7 @@ class EmbedJob:
         """Return the blocks without vectors in the order of their turns, except those that failed too often."""
         async with self._users.open(user_id) as store:
             if not self._inference.serves(embedder, user_id):
-                return []  # the model was changed, which scheduled this job again
+                return []  # the model changed, and that change scheduled this job again
             rows = store.row_index.rows
             blocks = [
                 Block(block_id, rows[f"{COLLECTION}/{block_id}"].seq)
@@ -175,7 +175,7 @@ class EmbedJob:
             or head.seq != block.seq
             or not self._inference.serves(embedder, user_id)
         ):
-            return  # the block or the model changed since the listing, which scheduled this job again
+            return  # the block or the model changed meanwhile, and that change scheduled this job again
         row: Json = msgspec.json.decode(body)
         texts = [chunk["text"] for chunk in row["chunks"]]
         matrix = await self._inference.embed_block(embedder, user_id, row["id"], texts)
@@ -195,7 +195,7 @@ class EmbedJob:
 
 
 def with_vectors(row: Json, embedder: Embedder, matrix: Vectors) -> Json:
-    """Return the row of a block with these vectors."""
+    """Return the row of a block with these vectors and their model."""
     vectors = {"model": embedder.model, "dims": embedder.dims, "embedding": vector_codec.encode(matrix)}
     return {**row, **vectors}
 
@@ -225,7 +225,10 @@ async def _update_status(store: UserStore, model: str | None, failed: set[str]) 
 def _write_status(
     tx: Transaction, keys: list[str], incomplete: set[str], counts: dict[str, int], failed: set[str]
 ) -> None:
-    """Write `ready` if all chunks are here and, with a model, embedded. `updatedAt` stays: no user edited the row."""
+    """Set the status to `ready` if all chunks are stored and, with a model, embedded, or to `failed`.
+
+    `updatedAt` stays unchanged, because no user edited the row.
+    """
     for key in keys:
         if tx.row_state(key) != "live":
             continue

@@ -14,11 +14,11 @@ from vademecum.model.records.store_interface import UserStore
 from vademecum.services.documents.blocks import count_chunks
 from vademecum.services.sync.stream import Hub, encode_event
 
-MIN_INTERVAL_S = 0.5  # between two events of a document
+MIN_INTERVAL_S = 0.5  # the minimum time between two events of a document
 
 
 class DocumentProgress(msgspec.Struct, rename="camel"):
-    """`done` chunks of `of` have vectors."""
+    """The progress of a document: `done` of its `of` chunks have vectors."""
 
     document_id: str
     done: int

@@ -40,15 +40,18 @@ _log = structlog.get_logger("vademecum.reembed")
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """`done` blocks of `of` have vectors of the new model."""
+    """The progress of a model change: `done` of `of` blocks have vectors of the new model."""
 
     done: int
     of: int
 
 
 class Status(msgspec.Struct, rename="camel"):
-    """`current`: the model of new vectors. `before`: the model that is being replaced, if any, which serves the accounts in
-    `behind` (those counted so far). `paused`: no vectors are computed."""
+    """The state of a model change.
+
+    `current`: the model of new vectors. `before`: the model that is being replaced, if any. `behind`: the progress of
+    the accounts that `before` still serves, as far as they were counted. `paused`: no vectors are computed.
+    """
 
     current: str | None
     before: str | None
@@ -105,7 +108,10 @@ class ModelChange:
             await self._schedule_remaining()
 
     async def use(self, name: str, accounts: Collection[str]) -> None:
-        """Make `name` the model of the data folder. `accounts`: a live view of all account ids. Raises Conflict."""
+        """Make `name` the model of the data folder. `accounts`: a live view of all account ids.
+
+        Raises BadRequest for an invalid name, and Conflict if the model is damaged or another change is in progress.
+        """
         folder = self._settings.model_folder(name)
         if folder.parent not in self._settings.model_folders or name in ("", ".", ".."):
             raise BadRequest(f"{name!r} is not the name of a model.")
@@ -135,7 +141,7 @@ class ModelChange:
                 self._indexer.forget(user_id)
                 self._schedule_document_jobs(user_id)
             for user_id in with_records:
-                self._schedule("recall", user_id)  # rebuilds the memory index, whose vectors are in no row
+                self._schedule("recall", user_id)  # rebuilds the memory index; rows do not store its vectors
             await self._schedule_remaining()
 
     async def use_first_installed(self, accounts: Callable[[], Collection[str]]) -> None:
@@ -247,7 +253,7 @@ class ModelChange:
                     return False
                 if isinstance(
                     error, NotFound | Busy | OSError
-                ):  # not a failure of the block: a full disk, for example
+                ):  # the block did not cause this error; the disk may be full, for example
                     raise
                 self._failures[user_id, block] += 1
                 retries += self._failures[user_id, block] < MAX_ATTEMPTS
@@ -371,7 +377,7 @@ class ModelChange:
             )
 
     async def progress(self, user_id: str) -> Progress | None:
-        """Return the progress of a user, or None if the user is not on the old model."""
+        """Return the progress of the model change for a user, or None if the user is not on the old model."""
         if self._plan is None or user_id not in self._inference.users_on_old_model:
             return None
         if user_id not in self._progress:

@@ -23,7 +23,7 @@ from vademecum.model.schema.vector_codec import Vectors
 
 FOLDER = "reembed"
 INDEX = "index"  # the search index of the new vectors, until it replaces the old one
-SWAPPING = "swapping"  # exists from before the rows are changed until the index is replaced
+SWAPPING = "swapping"  # a file that exists while the rows change and until the index is replaced
 CHECKSUM_LENGTH = 4  # bytes
 
 
@@ -122,7 +122,7 @@ def delete_others(data: Path, model: str | None) -> None:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not empty: another model change is in progress
+    with contextlib.suppress(OSError):  # the folder is not empty, because another change is in progress
         folder.rmdir()
 
 

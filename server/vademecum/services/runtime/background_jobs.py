@@ -23,12 +23,12 @@ RETRY_S = 60.0
 # A commit of at least this many rows is probably part of a device's first sync, and more commits will follow. A turn
 # has only a few rows.
 BULK_ROWS = 10
-# After a bulk commit, indexing waits until commits pause for the first time, at most for the second. Searches do not
-# wait.
+# After a bulk commit, indexing waits until no commit came for BULK_QUIET_S, but at most for BULK_MAX_DELAY_S. Searches
+# do not wait.
 BULK_QUIET_S, BULK_MAX_DELAY_S = 1.0, 10.0
 INDEX_DELAY_S = 0.05  # so that the response to the write is sent before indexing begins
 INDEX_MIN_INTERVAL_S = 5.0  # each run slows down writers; a search does not wait for the next run
-Work = Callable[[str], Awaitable[None]]  # takes a user id
+Work = Callable[[str], Awaitable[None]]  # the work of a job, which gets a user id
 _log = structlog.get_logger("vademecum.jobs")
 
 
@@ -141,7 +141,7 @@ class BackgroundJobs:
             job.start()
         for user_id in users.list_unclean():
             for name, job in self.jobs.items():
-                if name != "erase":  # `on_erasure_due` schedules it if the file has an erasure pending
+                if name != "erase":  # `on_erasure_due` schedules an erasure if one is pending in the file
                     job.schedule(user_id)
 
     async def start_new_model(self, data: Path, users: UserStores, user_ids: list[str]) -> None:

@@ -18,7 +18,7 @@ from vademecum.fair_queue import FairExecutor
 
 RETRY_AFTER_S = 5
 CORES = os.cpu_count() or 2
-THREADS = CORES + 4  # as many as the default executor of asyncio
+THREADS = CORES + 4  # the default executor of asyncio has the same number
 # Most work of a user's threads needs the GIL, so more threads would not make it faster.
 THREADS_PER_USER = max(1, min(2, CORES - 1))
 

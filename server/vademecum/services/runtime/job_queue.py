@@ -52,13 +52,13 @@ class JobQueue:
         self._min_interval_s = min_interval_s
         self._early_s = min_interval_s * EARLY
         self._slots = asyncio.Semaphore(parallel)
-        # By user. Times are on the monotonic clock.
-        self._not_before: dict[str, float] = {}  # earliest start after a failure or a run
-        self._due: dict[str, float] = {}  # start of the next run
-        self._tasks: dict[str, asyncio.Task[None]] = {}  # waiting or running
+        # The keys of these dictionaries are users. Times are on the monotonic clock.
+        self._not_before: dict[str, float] = {}  # the earliest next start after a failure or a run
+        self._due: dict[str, float] = {}  # the start of the next run
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # tasks that are waiting or running
         self._wake: dict[str, asyncio.Event] = {}  # set to make a waiting task look at `_due` again
-        self._latest: dict[str, float] = {}  # the limit up to which a run can be deferred
-        self._waiters: dict[str, list[asyncio.Future[None]]] = {}  # callers waiting for the next run
+        self._latest: dict[str, float] = {}  # the time up to which a run can be deferred
+        self._waiters: dict[str, list[asyncio.Future[None]]] = {}  # callers that wait for the next run
         self._paused = paused
 
     def start(self) -> None:

@@ -34,7 +34,7 @@ from vademecum.services.memory.turn_jobs import create_jobs_for_new_turns, list_
 Handler = Callable[[str, Job], Awaitable[None]]
 DEFECT = "The server failed at this job. It will be retried."
 INTERRUPTED = "The server stopped during each attempt at this job."
-# The operator of the model must fix these; they are not the job's fault.
+# Errors that the operator of the model must fix. The job did not cause them.
 UNAVAILABLE = (AssistantUnreachable, AssistantBusy, AssistantKeyRefused, ModelUnknown)
 
 _log = structlog.get_logger("vademecum.work")
@@ -47,7 +47,10 @@ def unasked(error: VademecumError) -> bool:
 
 @dataclass(frozen=True)
 class JobList:
-    """`counts`: jobs by state. `requests_today`: requests of jobs to the language model since midnight UTC."""
+    """The newest jobs of a user.
+
+    `counts`: the number of jobs by state. `requests_today`: requests of jobs to the language model since midnight UTC.
+    """
 
     newest: list[Job]
     counts: dict[str, int]
@@ -163,7 +166,7 @@ class LlmJobs:
     def _start(self, tx: Transaction, turns: Sequence[tuple[int, str]], started: list[Job]) -> float | None:
         """Start the job that is due, if any, and add it to `started`. Otherwise return the seconds until the next run."""
         job_triggers.create_turn_jobs(tx, turns)
-        started.clear()  # after a write conflict the transaction runs again
+        started.clear()  # after a version conflict the transaction runs again
         job, wait_s = self._next(tx)
         if job is None:
             return wait_s

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-REST = 19  # under constant load background work rests 19 times as long as it works, so it still proceeds
+REST = 19  # background work rests at most 19 times as long as it works, so it proceeds under constant load
 GAP_S = 0.02  # the longest gap between the requests of a client that sends one after another
 NAP_S = 0.005  # the pause between two checks, because each check takes the GIL from a request
 IDLE_S = 0.5  # an active user of the app, or a polling client, sends the next request sooner
@@ -26,7 +26,7 @@ class RequestPriority:
     def __init__(self) -> None:
         self._requests = 0
         self._unthrottled = 0
-        self._busy_until = 0.0  # on the monotonic clock
+        self._busy_until = 0.0  # a time on the monotonic clock
 
     def begin_request(self) -> None:
         """Count a request that waits for its response."""

@@ -176,7 +176,7 @@ async def _check_hits(
     names = await read_filenames(store, {result.document_id for result in checked})
     active = list_borrowed_ids(
         store, session_id
-    )  # checked last, to drop documents deleted or returned meanwhile
+    )  # read again, to drop documents that were deleted or returned meanwhile
     return _merge_repeats(
         [
             msgspec.structs.replace(result, filename=names[result.document_id])

@@ -18,7 +18,7 @@ from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
-MAX_ATTEMPTS = 3  # the index may be replaced during a search, or found damaged
+MAX_ATTEMPTS = 3  # attempts of a search, because the index may be replaced or found damaged meanwhile
 ScoredHits = list[tuple[Hit, float]]
 
 

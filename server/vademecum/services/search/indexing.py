@@ -164,7 +164,7 @@ class Indexes:
                 index = await self._ensure(user_id, entry)
                 async with entry.writing:
                     self._check(user_id)
-                    if entry.index is index:  # otherwise another model's index replaced it
+                    if entry.index is index:  # otherwise the index of another model has replaced this one
                         return await self.run_in_writer(partial(work, index))
 
     async def run_in_writer(self, work: Callable[[], T]) -> T:
@@ -334,7 +334,7 @@ class Indexer:
             rows, seq, more = await self._source.page(store, after)
 
         def go_on(index: VectorIndex) -> bool:
-            """Return False if the index is no longer at `after`, because it was reset for another model."""
+            """Apply the rows. Return False if the index is not at `after` any more, because it was reset meanwhile."""
             if index.checkpoint[1] != after:
                 return False
             self._apply(index, rows, (epoch, seq))

@@ -142,9 +142,9 @@ class RowWriter:
         )
 
     def _merge_into_existing_entity(self, sent: IncomingRow, incoming: IncomingRow) -> Accepted | Rejected:
-        """Merge a sent entity into the existing entity with its name, and put a tombstone under the sent id.
+        """Merge an entity of a merged project into the entity with its new id, and put a tombstone under the sent id.
 
-        If the existing entity was deleted, the sent entity is dropped.
+        If the entity with the new id was deleted, the sent entity is dropped.
         """
         if is_repeated_rejection(sent.row, sent.assumed):
             return ACCEPTED
@@ -207,7 +207,7 @@ class RowWriter:
         tx.put(key, row, body, waiting=waiting, named=row_links)
         if (
             "deleted" in parent_states
-        ):  # an edit moved the row under a deleted parent, so delete it as the parent's rows were deleted
+        ):  # an edit moved the row under a deleted parent, so the row is deleted too
             cascade.delete_with_dependents(tx, key)
             return Accepted(tx.row(key))
         if not waiting and (head is None or head.deleted or head.seq == WAITING):

@@ -82,7 +82,7 @@ def decode_batch(
         try:
             return _read_rows(collection, body, user_id, dims)
         except RecursionError:
-            # A truncated value fits no schema, so only its row is rejected.
+            # Truncate deeply nested values. A truncated value fits no schema, so only its row is rejected.
             if len(body) > CUT_MAX:
                 raise
             return _read_rows(collection, truncate_depth(body), user_id, dims)

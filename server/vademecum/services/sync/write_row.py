@@ -74,7 +74,7 @@ def delete_unscoped(tx: Transaction, collection: str, row_id: str) -> None:
 def check_within(tx: Transaction, scope: MemoryScope, collection: str, row_id: str) -> None:
     """Check that a turn, summary, entity, memory or observation is within the scope.
 
-    Raises NotFound for a row outside the scope, as for a missing one.
+    Raises NotFound for a missing row or one outside the scope.
     """
     location = locate_row(f"{collection}/{row_id}", tx.head)
     if location is None or not sees(scope, location.project_id):

@@ -218,7 +218,7 @@ def _query_value(workspace: Workspace | None, argument: ProjectArgument) -> str:
 
 
 def _project_of(workspace: Workspace | None, argument: ProjectArgument) -> str | None:
-    """Return the project of a call; None for all projects. Raises BadRequest if it is unknown."""
+    """Return the project of a call, or None for all projects. Raises BadRequest if no project is known."""
     if not isinstance(argument, UnsetType):
         return argument
     if workspace is None:
