@@ -16,7 +16,7 @@ from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.model.agents.observations import Event, days_before
 from vademecum.services.agents import folder_check, ingest
 from vademecum.services.data.erase import scan
-from vademecum.services.data.forget import _bury_all
+from vademecum.services.data.forget import _delete_all_rows
 from vademecum.services.runtime.clock import now_iso
 
 
@@ -99,7 +99,7 @@ def test_event_ingested_in_forgetting_commit_leaves_no_id(tmp_path):
         taking = partial(ingest.store_events, events=events, limits=limits, access=folder_check.REMOTE)
         async with h.services.users.open(ada.id) as store:
             before = store.seq
-            both = store.write(taking), store.write(lambda tx: _bury_all(tx, {}))
+            both = store.write(taking), store.write(lambda tx: _delete_all_rows(tx, {}))
             assert (await asyncio.gather(*both))[0] == 1
             assert store.seq > before
         assert await stored_event_ids(h, ada) == set()

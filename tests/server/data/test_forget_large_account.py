@@ -24,10 +24,10 @@ def test_forget_reads_rows_in_bounded_batches(tmp_path, monkeypatch):
                 lambda seen, portion, *more: (portions.append(portion), note(seen, portion, *more)),
             )
             bodies = []
-            bury = forget._bury_all
+            bury = forget._delete_all_rows
             monkeypatch.setattr(
                 forget,
-                "_bury_all",
+                "_delete_all_rows",
                 lambda tx, stubs: (bury(tx, stubs), bodies.append(len(tx._bodies)))[0],
             )
             receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()

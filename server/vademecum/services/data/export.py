@@ -37,21 +37,21 @@ from vademecum.services.sync.pull import check_epoch
 
 WAITING_FILE = "waiting.jsonl"
 SPOOL_FILE = "agent-events.jsonl"
-SPOOLED_AT_ONCE = 100  # events that are read together before they are sent
-README = """This is everything the server keeps of you.
+SPOOL_BATCH = 100  # events that are read together before they are sent
+README = """This archive contains everything that the server stores about you.
 
-account.json               your account (no secrets)
-<collection>.jsonl         one row a line, as your devices sync it; observations and roots stay on the server
-waiting.jsonl              rows that came before what they belong to (as a message before its session) and wait for
-                           it: {"collection": its name, "row": the row} a line
+account.json               your account, without secrets
+<collection>.jsonl         one row per line, as your devices sync it; observations and roots stay on the server
+waiting.jsonl              rows that wait for the row they belong to, such as a message that arrived before its chat:
+                           {"collection": its name, "row": the row} per line
 documents/<name>.txt       the text of each document
-agent-events.jsonl         with everything: what agents did that waits to be taken up, or was no event and is kept aside
-                           for a while: {"file": where it lies, "event": it} a line, or "text" of what is no JSON,
-                           or "unread": why the server cannot read it
+agent-events.jsonl         only in an export of everything: events of agents that are not ingested yet, or that were
+                           rejected and are kept for a while: {"file": its path, "event": the event} per line, or
+                           "text" if it is not JSON, or "unread" with the reason why the server cannot read it
 
 To import it elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push, with `"imported": true`
-beside it: then no language model is asked about old conversations. The `userId` of a document must be the id of the
-account that it is pushed to.
+beside it, so that no language model is called for old chats. The `userId` of a document must be the id of the account
+that it is pushed to.
 """
 
 
@@ -118,8 +118,8 @@ class Export:
         yield sink.take()
 
     async def _files(self) -> AsyncIterator[tuple[str, AsyncIterator[bytes]]]:
-        yield "README.txt", _whole(README.encode())
-        yield "account.json", _whole(msgspec.json.format(msgspec.json.encode(self.account), indent=2))
+        yield "README.txt", _single_piece(README.encode())
+        yield "account.json", _single_piece(msgspec.json.format(msgspec.json.encode(self.account), indent=2))
         if self.spooled is not None:
             yield SPOOL_FILE, _spooled_lines(self.spooled)
         async with self.users.open(self.user_id) as store:
@@ -168,45 +168,45 @@ class Export:
             yield piece
 
 
-async def _whole(content: bytes) -> AsyncIterator[bytes]:
+async def _single_piece(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
 async def _spooled_lines(folders: Sequence[Path]) -> AsyncIterator[bytes]:
-    lines = _every_spooled_line(folders)
-    while piece := await asyncio.to_thread(lambda: b"".join(islice(lines, SPOOLED_AT_ONCE))):
+    lines = _iterate_spooled_lines(folders)
+    while piece := await asyncio.to_thread(lambda: b"".join(islice(lines, SPOOL_BATCH))):
         yield piece
 
 
-def _every_spooled_line(folders: Sequence[Path]) -> Iterator[bytes]:
+def _iterate_spooled_lines(folders: Sequence[Path]) -> Iterator[bytes]:
     for folder in folders:
         try:
             for path in spool_files.list_contents(folder):
                 yield _spooled_line(path)
         except OSError as error:
-            yield _said(folder.parts[-2:], unread=_why(error))
+            yield _encode_spool_line(folder.parts[-2:], unread=_error_text(error))
 
 
 def _spooled_line(path: Path) -> bytes:
-    where = path.parts[-3:]
+    path_parts = path.parts[-3:]
     try:
         content = spool_files.read_content(path, truncate=True)
     except FileNotFoundError:  # the event was ingested meanwhile
         return b""
     except OSError as error:
-        return _said(where, unread=_why(error))
+        return _encode_spool_line(path_parts, unread=_error_text(error))
     try:
-        return _said(where, event=msgspec.json.decode(content))
+        return _encode_spool_line(path_parts, event=msgspec.json.decode(content))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _said(where, text=content.decode(errors="replace"))
+        return _encode_spool_line(path_parts, text=content.decode(errors="replace"))
 
 
-def _why(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 
-def _said(where: Sequence[str], **what: Any) -> bytes:
-    return msgspec.json.encode({"file": "/".join(where)} | what) + b"\n"
+def _encode_spool_line(path_parts: Sequence[str], **content: Any) -> bytes:
+    return msgspec.json.encode({"file": "/".join(path_parts)} | content) + b"\n"
 
 
 def settle(heads: list[tuple[str, RowHead]]) -> Contents:

@@ -78,7 +78,7 @@ async def forget_everything(
     await eraser.evict(user_id)  # first, because deleting the indexes frees space on a full disk
     async with users.open(user_id) as store:
         seen = await _look(store)
-        rows, size, at = await store.write(lambda tx: _bury_all(tx, seen.stubs))
+        rows, size, at = await store.write(lambda tx: _delete_all_rows(tx, seen.stubs))
         hub.publish_forget(store)
     files, note = 0, NOTE
     try:
@@ -86,7 +86,7 @@ async def forget_everything(
     except NotYetErased as error:  # the erase job tries again
         note = f"{error.message} {NOTE}"
     needles = sorted(seen.needles)[:SAMPLE]
-    leftovers = await asyncio.to_thread(_left, [user_folder(data, user_id), *spooled], needles)
+    leftovers = await asyncio.to_thread(_count_leftovers, [user_folder(data, user_id), *spooled], needles)
     return Receipt(rows, files, size, at, len(needles), leftovers, note)
 
 
@@ -111,7 +111,7 @@ async def forget_project(
         count, at = await store.write(
             lambda tx: (delete_project(tx, project_id, with_sessions=with_sessions), tx.now)
         )
-        needles = await _only_there(store, needles)
+        needles = await _without_remaining_text(store, needles)
     folder = user_folder(data, user_id)
     files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
     note = NOTE
@@ -119,11 +119,11 @@ async def forget_project(
         await eraser.work(user_id)
     except NotYetErased as error:
         note = f"{error.message} {NOTE}"
-    leftovers = await asyncio.to_thread(_left, [folder, *spooled], needles)
+    leftovers = await asyncio.to_thread(_count_leftovers, [folder, *spooled], needles)
     return Receipt(count, files, size, at, len(needles), leftovers, note)
 
 
-def _left(folders: Iterable[Path], needles: list[bytes]) -> int:
+def _count_leftovers(folders: Iterable[Path], needles: list[bytes]) -> int:
     return sum(scan(folder, needles) for folder in folders)
 
 
@@ -139,7 +139,7 @@ def _said(portion: Batch) -> set[bytes]:
     return {piece for _, body in portion for piece in _pieces(msgspec.json.decode(body), body)}
 
 
-async def _only_there(store: UserStore, needles: list[bytes]) -> list[bytes]:
+async def _without_remaining_text(store: UserStore, needles: list[bytes]) -> list[bytes]:
     """Return the needles that no live row contains. Text that other rows share stays on the disk."""
     left = needles
     async for portion in read_batches(store, list(store.row_index.rows)):
@@ -193,7 +193,7 @@ def _note(
             seen.needles.update(_pieces(row, body))
 
 
-def _bury_all(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
+def _delete_all_rows(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
     """Tombstone all rows, and purge waiting rows. Return the number of rows, the bytes of their content, and the time.
 
     Rows that were written after their stubs were made are read again.

@@ -36,7 +36,7 @@ def configure(level: int = logging.INFO) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(_Bearing()),  # type: ignore[arg-type] # one write a line: others write here too
+        logger_factory=structlog.WriteLoggerFactory(_SafeStderr()),  # type: ignore[arg-type] # one write per line, because other processes write here too
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
@@ -48,7 +48,7 @@ def configure(level: int = logging.INFO) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-class _Bearing:
+class _SafeStderr:
     """Standard error without write errors: a full disk or a closed pipe must not fail the code that logs."""
 
     def write(self, text: str) -> None:
@@ -70,7 +70,7 @@ def _trace(_: object, __: str, event: structlog.types.EventDict) -> structlog.ty
         found = sys.exc_info()
     error = found[1] if isinstance(found, tuple) else found
     if isinstance(error, BaseException):
-        event["exception"] = [_described(one) for one in _chain(error)]
+        event["exception"] = [_describe_error(one) for one in _chain(error)]
     return event
 
 
@@ -81,7 +81,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain
 
 
-def _described(error: BaseException) -> dict[str, object]:
+def _describe_error(error: BaseException) -> dict[str, object]:
     frames = traceback.extract_tb(error.__traceback__)
     at = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames]
     words = {"message": error.message} if isinstance(error, VademecumError) else {}
