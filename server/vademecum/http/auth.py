@@ -1,6 +1,6 @@
 """Authenticate and rate-limit requests: by Bearer token, session cookie, or the credential of local commands.
 
-Routes need one of them unless they have `opt={"public": True}`.
+A request needs one of these credentials unless its route has `opt={"public": True}`.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ from vademecum.services.agents import folder_check
 from vademecum.services.runtime.composition import Services
 
 SESSION_COOKIE = "vademecum"
-# Clients that hold the rows of an account send its id.
+# Clients that store the rows of an account send the account's id in this header.
 ACCOUNT_HEADER = "x-vademecum-account"
 LOCAL_ADMIN = Account("local", "local", "JIGGA", True, None, "")
 LOCAL = "local"
@@ -38,7 +38,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 class Authentication(AbstractAuthenticationMiddleware):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check the token again after each piece of the body.
+        """Authenticate the request, and for writes check the token again after each piece of the body.
 
         Otherwise a thief could begin a request with a slow body and complete it after the password was changed.
         """
@@ -57,9 +57,8 @@ class Authentication(AbstractAuthenticationMiddleware):
         services: Services = connection.app.state.services
         limit_address(services, connection)
         if connection.route_handler.opt.get("public"):
-            _check_origin(
-                services, connection
-            )  # else another site could sign the browser in to its own account
+            # Otherwise another site could sign the browser in to the attacker's account.
+            _check_origin(services, connection)
             return AuthenticationResult(user=None, auth=None)
         account, token = authenticate(services, connection)
         _check_account(account, connection)
@@ -70,7 +69,7 @@ class Authentication(AbstractAuthenticationMiddleware):
 
 
 def _recheck_token(scope: Scope) -> None:
-    """Refresh the account of the request. Raises SignedOut."""
+    """Check that the token is still valid and refresh the account of the request. Raises SignedOut."""
     token = scope.get("auth")
     if isinstance(token, Token) and token.id != LOCAL:
         services: Services = scope["litestar_app"].state.services
@@ -110,7 +109,10 @@ def authenticate(services: Services, connection: ASGIConnection[Any, Any, Any, A
 def _authenticate_local_command(
     services: Services, connection: ASGIConnection[Any, Any, Any, Any], secret: str
 ) -> tuple[Account, Token]:
-    """Authenticate a command on this machine: as the account with the email in `X-Vademecum-User`, or as administrator."""
+    """Authenticate a command on the server's machine.
+
+    The request acts as the account whose email is in `X-Vademecum-User`, or as administrator without that header.
+    """
     if not is_local_request(connection) or not local_auth.matches(services.local_secret, secret):
         raise SignedOut("This credential is only for commands on the server's own machine.")
     email = unquote(connection.headers.get("x-vademecum-user", ""))
@@ -121,7 +123,10 @@ def _authenticate_local_command(
 
 
 def folder_access_for(connection: ASGIConnection[Any, Account, Token, Any]) -> folder_check.FolderAccess:
-    """Let only commands on this machine learn which folders exist. Other loopback requests may come through a proxy."""
+    """Return the folder access of a request: only local commands may learn which folders exist.
+
+    Other requests from the loopback address may come through a proxy.
+    """
     return folder_check.LOCAL if connection.auth.id == LOCAL else folder_check.REMOTE
 
 
@@ -131,9 +136,9 @@ def session_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) 
 
 
 async def sign_in_cookies(request: Req, secret: str) -> list[Cookie]:
-    """Return the session cookie and, for a browser that is not known yet, its device cookie."""
+    """Return the session cookie and, if the browser has no device cookie for this account, a device cookie."""
     session = request.services.accounts.tokens.get(digest(secret))
-    if session is None:  # signed out at this moment
+    if session is None:  # the session has just been revoked
         return [session_cookie(request, secret)]
     device = find_device_token(request.services, request)
     if device is not None and device.account_id == session.account_id:
@@ -142,7 +147,10 @@ async def sign_in_cookies(request: Req, secret: str) -> list[Cookie]:
 
 
 async def device_cookie(request: Req, session: Token) -> Cookie:
-    """Make the browser of this session a known one. Raises SignedOut if the session has ended."""
+    """Create a device cookie, which marks the browser of this session as known.
+
+    Raises SignedOut if the session has ended.
+    """
     secret = await request.services.sign_in.remember_device(session)
     return _cookie(request, secret, DEVICE_S, DEVICE_COOKIE)
 
@@ -169,8 +177,8 @@ def _cookie(
 async def renew_cookie(message: Message, scope: Scope) -> None:
     """Extend the session before a response is sent, so that a browser in use stays signed in.
 
-    Any request extends it, because a device may only sync, or the app may stay open for months. Streams do not: other
-    requests accompany them.
+    Every request except an event stream extends the session, because a device may only sync, or the app may stay open
+    for months. A client with an open stream also sends other requests.
     """
     token = scope.get("auth")
     if message["type"] != "http.response.start" or not isinstance(token, Token) or token.kind != "cookie":
@@ -186,19 +194,19 @@ async def renew_cookie(message: Message, scope: Scope) -> None:
 
 
 def _is_secure(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    """Return whether the browser uses HTTPS. A trusted proxy has set the scheme already."""
+    """Return whether the browser uses HTTPS. The scheme of the request already reflects a trusted proxy's headers."""
     services: Services = connection.app.state.services
     return connection.scope.get("scheme") == "https" or services.settings.origin.startswith("https:")
 
 
 def _check_account(account: Account, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
-    """Raise SignedOut if the request is for another account: the tabs of a browser share one session cookie."""
+    """Raise SignedOut if the client expects another account: the tabs of a browser share one session cookie."""
     if connection.headers.get(ACCOUNT_HEADER, account.id) != account.id:
         raise SignedOut("This browser is now signed in to another account. The data on this device is safe.")
 
 
 def _check_origin(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
-    """Raise Forbidden for a write that another site caused: the browser sends the cookie, and the site's Origin."""
+    """Raise Forbidden for a cross-site write: the browser adds the session cookie, but also the other site's Origin."""
     if connection.scope.get("method", "GET") in SAFE_METHODS:
         return
     origin = connection.headers.get("origin")
@@ -215,7 +223,7 @@ def _check_origin(services: Services, connection: ASGIConnection[Any, Any, Any, 
 
 
 def _split(origin: str) -> SplitResult:
-    """Split an Origin header. It is empty if the header is not a URL."""
+    """Split an Origin header into its parts, which are empty if the header is not a URL."""
     try:
         return urlsplit(origin)
     except ValueError:

@@ -23,7 +23,7 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 @dataclass(frozen=True, slots=True)
 class ServedFile:
-    """A file with its headers. `tag` must change with its content. `more`: additional headers."""
+    """A file and its response headers. `tag` must change when the content changes. `more` holds additional headers."""
 
     path: Path
     size: int
@@ -35,9 +35,9 @@ class ServedFile:
 
 
 def requested_range(header: str, size: int) -> range | None:
-    """Return the bytes that a Range header requests; empty if the file has none of them.
+    """Return the byte range that a Range header requests. The range is empty if it lies outside the file.
 
-    None means the whole file: there is no header, it is malformed, or it has several ranges, which are not supported.
+    Return None for the whole file: the header is absent or malformed, or has several ranges, which are not supported.
     """
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.group() == "bytes=-":

@@ -1,4 +1,4 @@
-"""Cancel the work of a request when its client disconnects, so that a closed page leaves the queues."""
+"""Cancel the work of a request when its client disconnects, so that requests of a closed page leave the queues."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 
 async def while_connected(request: Request[Any, Any, Any], work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, which is cancelled when the client disconnects. Call it after the body was read."""
+    """Run `work` and return its result, but cancel it if the client disconnects.
+
+    Call this function after the body of the request has been read.
+    """
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_wait_for_disconnect(request.receive))
     try:

@@ -4,11 +4,11 @@ from typing import Any
 
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Send
 
-HEAD = "vademecum.head"  # in the scope of a GET that answers a HEAD
+HEAD = "vademecum.head"  # scope key of a GET that serves a HEAD request
 
 
 async def answer_head(app: ASGIApp, scope: HTTPScope, receive: Receive, send: Send) -> None:
-    """Respond to a HEAD request by the GET route. A streamed response is cut off after its headers."""
+    """Respond to a HEAD request with the headers of the GET route. A streamed response is cancelled after its headers."""
     is_answered = False
 
     async def receive_until_answered() -> Any:
@@ -27,7 +27,7 @@ async def answer_head(app: ASGIApp, scope: HTTPScope, receive: Receive, send: Se
 
 
 def _as_get(scope: HTTPScope) -> HTTPScope:
-    """Return the scope of a GET without Range headers, which HEAD does not have."""
+    """Return the scope of the corresponding GET without Range headers, which do not apply to HEAD."""
     headers = [
         (name, value) for name, value in scope["headers"] if name.lower() not in (b"range", b"if-range")
     ]

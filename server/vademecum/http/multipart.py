@@ -1,7 +1,7 @@
 """Read the multipart form of an upload before Litestar does.
 
-Litestar decodes each part with the encoding that it names. That may not exist, or be one such as Punycode, which Python
-decodes in quadratic time while the event loop waits.
+Litestar decodes each part with the encoding that the part names. That encoding may not exist, or may be one such as
+Punycode, which Python decodes in quadratic time while the event loop is blocked.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from vademecum.http.parameters import reject_compressed
 from vademecum.http.upload_names import decode_filename
 
 PARTS_MAX = 100
-FIELD_MAX = 10_000  # bytes of a part that is not a file
+FIELD_MAX = 10_000  # maximum bytes of a part that is not a file
 
 
 async def read_form(request: Request[Any, Any, Any]) -> None:
-    """Parse the form, as a `before_request` hook. Raises BadRequest."""
+    """Parse the form of the request before Litestar does (a `before_request` hook). Raises BadRequest."""
     await reject_compressed(request)
     boundary = request.content_type[1].get("boundary", "")
     form = _Form()
@@ -32,7 +32,7 @@ async def read_form(request: Request[Any, Any, Any]) -> None:
     except BaseException:
         await form.close()
         raise
-    # Litestar uses an already parsed form, and closes the files after the response.
+    # Litestar uses this parsed form instead of parsing the body, and closes its files after the response.
     ScopeState.from_scope(request.scope).form = form.values()
 
 
@@ -55,7 +55,7 @@ async def _read(request: Request[Any, Any, Any], boundary: str, form: _Form) -> 
 
 
 class _Form:
-    """Collects the events of the parser: the header of a part, pieces of its content, and None for its end."""
+    """Build the form's fields from the parser's events: the header of a part, pieces of its content, None at its end."""
 
     def __init__(self) -> None:
         self._fields: defaultdict[str, list[UploadFile | str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Parameters that several routes share: the request itself, the scope, the page of a list and result counts."""
+"""Parameters that several routes share: the request, the scope, the page of a list and the number of results."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 class Req(Request[Account, Token, State]):
-    """A request of an account. In public routes `user` and `auth` are None.
+    """A request of a signed-in account. In public routes `user` and `auth` are None.
 
-    Routes take the services from here, because injecting several of them would cost more (docs/decisions/0030).
+    Routes read the services from the request, because injecting several of them would cost more (docs/decisions/0030).
     """
 
     @property
@@ -39,22 +39,22 @@ class Req(Request[Account, Token, State]):
         return self.services.limits(self.user)
 
     def open_store(self) -> AbstractAsyncContextManager[UserStore]:
-        """Open the rows of the account."""
+        """Open the store of the account."""
         return self.services.users.open(self.user.id)
 
     async def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction on the rows of the account."""
+        """Run `work` in a transaction on the store of the account."""
         async with self.open_store() as store:
             return await store.write(work)
 
 
 PAGE_MAX = 1000
-PAGE_DEFAULT = 100  # rows, if the request has no limit
-QUESTION_MAX = 10_000  # characters
+PAGE_DEFAULT = 100  # rows of a page, if the request has no limit
+QUESTION_MAX = 10_000  # characters of a question
 RESULTS_MAX = 100
 QueryText = Annotated[str, Meta(max_length=QUESTION_MAX)]
 Results = Annotated[int, Meta(ge=1, le=RESULTS_MAX)]
-# Query parameters need Litestar's own metadata.
+# For query parameters, Litestar reads the limits from its own metadata only.
 ResultsInAddress = Annotated[
     int, QueryParameter(ge=1, le=RESULTS_MAX, description="The maximum number of results.")
 ]
@@ -64,7 +64,7 @@ RowsOfPage = Annotated[
 
 
 async def reject_compressed(request: Request[Any, Any, Any]) -> None:
-    """Refuse a compressed body before it is read: it would look like broken JSON or a damaged file."""
+    """Reject a compressed body before it is read: it would look like invalid JSON or a damaged file."""
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity"):
         raise HTTPException(
@@ -81,7 +81,7 @@ class RequestedScope(NamedTuple):
     project: str | None
 
     async def scope(self, store: UserStore) -> MemoryScope:
-        """Raises as `resolve_scope`."""
+        """Resolve the parameters to a scope. Raises the errors of `resolve_scope`."""
         return await resolve_scope(store, self.session_id, parse_project_parameter(self.project))
 
     async def write(
@@ -118,11 +118,11 @@ async def requested_window(
         str, QueryParameter(description="The `next` of the previous page; empty for the first page.")
     ] = "",
 ) -> PageRequest:
-    """Raises BadRequest."""
+    """Return the page that the query parameters select. Raises BadRequest for an invalid cursor."""
     return parse_page_request(limit, cursor)
 
 
-# For parameters with the names `scoped` and `window`.
+# Litestar injects these by name: the parameters must be called `scoped` and `window`.
 Scoped = NamedDependency[RequestedScope]
 Windowed = NamedDependency[PageRequest]
 DEPENDENCIES = {"scoped": Provide(requested_scope), "window": Provide(requested_window)}

@@ -1,6 +1,6 @@
 """Send every error as `application/problem+json` (RFC 9457) with a stable `code` and `error: true`.
 
-A sync client could take anything else, such as an array or an HTML page, for a success.
+A sync client could mistake any other body, such as an array or an HTML page, for a successful response.
 """
 
 from http import HTTPStatus
@@ -54,8 +54,8 @@ _log = structlog.get_logger("vademecum.http")
 
 
 class Problem(msgspec.Struct):
-    """RFC 9457. `code` is stable; `detail` tells people what happened, what is safe and what to do. `epoch`: the current
-    epoch, with the code `EPOCH`."""
+    """An error response (RFC 9457). `code` is stable. `detail` tells people what happened, what is safe and what to do.
+    `epoch` is present only with the code `EPOCH` and contains the current epoch."""
 
     title: str
     detail: str
@@ -71,7 +71,7 @@ def status_of(kind: type[errors.VademecumError]) -> int:
 
 
 def problem_specs(*kinds: type[errors.VademecumError]) -> dict[int, ResponseSpec]:
-    """Describe, for the OpenAPI document, the errors of a route beyond those of every route."""
+    """Describe the errors of a route for the OpenAPI document, beyond the errors that every route can return."""
     codes: dict[int, list[str]] = {}
     for kind in kinds:
         codes.setdefault(status_of(kind), []).append(CODE_LISTS.get(kind, f"`{kind.code}`"))
@@ -107,13 +107,13 @@ def handle_http_exception(request: Request[Any, Any, Any], error: HTTPException)
     answer = problem_response(
         error.status_code, code, detail or "The server cannot process this request. Nothing was changed."
     )
-    answer.headers.update(error.headers or {})  # such as Allow
+    answer.headers.update(error.headers or {})  # Litestar sets headers such as Allow
     return answer
 
 
 def _validation_sentence(error: dict[str, Any]) -> str:
     key, message = str(error.get("key", "")), str(error.get("message", ""))
-    if message.startswith("Unsupported type: "):  # of a form, where only a file is not text
+    if message.startswith("Unsupported type: "):  # occurs only in forms: text was sent where a file belongs
         return f"`{key}` must be one file: one part of that name, with a filename. Nothing was changed."
     text = describe_problem(message, "The body" if key == "data" else f"`{key}`")
     return text if text != message else f"{key}: {message}."
@@ -124,7 +124,7 @@ def handle_recursion_error(_: Request[Any, Any, Any], __: RecursionError) -> Res
 
 
 def handle_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """Log a defect and hide its details from the client. A full disk is reported as a temporary error."""
+    """Log an unexpected error and hide its details from the client. Report a full disk as a temporary error."""
     if errors.is_full(error):
         _log.error("the disk is full", path=request.scope.get("path_template", ""), exc_info=error)
         return handle_vademecum_error(request, errors.not_now())

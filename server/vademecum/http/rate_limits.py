@@ -1,7 +1,7 @@
-"""Apply rate limits to requests. No address is exempt, because a proxy on this machine looks like the loopback.
+"""Apply rate limits to requests. No address is exempt, because requests of a local proxy come from the loopback address.
 
-Exempt are local commands, by their credential, and requests that the server makes for an agent, whose own request has
-been counted.
+Two kinds of requests are exempt: those with the credential of local commands, and those that the server makes for an
+agent, because the agent's own request has been counted.
 """
 
 import ipaddress
@@ -14,18 +14,18 @@ from vademecum.model.records.accounts import Token
 from vademecum.services.accounts import local_auth
 from vademecum.services.runtime.composition import Services
 
-SHARED_ADDRESS_FACTOR = 20  # times the budget of one address, for one that many people may share
-ALREADY_COUNTED = "vademecum.counted"  # in the scope of a request that the server makes for an agent
+SHARED_ADDRESS_FACTOR = 20  # an address that many people may share has this many times the budget
+ALREADY_COUNTED = "vademecum.counted"  # scope key of a request that the server makes for an agent
 DEVICE_COOKIE = "vademecum-device"
 
 
 def limit_address(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
-    """Limit by address before authentication, so that guessing secrets is limited too."""
+    """Apply the limit per client address. This runs before authentication, so that guessing secrets is limited too."""
     if _is_exempt(services, connection):
         return
     kind = _kind(connection)
     factor = SHARED_ADDRESS_FACTOR if is_shared(services, connection) else 1
-    if kind == "sign_in":  # a known browser has a limit of its own
+    if kind == "sign_in":  # a browser that has signed in before has its own limit
         device = find_device_token(services, connection)
         if device is not None:
             services.rate_limiter.take(kind, f"device {device.id}")
@@ -36,7 +36,7 @@ def limit_address(services: Services, connection: ASGIConnection[Any, Any, Any, 
 def limit_account(
     services: Services, connection: ASGIConnection[Any, Any, Any, Any], account_id: str
 ) -> None:
-    """Limit an account that is used from many addresses. Called before the body is read."""
+    """Apply the limit per account, which may be used from many addresses. This runs before the body is read."""
     kind = _kind(connection)
     if kind != "sign_in" and not _is_exempt(services, connection):
         services.rate_limiter.take(kind, account_id)
@@ -47,7 +47,7 @@ def _is_exempt(services: Services, connection: ASGIConnection[Any, Any, Any, Any
 
 
 def has_local_credential(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    """Return whether the request comes from a command on this machine."""
+    """Return whether the request has the credential of commands on the server's machine."""
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
     return (
         scheme.lower() == "local"
@@ -79,13 +79,16 @@ def find_device_token(services: Services, connection: ASGIConnection[Any, Any, A
 
 
 def rate_limit_key(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """Return the address whose requests count together: of IPv6 the /64 network."""
+    """Return the address under which requests are counted together: for IPv6, the /64 network."""
     return _network(address_of(connection))
 
 
 @lru_cache(maxsize=1024)
 def _network(address: str) -> str:
-    """An IPv6 client can use 2**64 addresses of its network. In a local network all share it, so each address counts."""
+    """Return the /64 network of an IPv6 address, because a client can use all 2**64 addresses of its network.
+
+    In a local network all clients share one /64 network, so there each address counts alone.
+    """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Count the requests that wait for a response, so that background work yields to them."""
+"""Count the requests that are waiting for a response, so that background work yields to them."""
 
 from typing import Any
 
@@ -8,14 +8,17 @@ from vademecum.services.runtime.request_priority import RequestPriority
 
 
 def track_waiting_requests(app: ASGIApp) -> ASGIApp:
-    """Middleware. A request does not wait while it still sends its body, nor after its response has begun: a stream can
-    last for days."""
+    """Wrap `app` in middleware that counts the waiting requests.
+
+    A request is not counted while the client still sends the body, nor after its response has begun: a stream can last
+    for days.
+    """
 
     async def tracked(scope: Scope, receive: Receive, send: Send) -> None:
         request = _Request(scope["litestar_app"].state.services.request_priority)
 
         async def receive_tracked() -> Any:
-            if not request.is_sending:  # only a disconnect can follow, and the request is worked on meanwhile
+            if not request.is_sending:  # only a disconnect can follow, so keep counting the request
                 return await receive()
             request.pause()
             try:
@@ -40,12 +43,12 @@ def track_waiting_requests(app: ASGIApp) -> ASGIApp:
 
 
 class _Request:
-    """Is counted at most once, and not after it has ended."""
+    """A request that is counted at most once, and not after its response has begun or it has ended."""
 
     def __init__(self, request_priority: RequestPriority) -> None:
         self._request_priority = request_priority
         self._is_counted = self._has_ended = False
-        self.is_sending = True  # its body has not been read completely
+        self.is_sending = True  # the body has not been received completely
 
     def wait(self) -> None:
         if not self._is_counted and not self._has_ended:

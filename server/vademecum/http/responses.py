@@ -14,7 +14,7 @@ from vademecum.services.sync.pagination import Page
 
 SCOPE = "X-Vademecum-Scope"
 EVENTS = "text/event-stream"
-HEARTBEAT = b": hb\n\n"  # a comment, which clients do not take for an event
+HEARTBEAT = b": hb\n\n"  # an SSE comment, which clients ignore
 
 
 class Deleted(msgspec.Struct):
@@ -24,17 +24,17 @@ class Deleted(msgspec.Struct):
 def response_spec(
     answer: Any, status: int = 200, media_type: str = "application/json"
 ) -> dict[int, ResponseSpec]:
-    """Describe, for the OpenAPI document, a response of stored rows, or the data of each event."""
+    """Describe a response of stored rows, or the data of each event of a stream, for the OpenAPI document."""
     return {status: ResponseSpec(answer, False, "Request fulfilled", media_type)}
 
 
 def event_stream(events: AsyncIterator[bytes]) -> Stream:
-    """Return an event stream that proxies do not buffer."""
+    """Return a response that streams server-sent events and that proxies do not buffer."""
     return Stream(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
 
 
 def json_response(row: bytes, status: int = 200, scope: MemoryScope | None = None) -> Response[bytes]:
-    """Return a row. Its scope goes into a header, because the body is the row itself."""
+    """Return a response with a row. The scope goes into a header, because the body is the row itself."""
     headers = {SCOPE: msgspec.json.encode(scope).decode()} if scope is not None else {}
     return Response(row, status_code=status, media_type="application/json", headers=headers)
 
@@ -44,7 +44,7 @@ def row_response(row: Json, *, new: bool, scope: MemoryScope | None = None) -> R
 
 
 def page_response(name: str, page: Page, scope: MemoryScope | None = None) -> Response[bytes]:
-    """Return a page of rows. `name`: the field of the rows."""
+    """Return a response with a page of rows. `name` is the JSON field that contains the rows."""
     prefix = {"scope": scope} if scope is not None else {}
     answer = {**prefix, name: [msgspec.Raw(row) for row in page.rows], "next": page.next}
     return json_response(msgspec.json.encode(answer))

@@ -1,4 +1,4 @@
-"""Decode the name of an uploaded file: `filename`, `filename*` (RFC 5987, 2231) and MIME words (RFC 2047).
+"""Decode the name of an uploaded file: `filename`, `filename*` (RFC 5987, 2231) and MIME encoded words (RFC 2047).
 
 Browsers send `filename` in UTF-8. Older HTTP libraries and mail gateways use the other forms for non-ASCII names.
 """
@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from multipart import MultipartSegment
 
-# Codecs that decode in linear time. Others, such as Punycode, are not used.
+# Allow only codecs that decode in linear time. Punycode, for example, does not.
 _CHARSET = re.compile(
     r"(?:utf-?8|us-ascii|iso-?8859-\d{1,2}|windows-125\d|cp125\d|shift_?jis|euc-(?:jp|kr)|iso-2022-jp|gb2312|gbk|gb18030"
     r"|big5|koi8-[ru])",
@@ -36,7 +36,7 @@ def _extended(header: str) -> str | None:
 
 
 def _continued(header: str) -> str | None:
-    """Join `filename*0*=…; filename*1=…`. The charset is in the first piece."""
+    """Join and decode the pieces of a continued name (`filename*0*=…; filename*1=…`). The first piece has the charset."""
     pieces = sorted((int(n), bool(star), quoted or plain) for n, star, quoted, plain in _PART.findall(header))
     if not pieces or [n for n, _, _ in pieces] != list(range(len(pieces))):
         return None
@@ -50,7 +50,7 @@ def _continued(header: str) -> str | None:
 
 
 def _mime_words(name: str) -> str:
-    """Decode the MIME words of a name. A word that cannot be decoded stays as it is."""
+    """Decode the MIME encoded words of a name. A word that cannot be decoded stays unchanged."""
     return _WORD.sub(lambda found: _decode_word(*found.groups()) or found[0], name)
 
 

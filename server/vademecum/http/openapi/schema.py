@@ -1,6 +1,6 @@
-"""What the API's document says beyond the routes' signatures: rows, the wire of sync, and every way to be refused.
+"""Complete the OpenAPI document with what Litestar cannot derive: row schemas, the sync protocol and the errors.
 
-Litestar describes what it can see in a signature. `complete` puts in the rest, once for all routes.
+Litestar describes only the signatures of the routes. `complete_document` adds the rest for all routes.
 """
 
 import re
@@ -15,52 +15,53 @@ from vademecum.model.schema.collections import Collection, Json, SyncError
 from vademecum.model.schema.json_schema import in_javascript, json_schema, object_schema
 
 CODE_MEANINGS = {
-    "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
-    "SIGNED_OUT": "No valid cookie or token.",
-    "FORBIDDEN": "This account may not do that, the request came from another site, the current password is wrong, or an API "
-    "token was to make a token, a first password or a sign-in link.",
-    "TIER": "The account's tier does not include it.",
-    "NOT_FOUND": "Unknown, deleted, or somebody else's: all the same answer.",
-    "METHOD_NOT_ALLOWED": "The path exists and this method on it does not; see `Allow`.",
-    "CONFLICT": "The state of things forbids it, such as an email that is taken, or a hundred tokens.",
-    "EPOCH": "The server was restored from a backup, or this checkpoint is not one of its: `detail` says how to begin all "
-    "collections again from zero; `epoch` is the current one.",
-    "DUPLICATE": "Another row has this value already, which only one may have: a session its `externalId`.",
-    "GONE": "What this id named was deleted, and deletion wins.",
-    "DOCUMENT_LIMIT": "The account holds as many documents as it may.",
-    "STORAGE_LIMIT": "The account holds as many bytes as it may.",
-    "TOO_LARGE": "The body, the file or the system prompt is over its bound.",
-    "UNSUPPORTED_MEDIA_TYPE": "The body is not of a type that this operation reads.",
-    "RANGE": "The file has no bytes where the request asks for some; `Content-Range` says how many it has.",
+    "BAD_REQUEST": "The request is malformed. Nothing was changed.",
+    "SIGNED_OUT": "The request has no valid cookie or token.",
+    "FORBIDDEN": "The account is not allowed to do this, the request came from another site, the current password is wrong, "
+    "or an API token was used to create a token, a first password or a sign-in link.",
+    "TIER": "The account's tier does not include this feature.",
+    "NOT_FOUND": "The id is unknown, deleted or belongs to another account. The responses are identical.",
+    "METHOD_NOT_ALLOWED": "The path does not support this method. The header `Allow` lists the supported methods.",
+    "CONFLICT": "The request conflicts with the current state: for example, the email is taken or the account has 100 tokens.",
+    "EPOCH": "The server was restored from a backup, or did not issue this checkpoint. `detail` says how to sync all "
+    "collections again from the start. `epoch` is the current epoch.",
+    "DUPLICATE": "Another row already has this unique value, such as the `externalId` of a session.",
+    "GONE": "The row with this id was deleted. A deletion wins over a change.",
+    "DOCUMENT_LIMIT": "The account has the maximum number of documents.",
+    "STORAGE_LIMIT": "The account has used all of its storage.",
+    "TOO_LARGE": "The body, the file or the system prompt exceeds its size limit.",
+    "UNSUPPORTED_MEDIA_TYPE": "The operation does not support the media type of the body.",
+    "RANGE": "The requested range is outside the file. `Content-Range` contains the size of the file.",
     **UNREADABLE,
-    "NO_DATA": "There is nothing yet of which a summary could be made.",
-    "OUTDATED": "Your schema version is older than the one served: update the app.",
-    "RATE_LIMITED": "Too often: wait `Retry-After` seconds.",
-    "STREAM_LIMIT": "The account has all the live streams open that it may have. Pull and push go on without one.",
-    "TOO_NEW": "Your schema version is newer than the one served: wait `Retry-After` seconds.",
-    "BUSY": "Too much at once, or a disk that takes nothing now: wait `Retry-After` seconds.",
-    "EMBEDDER_BUSY": "As `BUSY`: too many questions at once.",
-    "EMBEDDER_CLOSED": "The server is stopping: try again.",
-    "STOPPING": "The server is being stopped: try again.",
-    "NO_ASSISTANT": "No language model is set up on the server.",
-    "ASSISTANT": "There is no answer of the language model to be had.",
-    "ASSISTANT_UNREACHABLE": "The language model's endpoint does not answer.",
-    "ASSISTANT_KEY": "The endpoint does not accept the server's key.",
-    "ASSISTANT_MODEL": "The endpoint does not have the model that is set up.",
-    "ASSISTANT_FAILED": "The endpoint failed, broke off, or sent what is no answer.",
-    "ASSISTANT_BUSY": "The endpoint has too much to do: wait `Retry-After` seconds.",
-    "ASSISTANT_TIMEOUT": "The answer took too long.",
-    "BROKEN": "The server failed. Nothing that it acknowledged is lost.",
-    "FENCED": "The records of this account are damaged; `detail` names the file. Other accounts are served.",
-    "ERROR": "Any other refusal; `detail` says which.",
+    "NO_DATA": "There is nothing to summarize yet.",
+    "OUTDATED": "The client's schema version is older than the server's. Update the app.",
+    "RATE_LIMITED": "The client sent too many requests. Wait `Retry-After` seconds.",
+    "STREAM_LIMIT": "The account has the maximum number of open streams. Pull and push work without a stream.",
+    "TOO_NEW": "The client's schema version is newer than the server's. Wait `Retry-After` seconds.",
+    "BUSY": "The server is overloaded or cannot write to its disk at the moment. Wait `Retry-After` seconds.",
+    "EMBEDDER_BUSY": "The server has too many questions to embed at the moment. Wait `Retry-After` seconds.",
+    "EMBEDDER_CLOSED": "The server is stopping. Try again.",
+    "STOPPING": "The server is stopping. Try again.",
+    "NO_ASSISTANT": "No language model is configured on the server.",
+    "ASSISTANT": "The language model gave no answer.",
+    "ASSISTANT_UNREACHABLE": "The endpoint of the language model does not respond.",
+    "ASSISTANT_KEY": "The endpoint of the language model rejects the server's API key.",
+    "ASSISTANT_MODEL": "The endpoint does not have the configured language model.",
+    "ASSISTANT_FAILED": "The endpoint of the language model failed, closed the connection or sent an invalid response.",
+    "ASSISTANT_BUSY": "The endpoint of the language model is overloaded. Wait `Retry-After` seconds.",
+    "ASSISTANT_TIMEOUT": "The language model took too long to answer.",
+    "BROKEN": "The server failed. No acknowledged data is lost.",
+    "FENCED": "The records of this account are damaged. `detail` names the file. Other accounts are not affected.",
+    "ERROR": "Any other error. `detail` describes it.",
 }
 DESCRIPTION = "\n".join(
     [
-        "Documents, their vectors and their memory, in step on every device. All JSON is camelCase, all times are ",
-        "ISO 8601 in UTC. Make a token with `vademecum token create EMAIL` and send it as `Authorization: Bearer …`. By a ",
-        "token nothing is made that lets somebody in: no token, no first password, no sign-in link (`FORBIDDEN`).",
+        "The API stores documents, their vectors and the memory of conversations, and synchronizes them between devices. ",
+        "All JSON is camelCase; all times are ISO 8601 in UTC. Create an API token with `vademecum token create EMAIL` and ",
+        "send it as `Authorization: Bearer …`. An API token cannot create other credentials: tokens, first passwords or ",
+        "sign-in links (`FORBIDDEN`).",
         "",
-        f"Every error is a `Problem`, `{MEDIA_TYPE}`, whose `code` is stable:",
+        f"Every error response is a `Problem` (`{MEDIA_TYPE}`) with a stable `code`:",
         "",
         "| code | meaning |",
         "|---|---|",
@@ -68,44 +69,47 @@ DESCRIPTION = "\n".join(
     ]
 )
 TAGS = {
-    "sync": "Replication for RxDB and for anyone who keeps a copy: pull, push, follow.",
-    "documents": "Files turned into text that can be searched, and the sessions that borrow them.",
-    "search": "Passages of borrowed documents, and prompts made of them.",
-    "assistant": "Answers by a language model that the server asks.",
-    "models": "The embedding models, with which a browser makes the same vectors as the server.",
-    "sessions": "Conversations, and the projects that group them. They are rows: a push makes and changes them as well.",
-    "memory": "What is kept of conversations: turns, the entities in them, how these belong together, summaries.",
-    "agents": "What coding agents did, and what the next one should know.",
-    "account": "Signing in, one's own account and tokens, taking everything along, forgetting everything.",
-    "administration": "Other people's accounts; for administrators.",
-    "operations": "For whoever runs the server.",
+    "sync": "Replication for RxDB and for other clients that keep a copy of the data: pull, push and event streams.",
+    "documents": "Upload files as searchable text, and borrow the documents for sessions.",
+    "search": "Search borrowed documents, and build prompts from the passages.",
+    "assistant": "Stream answers of the server's language model, and manage its background jobs.",
+    "models": "Download the embedding models, so that browsers compute the same vectors as the server.",
+    "sessions": "Manage conversations and the projects that group them. A push can create and change these rows, too.",
+    "memory": "Manage the memory of conversations: memories, turns, entities and their relationships, summaries.",
+    "agents": "Record the actions of coding agents, and brief other agents about them.",
+    "account": "Sign in, manage your account and its API tokens, and export or delete all its data.",
+    "administration": "Manage all accounts and the embedding model. For administrators.",
+    "operations": "Monitor the server. For operators.",
 }
 ID = {"type": "string", "maxLength": 100}
 PARAMETERS: dict[str, Json] = {
-    "path version": {"description": "The collection's schema version that you speak.", "example": 0},
-    "query lwt": {"description": "The checkpoint's `lwt`; 0 or empty to begin. One above the account's `seq` answers `EPOCH`; without `id`, an empty page with the current checkpoint.", "schema": {"type": "integer", "minimum": 0, "default": 0}},
-    "query id": {"description": "The checkpoint's `id`, as it was given. One of another epoch answers `EPOCH`."},
-    "query epoch": {"description": "The epoch of your last checkpoint (its `id`, or the part before the dot): another than the current one answers `EPOCH`."},
-    "query versions": {"description": "Collections and their schema versions; all when empty.", "example": "documents:0,sessions:0"},
+    "path version": {"description": "The client's schema version of the collection.", "example": 0},
+    "query lwt": {"description": "The `lwt` of the last checkpoint; 0 or empty to start. A value above the account's `seq` returns `EPOCH` or, without `id`, an empty page with the current checkpoint.", "schema": {"type": "integer", "minimum": 0, "default": 0}},
+    "query id": {"description": "The `id` of the last checkpoint, unchanged. An `id` of another epoch returns `EPOCH`."},
+    "query epoch": {"description": "The epoch of the client's last checkpoint (its `id`, or the part before the dot). An epoch other than the current one returns `EPOCH`."},
+    "query versions": {"description": "Collections and their schema versions; empty for all collections.", "example": "documents:0,sessions:0"},
     "query name": {"description": "A filename, or a whole message that may name one."},
-    "query sessionId": {"description": "The session that asks."},
-    "query email": {"description": "Only the account with this email: a list of one, or of none."},
-    "query label": {"description": "The relationship's label."},
+    "query sessionId": {"description": "The session on whose behalf the request is made."},
+    "query email": {"description": "Return only the account with this email. The list is empty if there is none."},
+    "query label": {"description": "The label of the relationship."},
     "path type": {"description": "The type of the entities."},
-    "path externalId": {"description": "The id that another program knows the session by.", "schema": {"type": "string", "maxLength": 255}},
+    "path externalId": {"description": "The id that another program has assigned to the session.", "schema": {"type": "string", "maxLength": 255}},
     "path model": {"description": "The hash of a model.", "schema": {"type": "string", "maxLength": 64}},
     "path path": {"description": "A file that the model's manifest lists.", "schema": {"type": "string", "maxLength": 255}},
-    "query later": {"description": "Answer at once, and make it as a job: see `GET /v1/jobs`."},
+    "query later": {"description": "Return immediately and create the summary in a background job: see `GET /v1/jobs`."},
     "path job": {"description": "The `id` of a job.", "schema": {"type": "string", "maxLength": 120}},
-    "query forget": {"description": "Whether the answer waits until the disk is rid of it: `now`, or `soon`."},
-    "query sessions": {"description": "What becomes of the project's sessions."},
+    "query forget": {"description": "Whether the response waits until the data is erased from the disk: `now` (it waits) or `soon`."},
+    "query sessions": {"description": "Whether to keep or delete the sessions of the project."},
 }  # fmt: skip
 SCHEMAS = "#/components/schemas/"
-RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
+RETRY_AFTER = {
+    "schema": {"type": "integer"},
+    "description": "The number of seconds to wait before the next request.",
+}
 REJECTED_ROW = {
     "type": "object",
-    "description": "The row as it was sent (or merged, where others changed it), and why it was refused. It stays on the "
-    "device until it is edited.",
+    "description": "A rejected row with the reason: the row as sent, or merged if another device changed it. The row stays "
+    "on the device until it is edited.",
     "required": ["id", "syncError"],
     "properties": {"id": {"type": "string"}, "syncError": {"$ref": "#/components/schemas/SyncError"}},
 }
@@ -122,37 +126,40 @@ CHECKPOINT = {
     "type": "object",
     "required": ["lwt", "id"],
     "properties": {
-        "lwt": {"type": "integer", "description": "The account's `seq` up to which this page goes."},
+        "lwt": {
+            "type": "integer",
+            "description": "The `seq` of the account up to which the page contains changes.",
+        },
         "id": {
             "type": "string",
-            "description": "`{epoch}.{mac}`: the epoch, and a code that shows that this server gave the checkpoint out. Send it "
-            "back unchanged.",
+            "description": "`{epoch}.{mac}`: the epoch, and a message authentication code that proves that this server issued "
+            "the checkpoint. Send it back unchanged.",
         },
     },
 }
 FORGOTTEN_AT = {
     "type": "string",
-    "description": "When everything was forgotten last. Drop your rows of before it that were refused: they have no "
-    "tombstone here. Absent if it never was.",
+    "description": "The time at which the user last deleted all data (`forgetEverything`); absent if that never happened. Delete "
+    "rejected rows that are older, because the server has no tombstones for them.",
 }
 
 IMPORTED = {
     "type": "boolean",
     "default": False,
-    "description": "Of a turn that is new here: it comes out of an export, beside what was extracted from it. The language "
-    "model is not asked about it, until its words are changed.",
+    "description": "True for a turn that is new to the server and comes from an export together with the data extracted from "
+    "it. The server does not send such a turn to the language model until its text changes.",
 }
 
 
 def complete_document(document: Json, registry: Mapping[str, Collection]) -> Json:
-    """The document that Litestar has made, with what it cannot know."""
+    """Complete the document that Litestar generated: errors, row schemas, sync schemas and parameter descriptions."""
     schemas = document["components"]["schemas"]
     schemas["Problem"]["properties"]["code"]["enum"] = list(CODE_MEANINGS)
     schemas["Problem"]["required"] = [name for name in schemas["Problem"]["properties"] if name != "epoch"]
     synced = [c for c in registry.values() if c.synced]
     named = [c for c in registry.values() if c.synced or c.struct.__name__ in schemas]
     rows = {f"{c.struct.__name__}Doc": _row(c) for c in named}
-    # a route that names a row's struct means the row as it is synced
+    # Routes refer to the structs of rows, but return the rows in their synced form.
     schemas |= {name: _ref(f"{name}Doc") for name in schemas if f"{name}Doc" in rows}
     document["paths"] = {_camel_path(path): item for path, item in document["paths"].items()}
     for path, item in document["paths"].items():
@@ -163,20 +170,20 @@ def complete_document(document: Json, registry: Mapping[str, Collection]) -> Jso
         document["components"]["schemas"],
         rows | _sync_schemas([f"{c.struct.__name__}Doc" for c in synced]),
     )
-    if both := (schemas.keys() & ours.keys()) - {"SyncError"}:  # of which both say the same
+    if both := (schemas.keys() & ours.keys()) - {"SyncError"}:  # both define SyncError identically
         raise ValueError(f"two schemas of one name: {', '.join(both)}")
     schemas |= ours
     return _without_unused_schemas(document)
 
 
 def _row(collection: Collection) -> Json:
-    """As under schemas/, less what only RxDB reads, and with RxDB's own mark of a deleted row."""
+    """Return the schema of a collection without the keys that only RxDB reads, but with RxDB's deletion flag."""
     schema = {
         k: v for k, v in json_schema(collection).items() if k not in ("version", "primaryKey", "indexes")
     }
     deleted = {
         "type": "boolean",
-        "description": "A deleted row keeps `id`, parents and times; the rest is blank.",
+        "description": "Whether the row is deleted. A deleted row keeps its `id`, parents and times; other fields are blank.",
     }
     return {**schema, "properties": {**schema["properties"], "_deleted": deleted}}
 
@@ -188,7 +195,7 @@ def _sync_schemas(rows: list[str]) -> Json:
         "forgottenAt": FORGOTTEN_AT,
     }
     event = {
-        "collection": {"type": "string", "description": "Only on the stream of all collections."},
+        "collection": {"type": "string", "description": "Only in the stream of all collections."},
         **page,
     }
     pair = {
@@ -200,7 +207,7 @@ def _sync_schemas(rows: list[str]) -> Json:
     required = ["documents", "checkpoint"]
     return {
         "Row": {
-            "description": "A row of the collection that the path names.",
+            "description": "A row of the collection in the path.",
             "anyOf": [_ref(name) for name in rows],
         },
         "Page": {"type": "object", "required": required, "properties": page},
@@ -222,7 +229,7 @@ def _sync_error() -> Json:
 
 def _complete_operation(method: str, operation: Json, path: str, collections: list[str]) -> None:
     if operation.get("security") == [{}]:
-        operation["security"] = []  # Litestar takes an empty list for none given
+        operation["security"] = []  # Litestar treats an empty list as absent
     for parameter in operation.get("parameters", []):
         _complete_parameter(parameter, path, collections)
     _complete_body(operation.get("requestBody", {}))
@@ -246,14 +253,14 @@ def _complete_parameter(parameter: Json, path: str, collections: list[str]) -> N
     if place == "path name" and path.startswith("/v1/sync/"):
         parameter["description"] = "The collection."
         parameter["schema"] = {"type": "string", "enum": collections}
-    if parameter["in"] == "query":  # which says a thing or leaves it out, but says no null
+    if parameter["in"] == "query":  # a query parameter can be absent, but not null
         parameter["schema"] = _without_null(parameter["schema"])
     if parameter["in"] == "path" and parameter["name"].endswith("Id") and place not in PARAMETERS:
         parameter["schema"] = ID
 
 
 def _without_unused_schemas(document: Json) -> Json:
-    """Less the schemas that only the structs of rows had named."""
+    """Remove the schemas that nothing refers to any more, because only the structs of rows used them."""
     schemas = document["components"]["schemas"]
     while loose := schemas.keys() - set(_referenced_schemas(document)):
         for name in loose:
@@ -262,7 +269,7 @@ def _without_unused_schemas(document: Json) -> Json:
 
 
 def _referenced_schemas(node: Any) -> Iterator[str]:
-    """The schemas that are referred to."""
+    """Yield the names of the schemas that `node` refers to."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"].removeprefix(SCHEMAS)
@@ -275,21 +282,21 @@ def _without_null(schema: Json) -> Json:
     if "oneOf" in schema:
         (said,) = (one for one in schema["oneOf"] if one != {"type": "null"})
         return {**{name: value for name, value in schema.items() if name != "oneOf"}, **said}
-    if isinstance(schema["type"], list):  # as of an enum
+    if isinstance(schema["type"], list):  # a nullable enum
         (kind,) = (kind for kind in schema["type"] if kind != "null")
         return {**schema, "type": kind, "enum": [value for value in schema["enum"] if value is not None]}
     return schema
 
 
 def _complete_body(body: Json) -> None:
-    """Litestar takes a body that may be null for one that must be there."""
+    """Mark a nullable body as optional. Litestar describes it as required."""
     for content in body.get("content", {}).values():
         if {"type": "null"} in content["schema"].get("oneOf", ()):
             body["required"], content["schema"] = False, _without_null(content["schema"])
 
 
 def _complete_success(answer: Json) -> None:
-    answer["description"] = "Done."
+    answer["description"] = "Success."
     content = answer["content"]
     if EVENTS in content:
         said = content[EVENTS]["schema"]
@@ -297,14 +304,14 @@ def _complete_success(answer: Json) -> None:
             "type": "string",
             "contentMediaType": "application/json",
             "contentSchema": said if "oneOf" in said else _ref("StreamEvent"),
-            "description": "Events, each with such `data`; comments keep the connection alive.",
+            "description": "Server-sent events whose `data` has this schema. Comments keep the connection alive.",
         }
     for media in content.keys() & {"application/zip", "application/octet-stream"}:
         content[media]["schema"] = {"type": "string", "format": "binary"}
 
 
 def _complete_refusals(method: str, operation: Json) -> None:
-    """What routes of this kind can all answer; a route names only what is its own."""
+    """Add the errors that every operation of this kind can return. A route declares only its specific errors."""
     kinds: list[type[errors.VademecumError]] = [errors.RateLimited, errors.Broken]
     if operation.get("parameters") or operation.get("requestBody"):
         kinds.append(errors.BadRequest)
@@ -313,9 +320,9 @@ def _complete_refusals(method: str, operation: Json) -> None:
     if operation.get("security") != []:
         kinds.append(errors.SignedOut)
     if method != "get":
-        kinds.append(errors.Forbidden)  # a request that another site caused
+        kinds.append(errors.Forbidden)  # for a cross-site request
     responses = operation["responses"]
-    responses.pop("400", None)  # Litestar's own form of it is never sent
+    responses.pop("400", None)  # Litestar's own format of a 400 is never sent
     for status, said in problem_specs(*kinds).items():
         own = responses.setdefault(
             str(status),

@@ -1,4 +1,4 @@
-"""Stream answers of the assistant. Its address and key never leave the server."""
+"""Stream answers of the assistant. The assistant's address and API key never leave the server."""
 
 import asyncio
 import weakref
@@ -36,7 +36,7 @@ NAMES: dict[type[Event], str] = {PromptSummary: "context", Delta: "delta", Resta
 
 
 class AnswerQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """`episodeId`: the turn to answer. The prompt contains only the turns before it."""
+    """The turn to answer (`episodeId`). The prompt contains only earlier turns of the session."""
 
     query: QueryText
     session_id: str
@@ -45,7 +45,7 @@ class AnswerQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True)
 
 
 class Assistant(msgspec.Struct):
-    """Whether an assistant is set up, and its model."""
+    """States whether an assistant is configured, and its model."""
 
     available: bool
     model: str | None
@@ -58,7 +58,8 @@ class Failure(msgspec.Struct):
 
 @get("/v1/assistant", operation_id="getAssistant", tags=["assistant"], summary="Get the assistant")
 async def assistant_route(request: Req) -> Assistant:
-    """Return the language model of the server, if one is configured. This does not check whether it can be reached."""
+    """Return the language model of the server, if one is configured. The server does not check whether the model can be
+    reached."""
     endpoint = request.services.answers.endpoint
     return Assistant(endpoint is not None, endpoint.model if endpoint is not None else None)
 
@@ -85,10 +86,11 @@ async def assistant_route(request: Req) -> Assistant:
     ),
 )
 async def answer_route(request: Req, data: JSONBody[AnswerQuestion]) -> Stream:
-    """Stream events: first `context` with a summary of the prompt and its passages in order; then `delta` with pieces of the
-    text; `restart` if the text so far was the model's reasoning and must be discarded; last `done`, or `failed` with a code
-    and a message for people. Closing the connection cancels the answer. If an authoritative session has no passage for the
-    question, the answer says so without asking the model."""
+    """Stream the answer to a turn as events. The first event, `context`, has a summary of the prompt and its passages in
+    order. `delta` events contain pieces of the text. `restart` means that the text so far was the model's reasoning: discard
+    it. The last event is `done`, or `failed` with a code and a message for people. Closing the connection cancels the
+    answer. If an authoritative session has no passage for the question, the answer says so without a request to the
+    model."""
     if not data.query.strip():
         raise BadRequest("`query` is empty. Send a question.")
     question = Question(data.query, data.session_id, data.episode_id, data.system_prompt)
@@ -120,7 +122,7 @@ async def _events(request: Req, answering: AnswerStream, first: Event) -> AsyncI
 
 
 async def _next(request: Req, answering: AnswerStream) -> Event | None:
-    """Return the next event, or None if the connection needs a heartbeat first."""
+    """Return the next event, or None if a heartbeat is due first."""
     try:
         return await asyncio.wait_for(answering.next(), request.services.settings.heartbeat_s)
     except TimeoutError:

@@ -26,8 +26,8 @@ from vademecum.settings import UPLOAD_MAX
 
 
 class UploadForm(msgspec.Struct, rename="camel"):
-    """`sessionId` (optional): a session that borrows the document at once. `id` (optional): a new id chosen by the client,
-    so that repeating the upload creates no second document."""
+    """The form of an upload. If `sessionId` is present, that session borrows the document at once. `id` is an optional new id
+    chosen by the client, so that repeating the upload creates no second document."""
 
     file: UploadFile
     session_id: str | None = None
@@ -53,7 +53,7 @@ class Matches(msgspec.Struct):
 
 
 class Suggestions(msgspec.Struct):
-    """The least useful documents first."""
+    """The documents to delete first, least useful first. `warn` says whether the account is near its limit."""
 
     count: int
     limit: int
@@ -73,11 +73,12 @@ class Suggestions(msgspec.Struct):
     | problem_specs(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
 )
 async def upload_route(request: Req, data: MultipartBody[UploadForm]) -> Response[bytes]:
-    """Store the text of a file as a document. The file itself is not kept. Identical files are stored once; then `existing`
-    is true. The document can be searched by words at once, and by meaning a little later (`status: ready`)."""
+    """Store the text of a file as a document. The file itself is not kept. Identical files are stored only once; for a
+    repeated upload `existing` is true. The document can be searched by words at once, and by meaning a little later
+    (`status: ready`)."""
     ids = (data.session_id, data.id)
     if not hasattr(data.file.file, "read") or not all(isinstance(given, str | None) for given in ids):
-        # Litestar does not check the types of multipart fields.
+        # Litestar does not validate the types of multipart fields.
         raise BadRequest("`file` must be a file, and `sessionId` and `id` must be ids. Nothing was stored.")
     name = data.file.filename or "document"
     file = UploadedFile(name, data.file.read, data.session_id or None, data.id or None)
@@ -86,7 +87,7 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm]) -> Respons
 
 
 def _stream_rows(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
-    """Stream `answer` with the rows in its last field, an empty list. Together the rows may have 100 MB."""
+    """Stream `answer` as JSON, inserting the rows into its last field, an empty list. All rows together may have 100 MB."""
     empty = msgspec.json.encode(answer)
     assert empty.endswith(b"[]}")
 
@@ -107,8 +108,8 @@ def _stream_rows(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
     responses=response_spec(DocumentList),
 )
 async def list_route(request: Req) -> Stream:
-    """Newest first, without their text. `limit` is the maximum number of documents of the account; warn the user from
-    `warnFrom` on."""
+    """List the documents of the account without their text, newest first. `limit` is the maximum number of documents of the
+    account. Warn the user as soon as `count` reaches `warnFrom`."""
     async with request.open_store() as store:
         rows = await documents.list_documents(store)
     return _stream_rows(DocumentList(count=len(rows), limit=request.limits.documents, documents=[]), rows)
@@ -126,8 +127,8 @@ async def lookup_route(
     name: FromQuery[str],
     session_id: Annotated[str, QueryParameter(name="sessionId")] = "",
 ) -> Stream:
-    """Return the documents that a filename or a whole message names, best first, except those that the session has
-    borrowed already. Ask the user before the session borrows one."""
+    """Return the documents that a filename or a whole message names, best match first. Documents that the session has already
+    borrowed are left out. Ask the user before the session borrows a document."""
     if not name.strip():
         raise BadRequest("`name` is empty. Send a filename or a message.")
     async with request.open_store() as store:
@@ -143,7 +144,8 @@ async def lookup_route(
     responses=response_spec(Suggestions),
 )
 async def suggestions_route(request: Req, limit: ResultsInAddress = 5) -> Stream:
-    """The least useful documents first: used by no session, not used for long, used seldom."""
+    """Suggest documents to delete, least useful first: unused by any session, then not used for a long time, then rarely
+    used."""
     async with request.open_store() as store:
         rows = await documents.suggest_cleanup(store, limit)
         count = store.usage.documents
@@ -172,7 +174,8 @@ async def get_route(request: Req, document_id: FromPath[str]) -> Response[bytes]
     responses=problem_specs(NotFound),
 )
 async def delete_route(request: Req, document_id: FromPath[str]) -> Deleted:
-    """Delete its text and vectors from every device. Facts from it stay, marked `sourceRemoved`."""
+    """Delete a document with its text and vectors from every device. Facts from the document are kept and marked
+    `sourceRemoved`."""
     await request.write(lambda tx: write_row.delete_unscoped(tx, "documents", document_id))
     return Deleted(1)
 
@@ -185,8 +188,10 @@ async def delete_route(request: Req, document_id: FromPath[str]) -> Deleted:
     summary="Delete all documents",
 )
 async def delete_all_route(request: Req) -> Deleted:
-    """Delete their texts and vectors from every device. Facts from them stay, marked `sourceRemoved`."""
-    if not request.scope["raw_path"].endswith(b"/documents"):  # the path of one document with an empty id
+    """Delete all documents with their texts and vectors from every device. Facts from the documents are kept and marked
+    `sourceRemoved`."""
+    # Reject the path of a single document with an empty id.
+    if not request.scope["raw_path"].endswith(b"/documents"):
         raise BadRequest(
             "Add an id to delete one document, or omit the last `/` to delete all. Nothing was deleted."
         )
@@ -203,7 +208,8 @@ async def delete_all_route(request: Req) -> Deleted:
 async def borrow_route(
     request: Req, document_id: FromPath[str], session_id: FromPath[str]
 ) -> Response[bytes]:
-    """A session searches only the documents that it has borrowed (`activeSessions`). The request is idempotent."""
+    """Let a session borrow a document. A session searches only the documents that it has borrowed; `activeSessions` of a
+    document lists its sessions. The request is idempotent."""
     row = await request.write(lambda tx: borrowing.borrow(tx, document_id, session_id))
     return row_response(row, new=False)
 
@@ -219,7 +225,8 @@ async def borrow_route(
 async def return_route(
     request: Req, document_id: FromPath[str], session_id: FromPath[str]
 ) -> Response[bytes]:
-    """The document itself is not deleted; any session can borrow it."""
+    """Return a borrowed document, so that the session no longer searches it. The document is not deleted; any session can
+    borrow it again."""
     row = await request.write(lambda tx: borrowing.return_document(tx, document_id, session_id))
     return row_response(row, new=False)
 

@@ -13,8 +13,8 @@ from vademecum.services.runtime.composition import Services
 
 
 class JobInfo(msgspec.Struct, frozen=True):
-    """`subject`: the row it is about, as "collection/id". `due`: the time of the next attempt, if it waits. `error`: a
-    message about the last failed attempt, or empty."""
+    """A background job. `subject` is the row that the job processes, as "collection/id". `due` is the time of the next
+    attempt of a waiting job. `error` describes the last failed attempt and is empty if there is none."""
 
     id: str
     kind: Kind
@@ -33,8 +33,8 @@ class Counts(msgspec.Struct):
 
 
 class ExtractionStatus(msgspec.Struct, rename="camel"):
-    """Whether memory is extracted from conversations, and with which model. `today`: the requests to it since midnight UTC,
-    of at most `daily`. `note`: a sentence about it for people."""
+    """States whether memory is extracted from conversations, and with which model. `today` counts the requests to the model
+    since midnight UTC, of at most `daily`. `note` describes the status for people."""
 
     available: bool
     model: str | None
@@ -67,10 +67,11 @@ async def list_route(
     request: Req,
     limit: RowsOfPage = PAGE_DEFAULT,
 ) -> Jobs:
-    """Newest first: the extraction of memory from finished turns, and summaries requested with `later`. A job that fails is
-    retried with growing delays; after ten attempts it is `failed` and you can retry it. A reply that is not JSON is
-    requested only once more. While the assistant is unreachable, busy or rejects the key, jobs wait at most an hour at a
-    time and no attempt is counted. An assistant that accepts a request and sends nothing counts as an attempt."""
+    """List background jobs, newest first. Jobs extract memory from finished turns and create summaries requested with
+    `later`. The server retries a failing job with growing delays; after ten attempts the job is `failed` and you can retry
+    it. If the model's reply is not JSON, the server repeats the request only once. While the assistant is unreachable, busy
+    or rejects the key, jobs wait at most an hour at a time and no attempt is counted. If the assistant accepts a request
+    and sends nothing, that counts as an attempt."""
     services = request.services
     jobs = await services.llm_jobs.list_jobs(request.user.id, limit)
     extraction = _extraction_status(services, jobs.requests_today)
@@ -102,7 +103,7 @@ def _extraction_status(services: Services, today: int) -> ExtractionStatus:
     summary="Retry all failed jobs",
 )
 async def retry_all_route(request: Req) -> RetriedJobs:
-    """Make all `failed` jobs due now, with as many attempts as new ones."""
+    """Schedule all `failed` jobs to run now, with as many attempts as new jobs."""
     return RetriedJobs(await request.services.llm_jobs.retry_all(request.user.id))
 
 
@@ -115,7 +116,8 @@ async def retry_all_route(request: Req) -> RetriedJobs:
     responses=problem_specs(NotFound),
 )
 async def retry_route(request: Req, job: FromPath[str]) -> JobInfo:
-    """Make a job that has `failed` or waits due now, with as many attempts as a new one. Others are not changed."""
+    """Schedule a `failed` or `waiting` job to run now, with as many attempts as a new job. A job in another state is returned
+    unchanged."""
     return job_info(await request.services.llm_jobs.retry(request.user.id, job))
 
 

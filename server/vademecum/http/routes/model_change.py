@@ -1,4 +1,4 @@
-"""Change the embedding model of the server. For administrators and for commands on its machine."""
+"""Change the embedding model of the server. For administrators and for commands on the server's machine."""
 
 import msgspec
 from litestar import get, post, put
@@ -14,7 +14,7 @@ REFUSALS = problem_specs(Forbidden, Conflict)
 
 
 class Choice(msgspec.Struct):
-    """The name of an installed model."""
+    """The model to use, by the name of an installed model."""
 
     model: str
 
@@ -27,7 +27,8 @@ class Choice(msgspec.Struct):
     responses=problem_specs(Forbidden),
 )
 async def status_route(request: Req) -> Status:
-    """For administrators. Accounts in `behind` are still searched with the model `before`."""
+    """Return the embedding model in use and the progress of a model change. For administrators only. Accounts in `behind` are
+    still searched with the model `before`."""
     return require_administrator(request).model_change.status()
 
 
@@ -35,12 +36,13 @@ async def status_route(request: Req) -> Status:
     "/v1/reembedding",
     operation_id="useModel",
     tags=["administration"],
-    summary="Change the model, or go back",
+    summary="Change the embedding model",
     responses=problem_specs(BadRequest, Forbidden, Conflict),
 )
 async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
-    """For administrators. All vectors are recomputed in the background. An account is searched with its old vectors until
-    its new ones are complete. The name of the model `before` cancels the change."""
+    """Change the embedding model. For administrators only. The server recomputes all vectors in the background. It searches an
+    account with the old vectors until the new ones are complete. To cancel the change, send the name of the model
+    `before`."""
     services = require_administrator(request)
     await services.model_change.use(data.model, services.accounts.accounts)
     return services.model_change.status()
@@ -55,7 +57,7 @@ async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
     responses=REFUSALS,
 )
 async def pause_route(request: Req) -> Status:
-    """For administrators. Computed vectors are kept, also over restarts."""
+    """Pause the model change. For administrators only. Vectors computed so far are kept, even if the server restarts."""
     return await _pause(request, paused=True)
 
 
@@ -68,7 +70,7 @@ async def pause_route(request: Req) -> Status:
     responses=REFUSALS,
 )
 async def resume_route(request: Req) -> Status:
-    """For administrators. Vectors that were computed before the pause are not computed again."""
+    """Resume the model change. For administrators only. Vectors that were computed before the pause are not recomputed."""
     return await _pause(request, paused=False)
 
 

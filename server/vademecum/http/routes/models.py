@@ -1,7 +1,7 @@
 """Serve the embedding models, so that browsers can compute the same vectors.
 
-The files need no sign-in, so service workers and resumed downloads need no cookie. They are published weights without
-user data, and the content of an address never changes.
+The files are public, so service workers and resumed downloads need no cookie. They are published weights without user
+data, and the content at a URL never changes.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ PATH = "/models/{model:str}/{path:path}"
 
 
 class Model(Manifest, frozen=True, kw_only=True):
-    """A manifest and its hash, which is the `model` of each vector computed with it."""
+    """The manifest of a model and its hash. Each vector stores the hash of its model in the field `model`."""
 
     digest: str = msgspec.field(name="hash")
-    # Without their defaults, so that the OpenAPI document lists them as required.
+    # These fields are redeclared without defaults, so that the OpenAPI document lists them as required.
     prefixes: Prefixes
     chunker: Chunker
 
 
 class Models(msgspec.Struct):
-    """`current`: the hash of the model in use; null if the server searches by words only."""
+    """The installed models. `current` is the hash of the model in use; null if the server searches by words only."""
 
     current: str | None
     models: list[Model]
@@ -50,7 +50,7 @@ class Models(msgspec.Struct):
     responses=problem_specs(Busy),
 )
 async def models_route(request: Req) -> Models:
-    """Each with its prefixes for texts, its chunker, and its files with length and SHA-256."""
+    """List the embedding models, each with its prefixes for texts, its chunker, and the length and SHA-256 of its files."""
     embedder = await request.services.inference.get(OPEN_TIMEOUT_S)
     found = await asyncio.to_thread(list_models, request.services.settings)
     models = [
@@ -76,8 +76,8 @@ async def models_route(request: Req) -> Models:
     },
 )
 async def file_route(request: Req, model: FromPath[str], path: FromPath[PurePath]) -> ASGIResponse:
-    """The file never changes, so clients can cache it forever. A `Range` of one part resumes a download. `ETag` is the
-    file's SHA-256."""
+    """Return a file of a model. The file never changes, so clients can cache it forever. A `Range` header with one range
+    resumes a download. `ETag` is the file's SHA-256."""
     return await _file(request, model, path)
 
 

@@ -27,10 +27,10 @@ class ContextQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True
     responses=problem_specs(NotFound, TooLarge, Busy),
 )
 async def context_route(request: Req, data: JSONBody[ContextQuestion]) -> Context:
-    """Return what to send to a model before the question, within the token budgets of the tier: the system prompt, relevant
-    facts, the session's latest turns and summaries, recalled memories of its scope, and passages of its borrowed
-    documents. The prompt does not contain the question. `dropped` names what did not fit; `scope` tells what was searched
-    and which memories were recalled."""
+    """Build the prompt to send to a model before the question, within the token budgets of the tier. It contains the system
+    prompt, relevant facts, the session's latest turns and summaries, recalled memories of its scope, and passages of its
+    borrowed documents, but not the question. `dropped` lists the parts that did not fit. `scope` describes what was
+    searched and which memories were recalled."""
     question = Question(data.query, data.session_id, system=data.system_prompt)
     requester = request.services.requester(request.user)
     return await while_connected(request, request.services.context_builder.context(requester, question))

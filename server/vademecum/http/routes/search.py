@@ -29,8 +29,8 @@ class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     responses=problem_specs(TierTooLow, Busy),
 )
 async def search_route(request: Req, data: JSONBody[Question]) -> Found:
-    """Return the best passages, each with document, page and score. `scope` tells what was searched and how: a session
-    searches only the documents that it has borrowed."""
+    """Search the documents that the session has borrowed and return the best passages, each with document, page and score.
+    `scope` describes what was searched and how."""
     search = request.services.document_search.search(
         request.user.id, request.limits, data.query, data.session_id, data.k, data.mode
     )

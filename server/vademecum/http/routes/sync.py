@@ -1,4 +1,4 @@
-"""Replication: pull, push and two streams. An unmodified RxDB client must be able to use them."""
+"""Replication: pull, push and two event streams. An unmodified RxDB client must be able to use these routes."""
 
 import asyncio
 import math
@@ -27,11 +27,11 @@ from vademecum.services.sync.stream import Subscription
 REFUSALS = problem_specs(NotFound, OtherEpoch, Outdated, TooNew)
 STREAM_REFUSALS = problem_specs(NotFound, Outdated, TooNew, TooManyStreams)
 RETRY_S = 60
-DECODE_IN_THREAD_BYTES = 2**16  # from this size on, decoding a body would delay other requests
+DECODE_IN_THREAD_BYTES = 2**16  # decoding a body of this size on the event loop would delay other requests
 
 
 def find_collection(registry: Registry, name: str, version: int) -> Collection:
-    """Return the collection. Raises NotFound, or Outdated or TooNew for another schema version."""
+    """Return the collection with this name. Raises NotFound, or Outdated or TooNew for another schema version."""
     collection = registry.synced.get(name)
     if collection is None:
         raise NotFound(f"There is no collection {name}.")
@@ -50,7 +50,7 @@ def find_collection(registry: Registry, name: str, version: int) -> Collection:
 
 
 def _parse_integer(name: str, text: str) -> int:
-    """Parse a whole number, also in float notation, which some clients send for `lwt`. Empty is 0. Raises BadRequest."""
+    """Parse an integer, also in float notation, which some clients send for `lwt`. An empty text is 0. Raises BadRequest."""
     try:
         value = float(text or 0)
     except ValueError:
@@ -75,8 +75,8 @@ async def pull_route(
     id: FromQuery[str] = "",
     limit: RowsOfPage = PAGE_DEFAULT,
 ) -> Response[bytes] | Stream:
-    """Return at most `limit` rows after the checkpoint (`lwt`, `id`); a shorter page is the last one. Start without a
-    checkpoint and continue with that of each response. Rows are in their latest state and include deleted ones
+    """Return at most `limit` rows after the checkpoint (`lwt`, `id`). A page with fewer rows is the last one. Start without a
+    checkpoint and continue with the checkpoint of each response. Each row is in its latest state; deleted rows are included
     (`_deleted`)."""
     find_collection(request.services.registry, name, version)
     seq = _parse_integer("lwt", lwt)
@@ -103,10 +103,11 @@ async def pull_route(
 async def push_route(
     request: Req, name: FromPath[str], version: FromPath[int], epoch: FromQuery[str] = ""
 ) -> Response[bytes]:
-    """Return the rows whose stored state differs from what was sent; `[]` means that all were accepted. A returned row is
-    the server's current state (merged, or deleted elsewhere), or a rejected row with a `syncError`: as sent, or merged if
-    another device changed it meanwhile. `assumedMasterState` is the last state that this device received from the server.
-    To delete a row, send it with `_deleted: true`."""
+    """Store changed rows. The response contains the rows whose stored state differs from the sent state; `[]` means that all
+    rows were accepted. A returned row is either the server's current state (merged, or deleted elsewhere) or a rejected row
+    with a `syncError`. A rejected row is returned as sent, or merged if another device changed it in the meantime.
+    `assumedMasterState` is the last state that this device received from the server. To delete a row, send it with
+    `_deleted: true`."""
     collection = find_collection(request.services.registry, name, version)
     body = await request.body()
     dims = (
@@ -136,11 +137,11 @@ async def push_route(
     responses=STREAM_REFUSALS,
 )
 async def pull_stream_route(request: Req, name: FromPath[str], version: FromPath[int]) -> Stream:
-    """Send each commit of the account as an event while the connection is open. Subscribe before pulling, so that changes
-    in between arrive twice rather than never. When the server closes the stream, subscribe and pull again.
+    """Stream each commit of the account as an event while the connection is open. Subscribe before you pull: changes in
+    between then arrive twice rather than never. When the server closes the stream, subscribe and pull again.
 
-    A stream of `documents` also has events named `progress`, which are not rows: `{documentId, done, of}` counts the
-    embedded chunks of a document, at most twice a second."""
+    A stream of `documents` also has events named `progress`, which contain no rows. Their data, `{documentId, done, of}`,
+    counts the embedded chunks of a document, at most twice a second."""
     find_collection(request.services.registry, name, version)
     return _stream(request, frozenset({name}), named=False)
 
@@ -154,8 +155,9 @@ async def pull_stream_route(request: Req, name: FromPath[str], version: FromPath
     responses=STREAM_REFUSALS,
 )
 async def stream_route(request: Req, versions: FromQuery[str] = "") -> Stream:
-    """Like the stream of one collection, with its name in each event. One connection suffices, because browsers limit the
-    connections to a server. `?versions=documents:0,sessions:0` selects collections and their schema versions."""
+    """Stream the commits of several collections over one connection, because browsers limit the connections to a server. The
+    events are like those of the stream of one collection, plus the collection's name.
+    `?versions=documents:0,sessions:0` selects collections and their schema versions."""
     if not versions:
         return _stream(request, frozenset(request.services.registry.synced), named=True)
     names = set()

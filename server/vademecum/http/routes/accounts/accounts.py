@@ -1,4 +1,4 @@
-"""Sign-in and sign-out, the own account and its API tokens, and the administration of accounts."""
+"""Sign-in and sign-out, the user's own account and its API tokens, and the administration of accounts."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated
@@ -50,7 +50,7 @@ class AccountChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class Changed(msgspec.Struct):
-    """`link`: the path of a one-time sign-in link after a password reset."""
+    """A changed account. `link` is the path of a one-time sign-in link after a password reset, otherwise null."""
 
     account: Profile
     link: str | None = None
@@ -61,7 +61,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TokenSecret(msgspec.Struct):
-    """`secret` cannot be shown again."""
+    """A new API token. Its `secret` cannot be shown again."""
 
     token: tokens.TokenInfo
     secret: str
@@ -86,8 +86,9 @@ class SignedIn(msgspec.Struct, rename="camel"):
     responses=problem_specs(SignedOut, Busy),
 )
 async def sign_in_route(request: Req, data: JSONBody[Credentials]) -> Response[SignedIn]:
-    """Set an HttpOnly session cookie. Programs use an API token instead. Wrong passwords delay the next attempt, by address
-    and by account; a second cookie exempts browsers that have signed in before from these delays."""
+    """Sign in with email and password. The response sets an HttpOnly session cookie; programs use an API token instead. Each
+    wrong password delays the next attempt for its client address and its account. A second cookie exempts browsers that
+    have signed in before from these delays."""
     async with _password_attempt(request, data.email):
         secret = await request.services.sign_in.sign_in_with_password(data.email, data.password)
     return Response(SignedIn(), cookies=await sign_in_cookies(request, secret))
@@ -97,7 +98,7 @@ async def sign_in_route(request: Req, data: JSONBody[Credentials]) -> Response[S
     "/v1/sign-out", status_code=200, operation_id="signOut", tags=["account"], summary="Sign out this browser"
 )
 async def sign_out_route(request: Req) -> Response[SignedIn]:
-    """End the session of the cookie. This does not revoke an API token."""
+    """End the session that the cookie identifies. This does not revoke API tokens."""
     if request.auth.kind == "cookie":
         await request.services.sign_in.sign_out(request.auth)
     return Response(SignedIn(False), cookies=[expired_session_cookie(request)])
@@ -113,9 +114,9 @@ async def sign_out_route(request: Req) -> Response[SignedIn]:
     responses=problem_specs(Forbidden, Busy),
 )
 async def password_route(request: Req, data: JSONBody[NewPassword]) -> Response[SignedIn]:
-    """Sign out every other browser of the account. `current` is required if there is a password. An API token cannot set
-    the first password."""
-    if request.user.password is None:  # the current password proves more than a token does
+    """Set or change the password of the account and sign out all its other browsers. `current` is required if the account
+    has a password. An API token cannot set the first password."""
+    if request.user.password is None:  # otherwise `current` proves the user's identity, even with a token
         tokens.check_may_create_credentials(
             request.auth,
             "Sign in with a link (`vademecum user link EMAIL` on the server's machine), and set the password in the app's "
@@ -137,11 +138,9 @@ def _password_attempt(request: Req, email: str) -> AbstractAsyncContextManager[N
     )
 
 
-@get(
-    "/v1/me", operation_id="getMe", tags=["account"], summary="Get the own account with its limits and usage"
-)
+@get("/v1/me", operation_id="getMe", tags=["account"], summary="Get your account with its limits and usage")
 async def me_route(request: Req) -> Profile:
-    """`limits` depend on the account's tier; `usage` counts against them."""
+    """Return the account of the request. `limits` depend on its tier, and `usage` counts against them."""
     return await request.services.account_service.profile(request.user)
 
 
@@ -150,11 +149,11 @@ async def me_route(request: Req) -> Profile:
     status_code=200,
     operation_id="leave",
     tags=["account"],
-    summary="Delete the own account",
+    summary="Delete your account",
     responses=problem_specs(Conflict),
 )
 async def leave_route(request: Req, data: JSONBody[LeaveConfirmation]) -> Response[Deleted]:
-    """Delete the account and erase all its data at once. The body is `{"confirm": "leave for good"}`. The only
+    """Delete the account and erase all its data immediately. The body is `{"confirm": "leave for good"}`. The only
     administrator of a server with other accounts must first make another account an administrator."""
     if data.confirm != LEAVE:
         raise BadRequest(f'To delete your account, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
@@ -164,7 +163,7 @@ async def leave_route(request: Req, data: JSONBody[LeaveConfirmation]) -> Respon
 
 @get("/v1/tokens", operation_id="listTokens", tags=["account"], summary="List API tokens")
 async def tokens_route(request: Req) -> list[tokens.TokenInfo]:
-    """Return names and dates. A secret is shown only once, when the token is created."""
+    """Return the names and dates of the API tokens. A token's secret is shown only once, when the token is created."""
     return request.services.tokens.list_api_tokens(request.user)
 
 
@@ -176,9 +175,9 @@ async def tokens_route(request: Req) -> list[tokens.TokenInfo]:
     responses=problem_specs(Forbidden, Conflict),
 )
 async def new_token_route(request: Req, data: JSONBody[NewToken]) -> TokenSecret:
-    """Send `secret` as `Authorization: Bearer …`. It cannot be shown again. An account has at most 100 API tokens. A
-    signed-in browser or `vademecum token create EMAIL` can create one, but not another API token: revoking a stolen token
-    must lock the thief out."""
+    """Create an API token. Clients send its `secret` as `Authorization: Bearer …`; the secret cannot be shown again. An
+    account can have at most 100 API tokens. Only a signed-in browser or `vademecum token create EMAIL` can create a token.
+    An API token cannot, so that revoking a stolen token is enough to lock the thief out."""
     secret = await request.services.tokens.create_api_token(request.user, data.name, request.auth)
     return TokenSecret(tokens.info(request.services.accounts.tokens[tokens.digest(secret)]), secret)
 
@@ -192,7 +191,7 @@ async def new_token_route(request: Req, data: JSONBody[NewToken]) -> TokenSecret
     responses=problem_specs(NotFound),
 )
 async def revoke_route(request: Req, token_id: FromPath[str]) -> Deleted:
-    """Revoke the token at once and end its streams."""
+    """Revoke an API token immediately and close its event streams."""
     await request.services.tokens.revoke(request.user, token_id)
     return Deleted(1)
 
@@ -205,7 +204,8 @@ async def revoke_route(request: Req, token_id: FromPath[str]) -> Deleted:
     responses=problem_specs(Forbidden),
 )
 async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> list[Profile]:
-    """For administrators. `problem` tells why an account's file cannot be opened; then `usage` is null."""
+    """List all accounts, or the account with this email. For administrators only. If the file of an account cannot be
+    opened, `problem` gives the reason and `usage` is null."""
     service = require_administrator(request).account_service
     return [await service.profile(account) for account in service.list_accounts(email)]
 
@@ -218,8 +218,8 @@ async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> l
     responses=problem_specs(Forbidden, Conflict, Busy),
 )
 async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> Profile:
-    """For administrators. A user without a password signs in with a link, which a password reset creates. An API token can
-    create only accounts without a password."""
+    """Create an account. For administrators only. A user without a password signs in with a link that a password reset
+    creates. An API token can create only accounts without a password."""
     service = require_administrator(request).account_service
     if data.password is not None:
         tokens.check_may_create_credentials(
@@ -240,8 +240,9 @@ async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> Profile
 async def change_account_route(
     request: Req, account_id: FromPath[str], data: JSONBody[AccountChange]
 ) -> Changed:
-    """For administrators. `resetPassword` signs out every browser and returns the path of a sign-in link that works once
-    within 15 minutes. An API token cannot do that."""
+    """Change the tier of an account or reset its password. For administrators only. `resetPassword` signs out every browser
+    of the account and returns the path of a sign-in link, which is valid once within 15 minutes. An API token cannot
+    reset passwords."""
     service = require_administrator(request).account_service
     if data.reset_password:
         tokens.check_may_create_credentials(
@@ -264,8 +265,8 @@ async def change_account_route(
     responses=problem_specs(Forbidden, NotFound, Conflict),
 )
 async def remove_account_route(request: Req, account_id: FromPath[str]) -> Deleted:
-    """For administrators. Erases all data of the account at once. The only administrator cannot be deleted while there are
-    other accounts."""
+    """Delete an account and erase all its data immediately. For administrators only. The only administrator cannot be
+    deleted while there are other accounts."""
     services = require_administrator(request)
     await services.account_deletion.delete(services.account_service.get(account_id))
     return Deleted(1)

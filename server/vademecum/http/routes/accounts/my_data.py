@@ -29,8 +29,8 @@ class Confirmation(msgspec.Struct):
     summary="Delete all data",
 )
 async def forget_route(request: Req, data: JSONBody[Confirmation]) -> Receipt:
-    """Delete all rows from all devices and erase them from the server's disk. The body is
-    `{"confirm": "forget everything"}`. The response comes after the erasure has been verified."""
+    """Delete all rows of the account from all devices and erase them from the server's disk. The body is
+    `{"confirm": "forget everything"}`. The server responds after it has verified the erasure."""
     if data.confirm != FORGET_EVERYTHING:
         raise BadRequest(
             f'To delete all data, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
@@ -52,12 +52,12 @@ async def forget_route(request: Req, data: JSONBody[Confirmation]) -> Receipt:
     summary="Export all data",
 )
 async def export_route(request: Req) -> Stream:
-    """Return a ZIP of all data of the account in open formats."""
+    """Return a ZIP archive of all data of the account in open formats."""
     return await export_stream(request, None)
 
 
 async def export_stream(request: Req, project_id: str | None) -> Stream:
-    """Stream the export of one project, or of everything."""
+    """Stream the export of one project, or of the whole account if `project_id` is None."""
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
     only: Collection[str] | None = None
     spooled: Sequence[Path] | None = None

@@ -16,7 +16,7 @@ from vademecum.http.security_headers import policy_with_style
 from vademecum.model.records.accounts import Account
 from vademecum.services.accounts import sign_in
 
-# Looks like the app, with the means of any browser.
+# Resembles the app, but uses only features that every browser supports.
 _STYLE = """:root{color-scheme:light dark}
 body{font:1rem/1.6 system-ui;max-width:34rem;margin:15vh auto;padding:0 1rem}
 h1{font-size:1.6rem}
@@ -31,7 +31,7 @@ _ASK = (
     "The administrator of this server can create a new one with <code>vademecum user link EMAIL</code>. That removes the "
     "password, if there is one, and signs out every browser."
 )
-# The back button of the app's first page also leads here.
+# Users also reach this page with the back button from the app's first page.
 _OPEN = '<p>Signed in already, or with a password? <a href="/">Open Vademecum</a></p>'
 _USED_UP = f"<p>This sign-in link was already used, or is older than {sign_in.LINK_MINUTES} minutes.</p>{_OPEN}<p>{_ASK}</p>"
 _SIGNED_OUT = f"<p>This browser is signed out. Open a sign-in link to sign in. {_ASK}</p>{_OPEN}"
@@ -39,7 +39,7 @@ _SIGNED_OUT = f"<p>This browser is signed out. Open a sign-in link to sign in. {
 
 @get("/v1/sign-in", opt={"public": True, "rate": "sign_in"}, include_in_schema=False)
 async def link_page(request: Req, link: FromQuery[str] = "") -> Response[str]:
-    """Show a button, so that a mail program that previews links does not use this one up."""
+    """Show a page with a sign-in button. Opening the link does not sign in, because mail programs preview links."""
     token = request.services.tokens.find(link, "link")
     if token is None:
         return _page(_USED_UP if link else _SIGNED_OUT)
@@ -59,7 +59,7 @@ async def link_route(
     request: Req,
     data: Annotated[LinkForm, BodyKwarg(media_type=RequestEncodingType.URL_ENCODED)],
 ) -> Response[Any]:
-    """Respond with HTML to clients that accept it, also when the link is invalid."""
+    """Sign in with a one-time link. Report an invalid link as HTML to clients that accept HTML."""
     try:
         secret = await request.services.sign_in.use_link(data.link)
     except SignedOut:

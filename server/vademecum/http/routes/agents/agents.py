@@ -26,7 +26,7 @@ Tokens = Annotated[
 
 
 class AgentContext(msgspec.Struct):
-    """`tokens`: the length of `text`. `notice`: as in `identifyProject`."""
+    """The briefing of an agent. `tokens` is the length of `text`. `notice` is as in `identifyProject`."""
 
     scope: AgentScope
     text: str
@@ -45,7 +45,7 @@ class AgentSessions(msgspec.Struct):
 
 
 class Identified(msgspec.Struct):
-    """`notice`: a sentence for the user if another folder or project has the same name."""
+    """The project of a folder. `notice` is a sentence for the user if another folder or project has the same name."""
 
     scope: AgentScope
     project: NamedProject
@@ -61,8 +61,9 @@ class Identified(msgspec.Struct):
     responses=problem_specs(LimitReached),
 )
 async def identify_route(request: Req, data: JSONBody[Identity], state: State) -> Identified:
-    """A new folder gets a project of its own, until the user merges it with another (`mergeProjects`). If a project
-    already has the folder's name, the new project's name differs and `notice` says so."""
+    """Return the project of a folder. A new folder gets its own project, until the user merges that project with another
+    (`mergeProjects`). If a project already has the folder's name, the new project gets a different name and `notice`
+    says so."""
     services: Services = state.services
     limits = services.limits(request.user)
     async with services.users.open(request.user.id) as store:
@@ -85,8 +86,8 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
 async def context_route(
     request: Req, state: State, project: AgentProject, tokens: Tokens = 2000
 ) -> AgentContext:
-    """Pinned observations, decisions, memories, then recent observations. Each is quoted and cannot imitate the closing
-    delimiter. Empty without entries."""
+    """Return a briefing for an agent: pinned observations, then decisions, memories and recent observations. Each entry is
+    quoted and cannot imitate the closing delimiter. `text` is empty if there are no entries."""
     services: Services = state.services
     await services.spool.ingest_account(request.user.email)
     async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
@@ -102,7 +103,8 @@ async def context_route(
     responses=problem_specs(NotFound, Conflict),
 )
 async def projects_route(request: Req, state: State, project: AgentProject) -> AgentProjects:
-    """Every project of the scope with its number of observations and the time of the last one, latest first."""
+    """List the projects of the scope, each with its number of observations and the time of its latest observation. The most
+    recently active project comes first."""
     async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
         projects = await activity.list_project_activity(store, scope.memory_scope)
     return AgentProjects(scope.agent_scope, projects)
@@ -116,8 +118,8 @@ async def projects_route(request: Req, state: State, project: AgentProject) -> A
     responses=problem_specs(NotFound, Conflict),
 )
 async def sessions_route(request: Req, state: State, project: AgentProject) -> AgentSessions:
-    """The possible values of `agentSession` in `listObservations`, with the number of observations and their times,
-    latest first."""
+    """List the agent sessions of the scope, each with its number of observations and their times, latest first. Their ids
+    are the values that `listObservations` accepts as `agentSession`."""
     async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
         sessions = await activity.list_session_activity(store, scope.memory_scope)
     return AgentSessions(scope.agent_scope, sessions)

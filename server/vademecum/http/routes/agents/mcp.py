@@ -1,7 +1,7 @@
-"""`/mcp`: the MCP tools over streamable HTTP, with an API token. `/mcp?project=NAME` names the agent's project.
+"""Serve the MCP tools at `/mcp` over streamable HTTP, with an API token. `/mcp?project=NAME` names the agent's project.
 
-Requests are stateless: each is answered by calls of this process's own API with the request's credential. So no session
-can be stolen, or lost when the server restarts, and without sessions there is no stream to open: only POST is allowed.
+Requests are stateless: the server answers each by calling its own API in-process with the request's credential. So no
+session can be stolen, or lost when the server restarts. Without sessions there is no stream to open: only POST is allowed.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ _log = structlog.get_logger("vademecum.mcp")
 
 
 class McpGateway:
-    """Answer the requests of `/mcp` by calls of `app`.
+    """Answer the requests to `/mcp` by calling the API of `app`.
 
-    The MCP library takes a second to import, so it is imported at the first request, as is httpx.
+    Importing the MCP library takes a second, so this module imports it, and httpx, at the first request.
     """
 
     def __init__(self, app: Litestar) -> None:
@@ -48,7 +48,10 @@ class McpGateway:
         self._manager: asyncio.Future[StreamableHTTPSessionManager] = asyncio.Future()
 
     async def run(self) -> None:
-        """Run until cancelled. A failure is reported to the waiting callers, and the next caller tries again."""
+        """Run the MCP session manager until cancelled.
+
+        If it fails to start, the waiting callers get an error, and the next request starts it again.
+        """
         while True:
             await self._is_needed.wait()
             try:
@@ -66,7 +69,7 @@ class McpGateway:
         if not failed.done():
             message = "The server cannot answer agents at the moment; its log says why. Nothing was changed."
             failed.set_exception(Busy(message, retry_after_s=RETRY_S))
-            failed.exception()  # avoids asyncio's warning if no caller waits any more
+            failed.exception()  # marks the exception as retrieved, in case that no caller is waiting
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._is_needed.set()
@@ -88,7 +91,8 @@ def _open(app: Litestar) -> "StreamableHTTPSessionManager":
     async def resolve_caller(context: "Context", _: Workspace | None) -> "Caller":
         request = cast("Request", context.request)
         credential = request.headers.get("authorization", "")
-        if not credential:  # a cookie does not count, because a browser adds it to requests of other sites
+        # A cookie is not enough, because browsers also add cookies to requests from other sites.
+        if not credential:
             raise SignedOut("Agents need an API token. `vademecum token create EMAIL` creates one.")
         project = request.query_params.get("project")
         return _api_call(client, credential), Workspace(project) if project else None
@@ -111,7 +115,7 @@ def _api_call(client: "httpx.AsyncClient", credential: str) -> ApiCall:
 
 @asynccontextmanager
 async def run_mcp(app: Litestar) -> AsyncIterator[None]:
-    """Answer MCP requests until the context exits."""
+    """Run the gateway of `app` in the background until the context exits."""
     app.state.mcp_gateway = gateway = McpGateway(app)
     running = asyncio.create_task(gateway.run())
     try:
@@ -123,8 +127,8 @@ async def run_mcp(app: Litestar) -> AsyncIterator[None]:
 
 @asgi("/mcp", is_mount=True, copy_scope=True)
 async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer an MCP request, which is already authenticated."""
-    # The library would keep a GET open permanently, even if its token is revoked.
+    """Answer an MCP request. Middleware has authenticated it already."""
+    # The library would keep the stream of a GET open permanently, even after its token is revoked.
     if scope.get("method") != "POST":
         raise MethodNotAllowedException("Use POST for MCP requests.", headers={"Allow": "POST"})
     gateway: McpGateway = scope["litestar_app"].state.mcp_gateway
@@ -132,7 +136,10 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _with_problems(send: Send) -> Send:
-    """Replace the MCP library's error responses (JSON-RPC or plain text) by problem details, as for all routes."""
+    """Wrap `send` to replace the MCP library's error responses (JSON-RPC or plain text) by problem details.
+
+    All other routes respond to errors with problem details, too.
+    """
     start: Any = None
     body = b""
 
@@ -162,7 +169,7 @@ def _create_problem(start: Any, body: bytes) -> tuple[Any, Any]:
 
 
 def _detail(body: bytes) -> str:
-    """Return the message of a JSON-RPC or plain-text error."""
+    """Return the message of an error response in JSON-RPC or plain text."""
     try:
         return str(msgspec.json.decode(body)["error"]["message"])
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Routes of observations (the actions of coding agents): ingest, list, read, search, pin and delete, within a scope."""
+"""Ingest, list, read, search, pin and delete observations (the actions of coding agents) within a scope."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +32,7 @@ from vademecum.services.runtime.composition import Services
 from vademecum.services.sync import write_row
 
 READ_MAX = 50
-# Absent, it is None although there is no default; `resolve_agent_scope` then says what is missing.
+# The parameter is required, but Litestar passes None if it is absent: `resolve_agent_scope` then says what is missing.
 AgentProject = Annotated[
     str | None, QueryParameter(name="project", description="The project's id or name; `*` for all projects.")
 ]
@@ -49,7 +49,7 @@ class Events(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class IngestedEvents(msgspec.Struct):
-    """`taken`: the number of new events."""
+    """The result of an ingest. `taken` is the number of new events."""
 
     taken: int
 
@@ -66,20 +66,20 @@ class ScopedObservations(msgspec.Struct):
 
 
 class ReadObservations(ScopedObservations):
-    """`missing`: the ids without an observation in this scope."""
+    """The observations with the requested ids. `missing` lists the ids without an observation in this scope."""
 
     missing: list[str]
 
 
 class ObservationIds(msgspec.Struct, forbid_unknown_fields=True):
-    """`project`: its id or name; null for all projects."""
+    """The observations to read. `project` is the id or name of a project; null selects all projects."""
 
     ids: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=READ_MAX)]
     project: str | None
 
 
 class ObservationQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """`project`: its id or name; null for all projects."""
+    """A search for observations. `project` is the id or name of a project; null selects all projects."""
 
     query: QueryText
     project: str | None
@@ -93,7 +93,7 @@ class ObservationQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="ca
 
 
 class FoundObservation(msgspec.Struct):
-    """`type`: which of `observation` and `memory` is present."""
+    """A search result. `type` says which of the fields `observation` and `memory` is present."""
 
     type: Literal["observation", "memory"]
     score: float
@@ -126,7 +126,7 @@ class ScopedDeletion(msgspec.Struct):
 async def open_scope(
     request: Req, state: State, project: ProjectSelector
 ) -> AsyncIterator[tuple[UserStore, ResolvedScope]]:
-    """Open the user's store and resolve the requested scope. Raises as `resolve_agent_scope`."""
+    """Open the user's store and resolve the requested scope. Raises the errors of `resolve_agent_scope`."""
     services: Services = state.services
     async with services.users.open(request.user.id) as store:
         yield store, await resolve_agent_scope(store, project)
@@ -142,8 +142,9 @@ async def open_scope(
     responses=problem_specs(LimitReached),
 )
 async def ingest_route(request: Req, data: JSONBody[Events], state: State) -> IngestedEvents:
-    """Each event belongs to the project that its `project` identifies, which is created if necessary. An event that is
-    sent again is recognized by its `id` and ignored. Events with equal session, kind, path and content become one row."""
+    """Store events of coding agents as observations. Each event belongs to the project that its `project` identifies; the
+    server creates the project if necessary. The server recognizes a repeated event by its `id` and ignores it. Events
+    with equal session, kind, path and content become one row."""
     services: Services = state.services
     limits, access = services.limits(request.user), folder_access_for(request)
     return IngestedEvents(
@@ -167,7 +168,8 @@ async def list_route(
     agent_session: AgentSession = None,
     pinned: Pinned = None,
 ) -> Response[bytes]:
-    """Newest first. Send `next` as `cursor` to get the next page, until it is null. A page may be shorter than `limit`."""
+    """List observations, newest first. Send `next` as `cursor` to get the next page, until `next` is null. A page may be
+    shorter than `limit`."""
     row_filter = Filter(kind=kind, agent_session=agent_session, pinned=pinned)
     async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
         page = await ingest.list_observations(store, scope.memory_scope, window, row_filter.matches)
@@ -184,7 +186,8 @@ async def list_route(
     responses=response_spec(ReadObservations) | problem_specs(NotFound, Conflict),
 )
 async def read_route(request: Req, data: JSONBody[ObservationIds], state: State) -> Response[bytes]:
-    """Returns the observations within the scope. Ids of other projects are `missing`, as unknown ones are."""
+    """Return the observations with these ids that are within the scope. Unknown ids and ids of other projects are listed in
+    `missing`."""
     async with open_scope(request, state, data.project) as (store, scope):
         found = await ingest.read_observations(store, scope.memory_scope, data.ids)
     return _respond(scope, observations=_raw(found.rows), missing=found.missing)
@@ -200,8 +203,8 @@ async def read_route(request: Req, data: JSONBody[ObservationIds], state: State)
     responses=response_spec(FoundObservations) | problem_specs(NotFound, Conflict, Busy),
 )
 async def search_route(request: Req, data: JSONBody[ObservationQuestion], state: State) -> Response[bytes]:
-    """Searches by words and by meaning and prefers newer rows, best first. Memories of the scope are included, unless
-    the request has `kind`, `path`, `agentSession` or `pinned`."""
+    """Search observations by words and by meaning and return the best results first. Newer rows are preferred. The results
+    include memories of the scope, unless the request has `kind`, `path`, `agentSession` or `pinned`."""
     services: Services = state.services
     if not data.query.strip():
         raise BadRequest("`query` is empty. Send words to search for.")
@@ -230,7 +233,7 @@ def _format_hit(hit: ObservationHit) -> dict[str, object]:
     "/v1/observations/{observation_id:str}/timeline",
     operation_id="getTimeline",
     tags=["agents"],
-    summary="List the observations around one",
+    summary="List the neighbors of an observation",
     responses=response_spec(ScopedObservations) | problem_specs(NotFound, Conflict),
 )
 async def timeline_route(
@@ -241,7 +244,7 @@ async def timeline_route(
     before: Neighbors = 5,
     after: Neighbors = 5,
 ) -> Response[bytes]:
-    """Returns the observation with those of its project right before and after it, oldest first."""
+    """Return an observation and the observations of its project immediately before and after it, oldest first."""
     async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
         rows = await ingest.read_timeline(store, scope.memory_scope, observation_id, before, after)
     return _respond(scope, observations=_raw(rows))
@@ -261,7 +264,7 @@ async def pin_route(
     data: JSONBody[PinChange],
     project: AgentProject,
 ) -> Response[bytes]:
-    """Pinned observations are kept permanently and come first in briefings."""
+    """Pin or unpin an observation. Pinned observations are kept permanently and come first in briefings."""
     limits = state.services.limits(request.user)
     async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
         row = await store.write(
@@ -281,7 +284,8 @@ async def pin_route(
 async def delete_route(
     request: Req, state: State, observation_id: FromPath[str], project: AgentProject
 ) -> ScopedDeletion:
-    """Its text is erased from the disk soon after. Name its project, or `*`."""
+    """Delete an observation. The server erases its text from the disk soon after. `project` is the observation's project, or
+    `*`."""
     async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
         await store.write(
             lambda tx: write_row.delete(tx, scope.memory_scope, ingest.OBSERVATIONS, observation_id)

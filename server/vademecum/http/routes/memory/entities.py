@@ -46,9 +46,9 @@ class ScopedRelationships(msgspec.Struct):
     | problem_specs(NotFound, LimitReached, TooLarge),
 )
 async def keep_route(request: Req, data: JSONBody[NewEntity]) -> Response[bytes]:
-    """A project has one entity of each type and name, ignoring case, accents and spaces. Returns 201 if it is new, otherwise
-    200 and the existing entity, with these `notes` unless they are empty. The header `X-Vademecum-Scope` contains the
-    project."""
+    """Create an entity of a project, or update its notes. A project has one entity of each type and name, ignoring case,
+    accents and spaces. Returns 201 if the entity is new; otherwise 200 and the existing entity, whose `notes` are replaced
+    unless the new ones are empty. The header `X-Vademecum-Scope` contains the project."""
     scope, fields = InProject(data.project_id), msgspec.to_builtins(data)
     row, new = await request.write(lambda tx: entities.upsert(tx, scope, fields, request.limits))
     return row_response(row, new=new, scope=scope)
@@ -67,8 +67,8 @@ async def of_type_route(
     scoped: Scoped,
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, within the scope of the session or project that you name. A session without a project has none. In pages
-    like `listSessions`."""
+    """List the entities of a type, newest first, within the scope of the session or project that you name. A session without
+    a project has no entities. The list is paged like `listSessions`."""
     async with request.open_store() as store:
         scope = await scoped.scope(store)
         return page_response("entities", await entities.list_by_type(store, scope, type, window), scope)
@@ -82,8 +82,8 @@ async def of_type_route(
     responses=response_spec(Entity) | problem_specs(NotFound, Conflict),
 )
 async def get_route(request: Req, entity_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
-    """Name a session or a project; an entity outside that scope is not found. The header `X-Vademecum-Scope` contains the
-    scope."""
+    """Return an entity. Name a session or a project; an entity outside that scope is not found. The header
+    `X-Vademecum-Scope` contains the scope."""
     async with request.open_store() as store:
         scope = await scoped.scope(store)
         return json_response(await entities.read(store, scope, entity_id), scope=scope)
@@ -98,7 +98,7 @@ async def get_route(request: Req, entity_id: FromPath[str], scoped: Scoped) -> R
     responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(request: Req, entity_id: FromPath[str], scoped: Scoped) -> Deleted:
-    """Delete it with its relationships. Name a session or a project, as in `getEntity`."""
+    """Delete an entity and its relationships. Name a session or a project, as in `getEntity`."""
     await scoped.write(request, lambda tx, scope: write_row.delete(tx, scope, "entities", entity_id))
     return Deleted(1)
 
@@ -116,8 +116,8 @@ async def outbound_route(
     scoped: Scoped,
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, the relationships with this entity as `fromId`. Name a session or a project, as in `getEntity`. In pages
-    like `listSessions`."""
+    """List the relationships that have this entity as `fromId`, newest first. Name a session or a project, as in `getEntity`.
+    The list is paged like `listSessions`."""
     async with request.open_store() as store:
         scope = await scoped.scope(store)
         return page_response(
@@ -135,8 +135,8 @@ async def outbound_route(
     | problem_specs(NotFound, Conflict, LimitReached, TooLarge),
 )
 async def connect_route(request: Req, data: JSONBody[Edge], scoped: Scoped) -> Response[bytes]:
-    """Both must be in the same project. Returns 201 if the relationship is new, otherwise 200 and the existing one. Name a
-    session or a project, as in `getEntity`."""
+    """Create a relationship between two entities of the same project. Returns 201 if the relationship is new, otherwise 200
+    and the existing relationship. Name a session or a project, as in `getEntity`."""
     (row, new), scope = await scoped.write(
         request, lambda tx, scope: relationships.connect(tx, scope, data, request.limits)
     )
@@ -159,8 +159,8 @@ async def disconnect_route(
     label: FromQuery[str] = "",
     data: JSONBody[Edge | None] = None,
 ) -> Deleted:
-    """Send `fromId`, `toId` and `label` as a JSON body or, because proxies and clients may drop the body of a DELETE, as
-    query parameters. The entities are kept. Name a session or a project, as in `getEntity`."""
+    """Delete a relationship; its entities are kept. Send `fromId`, `toId` and `label` as a JSON body or, because proxies and
+    clients may drop the body of a DELETE, as query parameters. Name a session or a project, as in `getEntity`."""
     edge = data or Edge(from_id, to_id, label)
     if not (edge.from_id and edge.to_id and edge.label):
         raise BadRequest("Send `fromId`, `toId` and `label` of the relationship. Nothing was changed.")

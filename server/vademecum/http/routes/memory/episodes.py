@@ -15,7 +15,8 @@ from vademecum.services.sync import write_row
 
 
 class NewEpisode(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """`projectId` is not stored, because a turn is in its session's project. Another project is refused."""
+    """A turn to store. `projectId` must be the session's project and is not stored, because a turn belongs to the project of
+    its session."""
 
     session_id: Id
     user_message: Text
@@ -51,8 +52,8 @@ async def create_route(request: Req, data: JSONBody[NewEpisode]) -> Response[byt
     responses=response_spec(ScopedEpisodes) | problem_specs(NotFound, Conflict),
 )
 async def list_route(request: Req, scoped: Scoped, window: Windowed) -> Response[bytes]:
-    """Newest first, of all sessions in the project of `sessionId` or, if it has none, of all sessions without a project. Name
-    a session or a project. In pages like `listSessions`."""
+    """List turns, newest first, within the scope of the session or project that you name. The list covers all sessions of the
+    project or, for a session without a project, all sessions without a project. It is paged like `listSessions`."""
     async with request.open_store() as store:
         scope = await scoped.scope(store)
         return page_response("episodes", await episodes.list_in_scope(store, scope, window), scope)
@@ -70,7 +71,7 @@ async def of_session_route(
     session_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, of this session only, in pages like `listSessions`. `scope` is the current scope of the session."""
+    """List the turns of one session, newest first, paged like `listSessions`. `scope` is the current scope of the session."""
     async with request.open_store() as store:
         scope, page = await episodes.list_by_session(store, session_id, window)
     return page_response("episodes", page, scope)
@@ -101,8 +102,8 @@ async def get_route(request: Req, episode_id: FromPath[str], scoped: Scoped) -> 
     responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(request: Req, episode_id: FromPath[str], scoped: Scoped) -> Deleted:
-    """Delete it from every device. Entities, memories and facts that were extracted from it are kept. Name a session or a
-    project; a turn outside that scope is not found."""
+    """Delete a turn from every device. Entities, memories and facts that were extracted from the turn are kept. Name a session
+    or a project; a turn outside that scope is not found."""
     await scoped.write(request, lambda tx, scope: write_row.delete(tx, scope, "episodes", episode_id))
     return Deleted(1)
 

@@ -1,4 +1,4 @@
-"""Create, search, read, restore and delete memories. All routes except those of the whole account have a scope."""
+"""Create, search, read, restore and delete memories. Routes have a scope unless they concern the whole account."""
 
 from functools import partial
 
@@ -83,10 +83,11 @@ class Confirmed(msgspec.Struct):
     | problem_specs(NotFound, Conflict, LimitReached, TooLarge, Busy),
 )
 async def remember_route(request: Req, data: JSONBody[NewMemory]) -> Response[bytes]:
-    """Store a memory in the session's project, or in the project with this id or name. Returns 201 if it is new. If the scope
-    has it already, it is `deduplicated`: an identical memory is refreshed (200); one in almost the same words is superseded
-    (`supersedes`) and kept as history. The latter needs a model with a calibrated threshold (all-MiniLM-L6-v2); with E5 or
-    without a model both are kept. Keys and passwords are not stored; then `redacted` is true."""
+    """Store a memory in the session's project, or in the project with this id or name. Returns 201 if the memory is new. If
+    the scope already has it, the result is `deduplicated`: an identical memory is refreshed (200). An older memory in almost
+    the same words is superseded (`supersedes`) and kept as history. Superseding needs an embedding model with a calibrated
+    threshold (all-MiniLM-L6-v2); with E5 or without a model both memories are kept. Keys and passwords are not stored; if
+    the text contained any, `redacted` is true."""
     statement = Statement(data.text, data.session_id, data.project, data.pinned)
     remembered = await request.services.memories.remember(request.user.id, statement, request.limits)
     is_known = remembered.deduplicated and remembered.supersedes is None
@@ -103,9 +104,10 @@ async def remember_route(request: Req, data: JSONBody[NewMemory]) -> Response[by
     responses=response_spec(FoundMemories) | problem_specs(NotFound, Conflict, Busy),
 )
 async def search_route(request: Req, data: JSONBody[MemoryQuestion]) -> Response[bytes]:
-    """Best first. The `score` is 0.7 relevance and 0.3 recency, which halves in 30 days except for pinned memories.
-    Superseded memories are not found. Without a `query`, the most recent ones are returned. `project`: absent for the
-    session's own, null for all, or an id or name."""
+    """Search memories, best first. The `score` is 0.7 × relevance + 0.3 × recency; the recency of a memory halves every 30
+    days unless it is pinned. Superseded memories are not found. Without a `query`, the most recent memories are returned.
+    `project` is the id or name of a project, or null for all projects; if it is absent, the session's project is
+    searched."""
     async with request.open_store() as store:
         scope = await resolve_scope(store, data.session_id, data.project)
     search = request.services.memories.search(request.user.id, scope, data.query, data.limit)
@@ -151,8 +153,8 @@ async def reset_route(request: Req, data: JSONBody[Confirmed]) -> Deleted:
     responses=response_spec(Memory) | problem_specs(NotFound, Conflict),
 )
 async def get_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
-    """Name a session or a project; a memory outside that scope is not found. The header `X-Vademecum-Scope` contains the
-    scope."""
+    """Return a memory. Name a session or a project; a memory outside that scope is not found. The header
+    `X-Vademecum-Scope` contains the scope."""
     async with request.open_store() as store:
         scope = await scoped.scope(store)
         return json_response(await memories.read(store, scope, memory_id), scope=scope)
@@ -167,7 +169,7 @@ async def get_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> R
     responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> Deleted:
-    """Delete it with the memories that it supersedes. Name a session or a project, as in `getMemory`."""
+    """Delete a memory and the memories that it supersedes. Name a session or a project, as in `getMemory`."""
     count, _ = await scoped.write(request, lambda tx, scope: memories.delete(tx, scope, memory_id))
     return Deleted(count)
 
@@ -180,8 +182,8 @@ async def delete_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -
     responses=response_spec(ScopedMemories) | problem_specs(NotFound, Conflict),
 )
 async def history_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
-    """Return the current text first, then the superseded ones, up to 8 MiB. Name a session or a project, as in
-    `getMemory`."""
+    """Return the versions of a memory, up to 8 MiB: the current text first, then the superseded ones. Name a session or a
+    project, as in `getMemory`."""
     async with request.open_store() as store:
         scope = await scoped.scope(store)
         rows = await memories.history(store, scope, memory_id)
@@ -199,8 +201,8 @@ async def history_route(request: Req, memory_id: FromPath[str], scoped: Scoped) 
     responses=response_spec(UndoneSupersede) | problem_specs(NotFound, Conflict, LimitReached),
 )
 async def undo_route(request: Req, memory_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
-    """Make the memory that this one superseded current again, beside it. You can delete either. Name a session or a project,
-    as in `getMemory`."""
+    """Restore the memory that this memory superseded. Both memories are then current, and you can delete either. Name a
+    session or a project, as in `getMemory`."""
     (memory, restored), scope = await scoped.write(
         request, lambda tx, scope: memories.undo_supersession(tx, scope, memory_id, request.limits)
     )
@@ -219,7 +221,7 @@ async def of_session_route(
     session_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, the current memories from this session within its current scope, in pages like `listSessions`."""
+    """List the current memories from one session within its current scope, newest first, paged like `listSessions`."""
     async with request.open_store() as store:
         scope, page = await memories.list_by_session(store, session_id, window)
     return page_response("memories", page, scope)

@@ -1,6 +1,6 @@
 """Create, list, change, merge, export and delete projects, and list their contents.
 
-`app` lists the routes that are not in ROUTES, because they stand elsewhere in the OpenAPI document.
+`app` lists the routes that are not in ROUTES, because they appear elsewhere in the OpenAPI document.
 """
 
 from typing import Literal
@@ -34,7 +34,7 @@ class NewProject(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class ProjectChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """Absent fields are unchanged. A `description` of null is removed."""
+    """The changes to a project. Absent fields are unchanged. A `description` of null removes the description."""
 
     name: Name | UnsetType = UNSET
     description: Text | UnsetType | None = UNSET
@@ -50,7 +50,7 @@ class Target(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Merged(msgspec.Struct):
-    """`moved`: the number of moved rows."""
+    """The result of a merge. `moved` is the number of moved rows."""
 
     scope: AgentScope
     moved: int
@@ -64,7 +64,8 @@ class Merged(msgspec.Struct):
     responses=response_spec(Project, 201) | problem_specs(LimitReached, TooLarge),
 )
 async def create_route(request: Req, data: JSONBody[NewProject]) -> Response[bytes]:
-    """The memory of a project is separate from all other sessions. Two projects can have the same name."""
+    """Create a project. The memory of its sessions is separate from all other sessions. Two projects can have the same
+    name."""
     fields = msgspec.to_builtins(data)
     row = await request.write(lambda tx: projects.create(tx, fields, request.limits))
     return row_response(row, new=True)
@@ -78,7 +79,8 @@ async def create_route(request: Req, data: JSONBody[NewProject]) -> Response[byt
     responses=response_spec(ProjectList),
 )
 async def list_route(request: Req, window: Windowed) -> Response[bytes]:
-    """Newest first. Continue with `next` as `cursor` until it is null; a page can be shorter than `limit`."""
+    """List the projects, newest first. Continue with `next` as `cursor` until `next` is null; a page can be shorter than
+    `limit`."""
     async with request.open_store() as store:
         return page_response("projects", await projects.list_projects(store, window))
 
@@ -91,7 +93,7 @@ async def list_route(request: Req, window: Windowed) -> Response[bytes]:
     responses=response_spec(Project) | problem_specs(NotFound),
 )
 async def get_route(request: Req, project_id: FromPath[str]) -> Response[bytes]:
-    """Return its name and description. Other routes return its contents."""
+    """Return the name and description of a project. Other routes return the contents of the project."""
     async with request.open_store() as store:
         return json_response(await write_row.read(store, "projects", project_id))
 
@@ -106,7 +108,7 @@ async def get_route(request: Req, project_id: FromPath[str]) -> Response[bytes]:
 async def change_route(
     request: Req, project_id: FromPath[str], data: JSONBody[ProjectChange]
 ) -> Response[bytes]:
-    """Absent fields are unchanged. A `description` of null is removed."""
+    """Change a project. Absent fields are unchanged. A `description` of null removes the description."""
     fields = msgspec.to_builtins(data)
     row = await request.write(lambda tx: projects.change(tx, project_id, fields, request.limits))
     return row_response(row, new=False)
@@ -124,7 +126,7 @@ async def sessions_route(
     project_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, its current sessions, in pages like `listProjects`."""
+    """List the current sessions of a project, newest first, paged like `listProjects`."""
     async with request.open_store() as store:
         return page_response("sessions", await projects.list_sessions(store, project_id, window))
 
@@ -155,7 +157,7 @@ async def summaries_route(
     project_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, its overviews and the summaries of its current sessions, in pages like `listProjects`."""
+    """List the overviews of a project and the summaries of its current sessions, newest first, paged like `listProjects`."""
     async with request.open_store() as store:
         page = await summaries.list_by_project(store, project_id, window)
     return page_response("summaries", page, InProject(project_id))
@@ -170,7 +172,8 @@ async def summaries_route(
     responses=problem_specs(NotFound, LimitReached),
 )
 async def merge_route(request: Req, project_id: FromPath[str], data: JSONBody[Target]) -> Merged:
-    """Move its sessions, memories, entities, summaries, observations and folders to the project `into`, and delete it."""
+    """Move the sessions, memories, entities, summaries, observations and folders of this project to the project `into`, then
+    delete this project."""
     async with request.open_store() as store:
         moved = await store.write(lambda tx: merge(tx, project_id, data.into, request.limits))
         return Merged(AgentScope(await read_named_project(store, data.into)), moved)
@@ -186,8 +189,8 @@ async def merge_route(request: Req, project_id: FromPath[str], data: JSONBody[Ta
     responses=problem_specs(NotFound),
 )
 async def export_route(request: Req, project_id: FromPath[str]) -> Stream:
-    """Return a ZIP like `export`, of this project only: its sessions with their turns, its memory, and the observations of
-    agents."""
+    """Return a ZIP archive like `export`, but of this project only: its sessions with their turns, its memory, and the
+    observations of agents."""
     return await export_stream(request, project_id)
 
 
@@ -205,14 +208,14 @@ async def delete_route(
     sessions: FromQuery[Literal["keep", "delete"]] = "keep",
     forget: FromQuery[Literal["soon", "now"]] = "soon",
 ) -> Deleted | Receipt:
-    """Delete its memories, entities, summaries and observations. Its sessions are kept without a project, or deleted too with
-    `?sessions=delete`. The data is erased from the disk soon after; with `?forget=now` the response comes after the erasure
-    and is a receipt."""
+    """Delete a project with its memories, entities, summaries and observations. Its sessions are kept without a project; with
+    `?sessions=delete` they are deleted too. The server erases the data from the disk soon after. With `?forget=now` it
+    responds after the erasure, with a receipt."""
     services = request.services
     async with request.open_store() as store:
         write_row.check_live(store, "projects", project_id)
     await services.spool.ingest_account(request.user.email)
-    await services.spool.delete_project_events(request.user, project_id)  # those that could not be ingested
+    await services.spool.delete_project_events(request.user, project_id)  # events that could not be ingested
     with_sessions = sessions == "delete"
     if forget == "now":
         return await forget_project(

@@ -21,7 +21,7 @@ Query = Annotated[
 
 
 class Recollections(msgspec.Struct):
-    """`scope`: what was searched. `complete`: false while the newest rows are not fully indexed."""
+    """The results of a search and its `scope`. `complete` is false while the newest rows are not fully indexed."""
 
     scope: MemoryScope
     results: list[Recollection]
@@ -39,8 +39,8 @@ class Recollections(msgspec.Struct):
 async def episodes_route(
     request: Req, q: Query, scoped: Scoped, limit: ResultsInAddress = 10
 ) -> Recollections:
-    """Return the best turns by words and by meaning, newer ones preferred. A session in a project searches the turns of that
-    project only; another session searches the turns of all sessions without a project."""
+    """Search turns by words and by meaning and return the best ones; newer turns are preferred. A session in a project
+    searches only the turns of that project; any other session searches the turns of all sessions without a project."""
     return await while_connected(request, _search(request, "episodes", q, scoped, limit))
 
 
@@ -55,8 +55,8 @@ async def episodes_route(
 async def entities_route(
     request: Req, q: Query, scoped: Scoped, limit: ResultsInAddress = 10
 ) -> Recollections:
-    """Return the best entities. They belong to the project in which they were found, so a session without a project finds
-    none."""
+    """Search entities and return the best ones. An entity belongs to the project in whose turns it was found, so a session
+    without a project finds none."""
     return await while_connected(request, _search(request, "entities", q, scoped, limit))
 
 

@@ -1,4 +1,4 @@
-"""Create, list, change and delete sessions, mostly by the ids of other programs."""
+"""Create, list, change and delete sessions, mostly by ids that other programs assign (`externalId`)."""
 
 from typing import Annotated
 from urllib.parse import unquote
@@ -21,7 +21,7 @@ Title = Annotated[str, Meta(max_length=1000)]
 
 
 class NewSession(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """`name`: an alias of `title` for other programs."""
+    """A session to create. `name` is an alias of `title` for other programs."""
 
     external_id: Annotated[str, Meta(min_length=1, max_length=255)]
     title: Title = ""
@@ -30,7 +30,7 @@ class NewSession(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class SessionChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """Absent fields are unchanged. A `projectId` of null removes the session from its project."""
+    """The changes to a session. Absent fields are unchanged. A `projectId` of null removes the session from its project."""
 
     title: Title | UnsetType = UNSET
     project_id: Id | UnsetType | None = UNSET
@@ -42,7 +42,7 @@ class SessionList(msgspec.Struct):
 
 
 def external_id(request: Req) -> str:
-    """Return the id as it was sent. Litestar would replace two slashes in a path parameter by one."""
+    """Return the external id from the raw path. In a path parameter Litestar would replace two slashes by one."""
     return unquote(request.scope["raw_path"].partition(BY_EXTERNAL.encode())[2])
 
 
@@ -54,8 +54,8 @@ def external_id(request: Req) -> str:
     responses=response_spec(Session, 201) | problem_specs(NotFound, Duplicate, LimitReached, TooLarge),
 )
 async def create_route(request: Req, data: JSONBody[NewSession]) -> Response[bytes]:
-    """You choose `externalId` and find the session by it; one that exists returns `DUPLICATE`. With `projectId`, the session
-    and its first message are in that project from the start."""
+    """Create a session. You choose its `externalId`, by which other routes find the session; an `externalId` that is in use
+    returns `DUPLICATE`. With `projectId`, the session and its first message are in that project from the start."""
     fields = msgspec.to_builtins(data)
     name = fields.pop("name")
     fields["title"] = fields["title"] or name or ""
@@ -71,8 +71,8 @@ async def create_route(request: Req, data: JSONBody[NewSession]) -> Response[byt
     responses=response_spec(SessionList),
 )
 async def list_route(request: Req, window: Windowed) -> Response[bytes]:
-    """Newest first, with and without a project. Continue with `next` as `cursor` until it is null; a page can be shorter
-    than `limit`."""
+    """List all sessions, with and without a project, newest first. Continue with `next` as `cursor` until `next` is null; a
+    page can be shorter than `limit`."""
     async with request.open_store() as store:
         return page_response("sessions", await sessions.list_sessions(store, window))
 
@@ -85,7 +85,7 @@ async def list_route(request: Req, window: Windowed) -> Response[bytes]:
     responses=response_spec(Session) | problem_specs(NotFound),
 )
 async def get_route(request: Req) -> Response[bytes]:
-    """Return the session that was created with this `externalId`, by this API or on a device."""
+    """Return the session that was created with this `externalId`, through this API or on a device."""
     async with request.open_store() as store:
         return json_response(await sessions.read(store, external_id(request)))
 
@@ -98,8 +98,8 @@ async def get_route(request: Req) -> Response[bytes]:
     responses=response_spec(Session) | problem_specs(NotFound, LimitReached, TooLarge),
 )
 async def change_route(request: Req, data: JSONBody[SessionChange]) -> Response[bytes]:
-    """Absent fields are unchanged. A `projectId` of null removes the session from its project. The scope of the session and
-    of its turns changes at once. Entities stay in the project in which they were found."""
+    """Change a session. Absent fields are unchanged. A `projectId` of null removes the session from its project. The scope of
+    the session and of its turns changes at once. Entities stay in the project in which they were found."""
     id_, fields = external_id(request), msgspec.to_builtins(data)
     row = await request.write(lambda tx: sessions.change(tx, id_, fields, request.limits))
     return row_response(row, new=False)
@@ -114,8 +114,8 @@ async def change_route(request: Req, data: JSONBody[SessionChange]) -> Response[
     responses=problem_specs(NotFound),
 )
 async def delete_route(request: Req) -> Deleted:
-    """Delete its turns and summaries from every device. Its documents are kept, and so are entities and their relationships,
-    which do not belong to the session."""
+    """Delete a session with its turns and summaries from every device. Documents, entities and relationships are kept, because
+    they do not belong to the session."""
     await request.write(lambda tx: sessions.delete(tx, external_id(request)))
     return Deleted(1)
 
@@ -129,8 +129,8 @@ async def delete_route(request: Req) -> Deleted:
     responses=problem_specs(NotFound),
 )
 async def delete_by_id_route(request: Req, session_id: FromPath[str]) -> Deleted:
-    """Delete its turns and summaries from every device. Its documents are kept, and so are entities and their relationships,
-    which do not belong to the session."""
+    """Delete a session with its turns and summaries from every device. Documents, entities and relationships are kept, because
+    they do not belong to the session."""
     await request.write(lambda tx: write_row.delete_unscoped(tx, "sessions", session_id))
     return Deleted(1)
 

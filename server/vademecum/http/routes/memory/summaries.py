@@ -38,7 +38,7 @@ class ScopedSummaries(msgspec.Struct):
     responses=response_spec(Summary, 201) | problem_specs(NotFound, LimitReached, TooLarge),
 )
 async def create_route(request: Req, data: JSONBody[NewSummary]) -> Response[bytes]:
-    """A summary of a session (`sessionId`) or, without one, the overview of a project (`projectId`)."""
+    """Store a summary of a session (`sessionId`) or, without `sessionId`, the overview of a project (`projectId`)."""
     fields = msgspec.to_builtins(data)
     row = await request.write(lambda tx: summaries.create(tx, fields, request.limits))
     return row_response(row, new=True)
@@ -56,7 +56,8 @@ async def of_session_route(
     session_id: FromPath[str],
     window: Windowed,
 ) -> Response[bytes]:
-    """Newest first, in pages like `listSessions`. `scope` is the current scope of the session."""
+    """List the summaries of a session, newest first, paged like `listSessions`. `scope` is the current scope of the
+    session."""
     async with request.open_store() as store:
         scope, page = await summaries.list_by_session(store, session_id, window)
     return page_response("summaries", page, scope)
@@ -72,7 +73,7 @@ async def of_session_route(
 async def change_route(
     request: Req, summary_id: FromPath[str], data: JSONBody[SummaryChange], scoped: Scoped
 ) -> Response[bytes]:
-    """Change its text. Name a session or a project; a summary outside that scope is not found."""
+    """Change the text of a summary. Name a session or a project; a summary outside that scope is not found."""
     fields = msgspec.to_builtins(data)
     row, scope = await scoped.write(
         request, lambda tx, scope: summaries.change(tx, scope, summary_id, fields, request.limits)
@@ -89,7 +90,8 @@ async def change_route(
     responses=problem_specs(NotFound, Conflict),
 )
 async def delete_route(request: Req, summary_id: FromPath[str], scoped: Scoped) -> Deleted:
-    """Delete it from every device. Its session or project is kept. Name a session or a project, as in `changeSummary`."""
+    """Delete a summary from every device. Its session or project is kept. Name a session or a project, as in
+    `changeSummary`."""
     await scoped.write(request, lambda tx, scope: write_row.delete(tx, scope, "summaries", summary_id))
     return Deleted(1)
 

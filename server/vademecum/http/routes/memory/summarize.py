@@ -26,7 +26,7 @@ from vademecum.http.routes.llm_jobs import JobInfo, job_info
 
 
 class SummaryRow(msgspec.Struct, rename="camel"):
-    """A row of `summaries`: of a session or a project."""
+    """A row of `summaries`: the summary of a session or a project."""
 
     id: str
     content: str
@@ -63,8 +63,8 @@ REFUSALS = problem_specs(
 async def session_route(
     request: Req, session_id: FromPath[str], later: FromQuery[bool] = False
 ) -> Response[SummaryRow | JobInfo]:
-    """Create a row of `summaries` from its turns. It replaces the session's earlier summary. `NO_DATA` if there are no
-    turns."""
+    """Summarize the turns of a session as a row of `summaries`, which replaces the session's earlier summary. Returns
+    `NO_DATA` if the session has no turns."""
     return await _summarize(request, f"sessions/{session_id}", later)
 
 
@@ -80,13 +80,14 @@ async def session_route(
 async def project_route(
     request: Req, project_id: FromPath[str], later: FromQuery[bool] = False
 ) -> Response[SummaryRow | JobInfo]:
-    """Create the project's overview, a row of `summaries` without a session, from the summaries of its sessions or else
-    their turns. It replaces the earlier overview. `NO_DATA` if there are none."""
+    """Create the overview of a project from the summaries of its sessions or else their turns. The overview is a row of
+    `summaries` without a session and replaces the earlier overview. Returns `NO_DATA` if there are no summaries or
+    turns."""
     return await _summarize(request, f"projects/{project_id}", later)
 
 
 async def _summarize(request: Req, subject: str, later: bool) -> Response[SummaryRow | JobInfo]:
-    """Return the row, or the job with status 202 if `later`."""
+    """Create the summary and return its row or, if `later`, queue a job and return it with status 202."""
     services = request.services
     if later:
         job = await services.summaries.schedule(request.user.id, subject)

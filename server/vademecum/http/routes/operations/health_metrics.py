@@ -16,7 +16,7 @@ from vademecum.http.parameters import Req
 from vademecum.services.runtime.composition import Services
 
 PROBE_BYTES = 2**20
-READY_TIMEOUT_S = 7.0  # for each of two checks, so that a response takes less than 15 s
+READY_TIMEOUT_S = 7.0  # timeout of each of the two checks, so that a response takes less than 15 s
 
 
 class Health(msgspec.Struct):
@@ -24,8 +24,9 @@ class Health(msgspec.Struct):
 
 
 class Readiness(msgspec.Struct):
-    """`model`: the embedding model in use; null if the server searches by words only. `fenced`: the number of accounts that
-    are refused because their records are damaged. The server is ready for all others."""
+    """The result of the readiness checks. `model` is the embedding model in use; null if the server searches by words only.
+    `fenced` is the number of accounts that the server rejects because their records are damaged; the server is ready for
+    all other accounts."""
 
     ready: bool
     store: str
@@ -43,7 +44,7 @@ class Readiness(msgspec.Struct):
     summary="Check whether the server is alive",
 )
 async def health_route() -> Health:
-    """Respond as long as the process runs, without any check."""
+    """Report that the process is running (liveness). The server makes no further checks."""
     return Health()
 
 
@@ -57,7 +58,8 @@ async def health_route() -> Health:
     responses={503: ResponseSpec(Readiness, False, "Not ready; the failed check tells why")},
 )
 async def ready_route(request: Req) -> Response[Readiness]:
-    """Return 503 if the server is not ready. It reads from the database and writes to the disk."""
+    """Report whether the server is ready, with status 503 if it is not. The checks read from the database and write to the
+    disk."""
     services = request.services
     store = await _run_check(_check_store(services))
     index = await _run_check(asyncio.to_thread(_write_probe, services))
@@ -86,7 +88,7 @@ async def _run_check(check: Any) -> str:
 
 
 def _write_probe(services: Services) -> None:
-    """Write as much as a push may bring: a few bytes would fit even on a full disk."""
+    """Write a temporary file as large as a push may be, because a few bytes would fit even on a full disk."""
     with tempfile.TemporaryFile(dir=services.settings.data) as probe:
         probe.write(bytes(PROBE_BYTES))
 
@@ -104,7 +106,7 @@ def _check_may_scrape(request: Req) -> None:
 
 @get("/metrics", opt={"public": True}, media_type="text/plain; version=0.0.4", include_in_schema=False)
 async def metrics_route(request: Req) -> bytes:
-    """Prometheus metrics of the whole server, without data of users."""
+    """Return Prometheus metrics of the whole server. They contain no user data."""
     _check_may_scrape(request)
     from prometheus_client import CollectorRegistry, Gauge, generate_latest  # imported late for a quick start
 

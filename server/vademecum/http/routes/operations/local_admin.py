@@ -1,4 +1,4 @@
-"""Routes for commands on the server's machine. Backup and restore name paths, so no one else may call them."""
+"""Routes for commands on the server's machine. Only they may call these routes, because backup and restore take paths."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class BackupFolder(msgspec.Struct):
 
 
 class AccountFilter(msgspec.Struct):
-    """`email`: null for all accounts."""
+    """Selects the account with this `email`, or all accounts if it is null."""
 
     email: str | None = None
 
@@ -42,7 +42,7 @@ class AccountId(msgspec.Struct, rename="camel"):
 
 
 class Verified(msgspec.Struct):
-    """`problem`: the damaged file and the remedy, or null."""
+    """The result of a verification. `problem` names the damaged file and the remedy, or is null."""
 
     problem: str | None
 
@@ -69,7 +69,11 @@ async def restore_route(request: Req, data: JSONBody[BackupFolder]) -> Restored:
 
 @post("/v1/local/restore-one", include_in_schema=False, status_code=200)
 async def restore_one_route(request: Req, data: JSONBody[OneAccount]) -> Restored:
-    """A separate route, because an older server would ignore the email and restore everything."""
+    """Restore one account from a backup.
+
+    This is a separate route, because an older server would ignore an `email` in `/v1/local/restore` and restore
+    everything.
+    """
     return await _require_local_command(request).restore.restore_account(Path(data.path), data.email)
 
 
@@ -89,27 +93,30 @@ async def epoch_route(request: Req, data: JSONBody[AccountFilter]) -> EpochsBegu
 
 @get("/v1/local/crowded", include_in_schema=False)
 async def crowded_route(request: Req) -> list[str]:
-    """Return the addresses of this machine and of proxies that have used more than the budget of one address."""
+    """Return the shared addresses (of proxies and of this machine) that have exceeded the budget of a single address."""
     return sorted(_require_local_command(request).rate_limiter.crowded)
 
 
 @get("/v1/local/ahead", include_in_schema=False)
 async def ahead_route(request: Req) -> dict[str, int]:
-    """Pulls, by account, whose unsigned checkpoint was ahead of the records since the start."""
+    """Return, by account, how many pulls since server start had an unsigned checkpoint ahead of the account's records."""
     services = _require_local_command(request)
     return {services.accounts.name_of(one): count for one, count in services.users.unsigned_ahead.items()}
 
 
 @post("/v1/local/verify", include_in_schema=False, status_code=200)
 async def verify_route(request: Req, data: JSONBody[AccountId]) -> Verified:
-    """Other requests of the account wait meanwhile."""
+    """Verify the files of an account. Other requests of the account wait until the verification ends."""
     services = _require_local_command(request)
     return Verified(await services.backup.verify_account(services.account_service.get(data.user_id).id))
 
 
 @post("/v1/local/administrator", include_in_schema=False, status_code=200)
 async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Profile:
-    """Only for local commands, so that a stolen session of an administrator cannot create another."""
+    """Make an account an administrator, or revoke that role.
+
+    Only local commands can do this, so that a stolen session of an administrator cannot create another administrator.
+    """
     service = _require_local_command(request).account_service
     return await service.profile(await service.change_admin(service.get(data.user_id), admin=data.admin))
 

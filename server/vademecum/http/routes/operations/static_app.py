@@ -1,4 +1,4 @@
-"""Serve the web app as `npm run build` created it. The app's own paths all get its start page."""
+"""Serve the web app that `npm run build` created. All paths that the app routes itself return its start page."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from vademecum.http.byte_ranges import IMMUTABLE, REVALIDATE, ServedFile, file_r
 from vademecum.http.security_headers import content_security_policy
 
 BUILT = Path(__file__).parents[3] / "web"
-# The system's table may lack a type, and browsers refuse to run files with a wrong one.
+# The operating system's MIME table may lack a type, and browsers refuse to run files with a wrong type.
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -28,10 +28,10 @@ TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 _ZERO = re.compile(r"q\s*=\s*0(\.0*)?")
-# The paths of the app; web/src/ui/Shell.tsx renders each.
+# The paths that the app routes itself; web/src/ui/Shell.tsx renders each.
 APP_PATHS = [
     "/",
-    "/index.html",  # the service worker caches it
+    "/index.html",  # the service worker caches this path
     "/s/{session_id:str}",
     "/documents",
     "/documents/{document_id:str}",
@@ -43,7 +43,7 @@ APP_PATHS = [
     "/settings",
     "/sign-in",
 ]
-# The component library creates style elements.
+# Inline styles are allowed because the component library creates style elements.
 _APP_POLICY = content_security_policy(style_src="'self' 'unsafe-inline'", img_src="'self' data: blob:")
 _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
 <h1>Vademecum</h1><p>The server is running, but the app is missing. The installed package contains it; in a checkout,
@@ -56,8 +56,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def app_routes(built: Path = BUILT) -> list[HTTPRouteHandler]:
-    """Return a route for the app's paths, one for its assets, whose names change with their content, and one for its other
-    files."""
+    """Return the routes for the app's paths, for its assets (whose names change with their content) and for its other files."""
     other_files = [
         path.name for path in built.glob("*.*") if path.suffix in TYPES and path.name != "index.html"
     ]
@@ -94,7 +93,7 @@ def _file_response(
     request: Request[Any, Any, Any], path: Path, cache: str, more: dict[str, str] | None = None
 ) -> ASGIResponse:
     media_type = TYPES.get(path.suffix)
-    # Not `path.is_file()`, which raises for a name that is too long for the file system.
+    # `path.is_file()` would raise for a name that is too long for the file system.
     if media_type is None or not os.path.isfile(path):  # noqa: PTH113
         raise NotFound("There is no such page.")
     packed = path.with_name(path.name + ".gz")
