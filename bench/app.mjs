@@ -1,9 +1,10 @@
 /**
- * The app with a full desk: `node bench/app.mjs [rounds]`, after `npm run build`.
+ * Measure the app with the maximum number of documents: `node bench/app.mjs [rounds]`, after `npm run build`.
  *
- * A real server has 100 documents of one person: 99 short ones and one of 2,000 chunks, all with vectors. Chromium gets
- * them by the sync, then lists them, opens the long one, finds and answers, and is loaded anew without a network. What
- * is printed a person would wait for; the memory is that of page and worker together, as the browser counts it.
+ * A real server has 100 documents of one person: 99 short ones and one of 2,000 chunks, all with vectors.
+ * Chromium syncs them, lists them, opens the long document, searches and answers, and is reloaded offline. The
+ * printed times are those for which a user waits. The memory is that of the page and its worker together, as
+ * measured by the browser.
  */
 
 import { loadavg } from "node:os";
@@ -72,7 +73,7 @@ async function furnish(server, user) {
   );
 }
 
-/** Milliseconds from a page's `act` until `seen`. */
+/** Returns the milliseconds from a page's `act` until `seen`. */
 async function timed(act, seen) {
   const began = performance.now();
   await act();
@@ -91,7 +92,7 @@ async function often(act, seen, between = async () => {}) {
   return median(times);
 }
 
-/** Of the page and its worker, in MB. Chromium answers when it has collected its garbage. */
+/** Returns the memory of the page and its worker in MB. Chromium measures it after a garbage collection. */
 const memory = (page) =>
   page.evaluate(async () => (await performance.measureUserAgentSpecificMemory()).bytes / 2 ** 20);
 

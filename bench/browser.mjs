@@ -1,9 +1,10 @@
 /**
- * How quickly the browser answers a question over its own chunks: `node bench/browser.mjs [chunks [rounds]]`.
+ * Measure how fast the browser searches its own chunks: `node bench/browser.mjs [chunks [rounds]]`.
  *
- * Chromium loads documents of 100 chunks as rows (base64 vectors of 384 dims), then is asked by words, by meaning and
- * by both in turn, every question new. Texts are made of words whose frequency falls as in prose; half of the
- * documents have accents or no spaces, which folding takes longer over. Goal: a median of 20 ms over 5,000 chunks.
+ * Chromium loads documents of 100 chunks as rows (base64 vectors of 384 dimensions), then runs keyword, vector
+ * and hybrid searches in turn, each with a new question. Word frequencies in the texts are like those in prose.
+ * Half of the documents have accents or no spaces, which take longer to fold. Goal: a median of 20 ms over 5,000
+ * chunks.
  */
 
 import { loadavg } from "node:os";
@@ -13,7 +14,7 @@ const { module: harness } = await runnerImport("./tests/e2e/browser.ts");
 const { module: bundler } = await runnerImport("./tests/e2e/bundle.ts");
 const [chunks, rounds] = [process.argv[2] ?? 5000, process.argv[3] ?? 20].map(Number);
 
-/** Runs in the page. Answers with the milliseconds it took to load, and those of each question by mode. */
+/** Runs in the page. Returns the milliseconds to load the chunks, and those of each question by mode. */
 function measure({ chunks, rounds }) {
   const [DIMS, BLOCK, DOCUMENT] = [384, 16, 100];
   let state = 1;

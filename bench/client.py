@@ -1,7 +1,7 @@
-"""The load generator's HTTP/1.1 client. Rule: one cost for every peer, and as small as Python allows.
+"""The HTTP/1.1 client of the load generator. Its overhead is equal for every peer and as small as Python allows.
 
-Requests are whole byte strings made before the clock starts; answers are kept as bytes and read after it stops.
-A connection has one request in flight. Anything but an answer (a reset, a broken reply) raises `Broken`.
+Requests are complete byte strings that are built before the clock starts. Responses are stored as bytes and parsed after
+the clock stops. A connection has one request in flight. A connection reset or a malformed response raises `Broken`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HOST = "127.0.0.1"
 
 
 class Broken(Exception):
-    """The connection ended, or the reply was no HTTP, before a whole answer was here."""
+    """The connection was closed, or the response was not HTTP, before a complete response arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Answer:
 
 
 def request(method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> bytes:
-    """A whole request, ready to be written to the socket."""
+    """Return a complete request as bytes to write to the socket."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {HOST}", "Accept: application/json"]
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
@@ -60,7 +60,7 @@ class Connection(asyncio.Protocol):
         return connection
 
     async def send(self, raw: bytes) -> Answer:
-        """Write one request, wait for its answer."""
+        """Send one request and return its response."""
         if self._transport is None or self._transport.is_closing():
             raise Broken("the server closed the connection")
         self._waiting = asyncio.get_running_loop().create_future()
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # asyncio's side
+    # callbacks of asyncio.Protocol
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.WriteTransport, transport)
 
@@ -90,7 +90,7 @@ class Connection(asyncio.Protocol):
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(Broken(why))
 
-    # the parser's side
+    # callbacks of the HTTP parser
     def on_message_begin(self) -> None:
         self._headers, self._pieces = {}, []
 
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
 
 
 class Stream(Connection):
-    """A connection whose answer never ends; tells when bytes that contain a text arrive."""
+    """A connection with an endless response. It reports when bytes that contain a given text arrive."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class Stream(Connection):
         self._transport.write(raw)
 
     def expect(self, needle: bytes) -> asyncio.Future[float]:
-        """A future of the moment at which `needle` is here."""
+        """Return a future that resolves to the time at which `needle` arrives."""
         self._needle, self._tail = needle, b""
         self._found = asyncio.get_running_loop().create_future()
         return self._found
@@ -150,4 +150,4 @@ class Stream(Connection):
         for future in (self.opened, self._found):
             if future is not None and not future.done():
                 future.set_exception(Broken(why))
-                future.exception()  # a stream closed at the end of its workload is nobody's loss
+                future.exception()  # the stream was closed at the end of its workload

@@ -1,9 +1,9 @@
-"""The embedder beside sentence-transformers and beside bare matrix products; questions and the loop while it works.
+"""Compare the embedder with sentence-transformers and with plain matrix products, and measure queries under load.
 
-The same weights, the same texts, as many threads; all take turns in every round, and a ratio is taken within a round.
-What else the machine does then counts for all: figures stand for this machine and this run, the ratios are what to
-read. sentence-transformers runs in a process of its own with its own Python; the time is taken there, so that talking
-to it costs nothing.
+All use the same weights, the same texts and the same number of threads. They alternate in every round, and ratios are
+computed within a round, so that other load on the machine affects all alike. Absolute figures hold for this machine and
+run only; compare the ratios. sentence-transformers runs in its own process with its own Python. The time is measured in
+that process, so communication with it does not count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from vademecum.model.documents.chunking import chunk
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = len(os.sched_getaffinity(0))
-BATCHES = (32, 1, 8)  # the first is what sentence-transformers does unless it is told otherwise
+BATCHES = (32, 1, 8)  # the first is the default of sentence-transformers
 SIZE, INNER = 384, 1536
 QUESTIONS = 100
 WATCH_S = 2.0
@@ -51,7 +51,7 @@ GOALS = {
 
 
 class SentenceTransformers:
-    """The peer's process."""
+    """The process that runs sentence-transformers."""
 
     def __init__(self, python: Path, folder: Path, threads: int) -> None:
         worker = ROOT / "bench" / "peers" / "sentence_transformers_worker.py"
@@ -71,7 +71,7 @@ class SentenceTransformers:
         return json.loads(line)
 
     def embed(self, passages: Sequence[str], batch: int) -> tuple[float, NDArray[np.float32]]:
-        """Seconds, and the vectors."""
+        """Embed the passages. Return the duration in seconds and the vectors."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"texts": list(passages), "batch": batch}) + "\n")
         self.process.stdin.flush()
@@ -106,13 +106,13 @@ def sample_texts(count: int) -> list[str]:
 
 
 def flops(lengths: Sequence[int], layers: int) -> float:
-    """Multiplications and additions of the matrix products that texts of these lengths need."""
+    """Return the number of multiplications and additions in the matrix products for texts of these lengths."""
     dense = 2 * (4 * SIZE * SIZE + 2 * SIZE * INNER)
     return float(sum(layers * (dense * n + 4 * SIZE * n * n) for n in lengths))
 
 
 def product_session() -> ort.InferenceSession:
-    """The products of one layer's dense parts, one after another, and nothing between them."""
+    """Return an ONNX session that computes only the matrix products of one layer's dense parts, one after another."""
     shapes = [(SIZE, SIZE)] * 4 + [(SIZE, INNER), (INNER, SIZE)]
     rng = np.random.default_rng(1)
     nodes, tensors, last = [], [], "x"
@@ -130,7 +130,7 @@ def product_session() -> ort.InferenceSession:
 
 
 def product_rate(session: ort.InferenceSession, length: int, pool: ThreadPoolExecutor) -> float:
-    """Operations a second of all cores, each multiplying by itself, as the embedder's threads do."""
+    """Return the operations per second of all cores together. Each core computes alone, as the embedder's threads do."""
     times = 120
     x = np.ones((length, SIZE), dtype=np.float32)
     start = time.perf_counter()
@@ -150,7 +150,7 @@ async def question_p99(embedder: Embedder) -> float:
 
 
 async def lag_p99() -> float:
-    """How late the event loop is for a timer."""
+    """Return the 99th percentile of the delay of event loop timers."""
     late = []
     end = time.perf_counter() + WATCH_S
     while time.perf_counter() < end:
@@ -161,7 +161,7 @@ async def lag_p99() -> float:
 
 
 async def beside_a_document(embedder: Embedder, passages: Sequence[str], figures: Figures) -> None:
-    """Questions and the loop, first idle, then while a large document is embedded a block at a time."""
+    """Measure queries and event loop lag, first idle, then while a large document is embedded block by block."""
     idle = await question_p99(embedder), await lag_p99()
 
     async def document() -> None:

@@ -1,8 +1,8 @@
-"""Measures how much one busy account slows down other accounts of the same server.
+"""Measure how much one busy account slows down other accounts of the same server.
 
 Three people each repeat a push, a pull, a search and a question. They are measured twice in one run: while nobody else
 uses the server, and while a fourth account runs 40 parallel pushes, 10 uploads of PDFs with 100 pages, 5 exports and
-10 long questions. All accounts have the default rate limits, and the busy one waits as long as Retry-After says.
+10 long questions. All accounts have the default rate limits, and the busy account respects Retry-After.
 
 The goal: while the server is busy, each operation takes at most 3 times (median) and 6 times (95th percentile) as long
 as on the idle server, and no request of the three people fails. The exit status is 1 if that is not met.
@@ -39,10 +39,10 @@ OPERATIONS = ("push", "pull", "search", "first token")
 GOALS = {0.5: 3.0, 0.95: 6.0}
 PUSHES, UPLOADS, EXPORTS, QUESTIONS = 40, 10, 5, 10
 PAGES = 100
-ROWS = 100  # of a push of the busy account
+ROWS = 100  # rows of each push of the busy account
 ROW_BYTES = 4_000
-PAUSE_S = 0.6  # between two rounds of a person: 100 searches a minute, of 120 allowed
-ASK_EVERY = 6  # rounds: 17 questions a minute, of 20 allowed
+PAUSE_S = 0.6  # interval between a person's rounds: 100 searches per minute, of 120 allowed
+ASK_EVERY = 6  # a person asks a question every 6 rounds: 17 per minute, of 20 allowed
 WORDS = [
     "lease",
     "repair",
@@ -97,7 +97,7 @@ def sentence(rng: random.Random, words: int) -> str:
 
 
 def pdf(rng: random.Random, pages: int) -> bytes:
-    """A PDF with `pages` pages of 40 lines."""
+    """Return a PDF with `pages` pages of 40 lines."""
     font = 3 + 2 * pages
     kids = " ".join(f"{3 + 2 * page} 0 R" for page in range(pages))
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Count {pages}/Kids[{kids}]>>".encode()]
@@ -129,7 +129,7 @@ class Server:
 
     @classmethod
     def start(cls, folder: Path, models: Path, assistant: str) -> Server:
-        """Start a server with default limits. `trusted_proxies`: each account has an address of its own."""
+        """Start a server with default limits. It trusts the proxy 127.0.0.1, so that each account has its own address."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("VADEMECUM_")}
         env |= {
             "VADEMECUM_ASSISTANT_URL": assistant,
@@ -192,7 +192,7 @@ async def sign_up(client: httpx.AsyncClient, server: Server, number: int) -> Per
 
 @dataclass
 class Figures:
-    """Seconds of each operation, and what failed."""
+    """The durations of each operation in seconds, and the number of failures of each kind."""
 
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     failures: Counter[str] = field(default_factory=Counter)
@@ -265,7 +265,7 @@ async def measure(client: httpx.AsyncClient, people: list[Person], seconds: floa
 
 
 async def settle(client: httpx.AsyncClient, server: Server) -> None:
-    """Wait until the background jobs of what was uploaded are done."""
+    """Wait until the background jobs for the uploaded data are done."""
     local = {"Authorization": f"Local {server.secret}"}
     for _ in range(600):
         metrics = (await client.get("/metrics", headers=local)).text.splitlines()
@@ -276,7 +276,7 @@ async def settle(client: httpx.AsyncClient, server: Server) -> None:
         await asyncio.sleep(0.2)
 
 
-# -- the busy account, in a process of its own ---------------------------------------------------------------------
+# -- the busy account, in a separate process -----------------------------------------------------------------------
 
 
 async def repeat(send: Callable[[], Awaitable[httpx.Response]], name: str, heard: Counter[str]) -> None:
@@ -330,7 +330,7 @@ async def misuse(url: str, person: Person, seconds: float, which: set[str]) -> C
 
 
 def busy(url: str, person: Person, seconds: float, which: set[str], answer: Any) -> None:
-    os.nice(10)  # a client elsewhere would not take the server's cores
+    os.nice(10)  # a remote client would not compete for the server's cores
     answer.put(asyncio.run(misuse(url, person, seconds, which)))
 
 
@@ -338,7 +338,7 @@ def busy(url: str, person: Person, seconds: float, which: set[str], answer: Any)
 
 
 def report(idle: Figures, loaded: Figures, heard: Counter[str]) -> bool:
-    """Print the figures; return whether the goal is met."""
+    """Print the figures and return whether the goal is met."""
     met = not idle.failures and not loaded.failures
     print("                 idle p50  busy p50  ratio    idle p95  busy p95  ratio        n")
     for name in OPERATIONS:
@@ -368,14 +368,14 @@ async def run(given: argparse.Namespace, server: Server) -> bool:
         *others, one = people
         await settle(client, server)
         note(f"measuring the idle server for {given.idle_seconds:g} s")
-        await measure(client, others, 3)  # everything is loaded and open
+        await measure(client, others, 3)  # warm up
         idle = await measure(client, others, given.idle_seconds)
         answer = context.Queue()
         arguments = (server.url, one, given.seconds + 2, set(given.load.split(",")), answer)
         process = context.Process(target=busy, args=arguments)
         process.start()
         note(f"measuring the busy server for {given.seconds:g} s")
-        await asyncio.sleep(2)  # it imports, and makes its files
+        await asyncio.sleep(2)  # until the process has imported its modules and built its PDFs
         loaded = await measure(client, others, given.seconds)
         heard = await asyncio.to_thread(answer.get)
         process.join()

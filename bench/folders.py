@@ -1,9 +1,9 @@
-"""What 10,000 users' folders on disk cost against 300, and the memory of a server with 256 users attached.
+"""Compare the cost of 10,000 user folders on disk with 300, and measure the memory of a server with 256 attached users.
 
-Two data folders alike in all but the number of folders are visited in turn, the server started anew each time. The
-same users then take a first page (which attaches their file), push batches and take a page again, one request after
-another. Cost is the median time of a request and the server's processor time for it; ratios are many ÷ few of one
-round, then the median over rounds.
+The two data folders differ only in the number of user folders. They are measured alternately, each time with a new server
+process. The same users then pull a first page (which attaches their file), push batches and pull a page again, one
+request after another. The cost is the median time of a request and the server's CPU time for it. Ratios are many ÷ few
+within one round; the result is the median over all rounds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEMORY_GOAL_MB = 400
 
 @dataclass
 class Site:
-    """One data folder, its tokens, and what was measured there: measure → a value a round."""
+    """A data folder with its tokens and its measurements, which map each measure to one value per round."""
 
     data: Path
     count: int
@@ -60,7 +60,7 @@ def make_site(folder: Path, count: int, active: int, ours: Ours) -> Site:
 async def _each(
     name: str, site: Site, ours: Ours, connections: Sequence[Connection], requests: Sequence[bytes]
 ) -> list[Answer]:
-    """One request after another, each over its user's connection; their median time and processor time."""
+    """Send the requests one after another, each over its user's connection. Record their median time and CPU time."""
     waits, answers = [], []
     cpu = cpu_seconds(ours.roots())
     for number, raw in enumerate(requests):
@@ -115,7 +115,7 @@ async def _all_rows(ours: Ours, user: int) -> list[Row]:
 
 
 async def _attach_all(site: Site, ours: Ours, failures: Counter[str]) -> None:
-    """A push and a page for every active user, so that all their files are attached."""
+    """Push and pull as every active user, so that the files of all active users are attached."""
     connection = await Connection.open(ours.port)
     for maker in site.makers:
         batch = maker.episodes(1, BATCH)[0]
@@ -128,7 +128,7 @@ async def _attach_all(site: Site, ours: Ours, failures: Counter[str]) -> None:
 
 
 def visit(site: Site, ours: Ours, users: int, failures: Counter[str], *, attach: bool = False) -> None:
-    """Start the server on this data folder, do a round (or attach everybody), stop it."""
+    """Start the server on this data folder, run one round (or attach all users if `attach`), and stop the server."""
     ours.tokens = site.tokens
     with tempfile.TemporaryDirectory(prefix="vademecum-bench-folders-") as place:
         start = time.perf_counter()
@@ -148,7 +148,7 @@ def visit(site: Site, ours: Ours, users: int, failures: Counter[str], *, attach:
 
 
 def ratios(few: Site, many: Site) -> dict[str, float]:
-    """Many ÷ few, of each round, then the median."""
+    """Return, for each measure, the median over all rounds of many ÷ few."""
     found = {}
     for name, values in few.figures.items():
         pairs = zip(values, many.figures.get(name, []), strict=False)
@@ -159,7 +159,7 @@ def ratios(few: Site, many: Site) -> dict[str, float]:
 
 
 def report(few: Site, many: Site) -> list[str]:
-    """The table, and what the goals say to it."""
+    """Return the lines of the table and of the verdicts on the goals."""
     by_name = ratios(few, many)
     lines = [f"| median | {few.count} folders | {many.count} folders | ratio |", "|---|---:|---:|---:|"]
     for name, values in few.figures.items():

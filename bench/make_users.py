@@ -1,8 +1,8 @@
-"""A data folder with many users, for bench/folders.py. Rule: this file alone knows how users come to be.
+"""Create a data folder with many users for bench/folders.py. Only this file knows how users are created.
 
-Accounts with a token come from the running server, and so do rows. The other folders are copies of one user's:
-files that lie there as those of users who are not using the server now, but without accounts. To give all of them
-accounts, replace `make_users`; what it must return is said there.
+The running server creates the accounts, their tokens and their rows. The other folders are copies of one user's folder,
+like the folders of inactive users, but without accounts. To give all of them accounts, replace `make_users`; its docstring
+says what it must return.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ BATCH = 50
 
 
 def make_users(data: Path, count: int, active: int, ours: Ours) -> list[str]:
-    """Fill `data` with `count` users' folders; the tokens of the first `active` of them.
+    """Create `count` user folders in `data`. Return the API tokens of the first `active` users.
 
-    Each active user has its session (`Maker(n).session()`) and `SEED_BATCHES` batches of episodes.
+    Each active user has a session (`Maker(n).session()`) and `SEED_BATCHES` batches of episodes.
     """
     emails = [f"user{number}@bench.invalid" for number in range(active)]
     with tempfile.TemporaryDirectory(prefix="vademecum-bench-seed-") as folder:
@@ -48,12 +48,12 @@ async def _seed(ours: Ours, active: int) -> None:
 
 
 def folders(data: Path) -> list[Path]:
-    """The folders of users: <data>/users/<2 hex>/<user id>."""
+    """Return the user folders: <data>/users/<2 hex digits>/<user id>."""
     return sorted(path for path in (data / "users").glob("??/*") if (path / "records.duckdb").is_file())
 
 
 def fill(data: Path, count: int) -> None:
-    """Copy one user's folder until there are `count`."""
+    """Copy the folder of one user until there are `count` user folders."""
     there = folders(data)
     if not there:
         raise Unavailable(f"no user's folder under {data / 'users'}")

@@ -1,4 +1,4 @@
-"""What a server costs, read from /proc for its whole process tree; and the few statistics the tables need."""
+"""Measure the CPU time and memory of a server's process tree from /proc, and compute statistics for the tables."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MB = 2**20
 
 
 def _fields(pid: int) -> list[str]:
-    """/proc/<pid>/stat after the command's name (which may hold spaces)."""
+    """Return the fields of /proc/<pid>/stat after the command name, which may contain spaces."""
     return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
 
 
 def tree(roots: Iterable[int]) -> list[int]:
-    """The processes of `roots` and all their descendants that are alive."""
+    """Return the ids of the processes `roots` and of all their live descendants."""
     children: dict[int, list[int]] = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit():
@@ -37,7 +37,7 @@ def tree(roots: Iterable[int]) -> list[int]:
 
 
 def cpu_seconds(roots: Iterable[int]) -> float:
-    """User and system time of the tree, children that have ended (and were waited for) included."""
+    """Return the user and system time of the process trees in seconds, including children that have been reaped."""
     ticks = 0
     for pid in tree(roots):
         try:
@@ -48,7 +48,7 @@ def cpu_seconds(roots: Iterable[int]) -> float:
 
 
 def _status(pid: int) -> dict[str, int]:
-    """The kB lines of /proc/<pid>/status."""
+    """Return the fields of /proc/<pid>/status that are given in kB."""
     found = {}
     for line in (PROC / str(pid) / "status").read_text().splitlines():
         name, _, value = line.partition(":")
@@ -71,7 +71,7 @@ def rss_mb(roots: Iterable[int]) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of all do not exceed."""
+    """Return the percentile: the smallest value that at least the fraction `share` of all values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
@@ -81,7 +81,7 @@ def median(values: Sequence[float]) -> float | None:
 
 
 def on_memory_disk(folder: Path) -> bool:
-    """True if fsync costs nothing there, so that durable figures would lie."""
+    """Return whether the folder is on a memory file system, where fsync is free and figures would look too good."""
     best, kind = "", ""
     for line in (PROC / "mounts").read_text().splitlines():
         _, place, found = line.split()[:3]

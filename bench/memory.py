@@ -1,11 +1,11 @@
-"""Measures memory: what keeping a turn costs with all jobs on, search over a long memory, and mem0 beside it.
+"""Measure the memory of conversations: the cost of storing a turn, search in a long memory, and a comparison with mem0.
 
-    python bench/memory.py writes [--rounds N]       jobs on against jobs off
-    python bench/memory.py search [--rows N]         against plain LanceDB: the same vectors, the same filter
-    python bench/memory.py mem0 --data DIR           add and search, the same statements, embedder and endpoint
+    python bench/memory.py writes [--rounds N]       background jobs on versus off
+    python bench/memory.py search [--rows N]         versus plain LanceDB: the same vectors, the same filter
+    python bench/memory.py mem0 --data DIR           versus mem0: the same statements, embedder and endpoint
 
-Both sides of a ratio are measured one right after the other, in turn. DIR holds `sets.py` (bench/recall_locomo.py says
-what it is). Figures stand for this machine and this run; the ratios are what to read.
+Both sides of a ratio are measured one directly after the other, in alternating order. DIR contains `sets.py`, which
+bench/recall_locomo.py describes. Absolute figures hold for this machine and run only; compare the ratios.
 """
 
 from __future__ import annotations

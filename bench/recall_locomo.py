@@ -1,15 +1,16 @@
-"""How well memory finds and merges, through the running server: each conversation of LoCoMo is a project.
+"""Measure the recall and the deduplication of memory on LoCoMo, through a running server.
 
     python bench/recall_locomo.py --data DIR [--model FOLDER] [--old] [--merged FILE]
 
-DIR holds `sets.py`, `score.py` and `locomo/`; none of it is part of this repository. Sessions become sessions, turns
-episodes; every question is asked in the project of its conversation, and scored as `score.py` does: the turns, and the
-sessions in which the turns that were found are. The same questions in all projects at once show what a leak would look
-like. The turns keep their distances in time, but each conversation ends today: age then weighs most, and no day that a
-question names is right. `--old` leaves the days of the set, and all are equally faded.
+DIR contains `sets.py`, `score.py` and `locomo/`, which are not part of this repository. Each conversation becomes a
+project; its sessions become sessions and its turns episodes. Every question is asked in the project of its conversation.
+`score.py` scores the turns found and their sessions. The same questions are also asked in all projects at once, to show
+what a leak would look like. The turns keep their distances in time, but each conversation ends today: this maximizes the
+effect of age, and the dates that questions mention do not match. `--old` keeps the dates of the data set, so that the
+recency of all turns has decayed equally.
 
-Then the statements of each conversation are remembered one after another in its project. What was merged is judged by
-`locomo_verdicts.txt`, a person's verdicts by a digest of both texts; `--merged` writes the pairs without one to a file.
+Then the statements of each conversation are stored one after another in its project. `locomo_verdicts.txt` contains a
+person's verdicts on merged pairs, by a digest of both texts. `--merged` writes the pairs without a verdict to a file.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Turn:
 
 @contextmanager
 def server(model: Path, folder: Path, **environment: str) -> Iterator[httpx.Client]:
-    """A server of its own with this model and one user, who speaks by the client."""
+    """Run a server with this model and one user. Yield an HTTP client that is signed in as that user."""
     ours = Ours(ROOT)
     ours.environment = {"VADEMECUM_MODELS": str(model.parent), **environment}
     data = folder / "data"
@@ -72,7 +73,10 @@ def server(model: Path, folder: Path, **environment: str) -> Iterator[httpx.Clie
 
 
 def turns(conversation: Mapping[str, Any], texts: Mapping[str, str], name: str) -> list[Turn]:
-    """In the order of the conversation, a minute apart. `texts`: as the questions' set has them."""
+    """Return the turns of a conversation in order; within a session they are one minute apart.
+
+    `texts` maps turn ids to the texts in the retrieval data set.
+    """
     found = []
     for key, said in conversation.items():
         number = re.fullmatch(r"session_(\d+)", key)
@@ -110,7 +114,7 @@ def push(client: httpx.Client, collection: str, rows: list[Row]) -> None:
 
 
 def load(client: httpx.Client, name: str, some: list[Turn]) -> None:
-    """A conversation as a device would have brought it."""
+    """Push a conversation as a device would."""
     begin = min(turn.at for turn in some)
     push(client, "projects", [{**common(name, begin), "name": name}])
     sessions = dict.fromkeys(turn.session for turn in some)
@@ -151,7 +155,7 @@ class Merged:
 
 
 def remember(client: httpx.Client, statements: Mapping[str, list[str]]) -> tuple[list[Merged], int]:
-    """What took another's place, and how many were there to the letter."""
+    """Store the statements. Return the pairs that were merged, and the number of identical statements."""
     merged, exact = [], 0
     for project, texts in statements.items():
         texts_of: dict[str, str] = {}
@@ -172,7 +176,7 @@ NEGATION = re.compile(r"\b(?:not?|never|none|nobody|nothing|neither|nor|without|
 
 
 def contradicts(pair: Merged) -> bool:
-    """A differing number, or one negation too many: told without the rules by which the server decides."""
+    """Return whether the numbers or the negations of a pair differ. This check is independent of the server's rules."""
     return any(
         sorted(pattern.findall(pair.new)) != sorted(pattern.findall(pair.old))
         for pattern in (NUMBER, NEGATION)
@@ -217,7 +221,7 @@ def figures(client: httpx.Client, score: Callable[..., Any], given: Any, session
         return ids(search(client, query, k, EVERYTHING)["results"], k)
 
     def of_sessions(query: str, k: int, scope: str) -> list[str]:
-        """Each session where its best turn is."""
+        """Return the k best sessions, each ranked by its best turn."""
         return list(dict.fromkeys(turn.rpartition(":")[0] for turn in ageless(query, DEEP, scope)))[:k]
 
     heads = ("recall@1", "recall@5", "recall@10", "recall@20", "ndcg@10")

@@ -1,12 +1,12 @@
-"""Measures `vademecum record` as an agent runs it: real processes, several at a time, every event in the spool.
+"""Measure `vademecum record` as agents run it: real processes, several in parallel, each writing an event to the spool.
 
     python bench/record.py [--events 10000] [--at-a-time 8] [--kills 2]
 
-With `--kills`, a server takes the events up meanwhile, is killed so many times (-9) and started again; in the end each
-event must have been counted once. It then runs beside what is measured.
+With `--kills`, a server ingests the events at the same time. It is killed that many times (SIGKILL) and restarted, and at
+the end each event must have been counted exactly once. The server then competes with the measured processes.
 
-The floor is a Python that does nothing, started in the same way in turn with the command: what is above it is ours.
-Figures stand for this machine and this run.
+The floor is a Python process that does nothing, started in the same way between the commands. The time above the floor is
+ours. The figures hold for this machine and run only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FLOOR_EVERY = 10
 
 
 def event(number: int, cwd: Path) -> bytes:
-    """What agents do most: commands, edits, reads and searches, in turn."""
+    """Return a typical event of an agent: by `number`, a command, an edit, a read or a search."""
     given = [
         ("Bash", {"command": f"python -m pytest -q tests/test_{number}.py && git status"}),
         ("Edit", {"file_path": f"{cwd}/src/{number}.py", "old_string": "token = 1", "new_string": "key: int = 2"}),
@@ -51,7 +51,7 @@ def event(number: int, cwd: Path) -> bytes:
 
 
 def timed(command: list[str], stdin: bytes) -> float:
-    """Milliseconds from the start to the end of a process that ends well and says nothing."""
+    """Run a process, check that it succeeds without output, and return its duration in milliseconds."""
     began = time.perf_counter()
     done = subprocess.run(command, input=stdin, capture_output=True, check=True)
     assert done.stdout + done.stderr == b"", done.stderr
@@ -64,14 +64,14 @@ def row(name: str, times: list[float]) -> str:
 
 
 class Server:
-    """Killed and started again while events come, or never started (`kills` 0)."""
+    """A server that is killed and restarted `kills` times while events arrive. With 0 kills it is never started."""
 
     def __init__(self, data: Path, events: int, kills: int) -> None:
         self._data = data
         self._moments = [events * (n + 1) // (kills + 1) for n in range(kills)]
         self._turn = Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self.half_way: list[int] = []  # files in the spool at each kill
+        self.half_way: list[int] = []  # number of files in the spool at each kill
 
     @contextmanager
     def running(self) -> Iterator[Server]:
@@ -97,7 +97,10 @@ class Server:
         return door
 
     def passed(self, number: int) -> None:
-        """So many events have been told; whoever tells the one of a kill does it, and the others go on."""
+        """Report that event `number` has been recorded. If a kill is due at this event, kill and restart the server.
+
+        Other threads continue to record events meanwhile.
+        """
         if number not in self._moments or self._process is None:
             return
         with self._turn:
@@ -107,7 +110,7 @@ class Server:
             self._start()
 
     def counted(self) -> int:
-        """How many events the server has counted, once nothing waits any more."""
+        """Wait until the spool is empty. Return the number of events that the server has counted."""
         end = time.monotonic() + DONE_S
         while spooled(self._data):
             assert time.monotonic() < end, "events wait"

@@ -1,4 +1,4 @@
-"""Tables and JSON. Rule: a ratio is always ours ÷ peer of visits made one after the other, then the median."""
+"""Format the results as tables and JSON. A ratio is the median of ours ÷ peer over pairs of consecutive visits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RXDB_SERVERS = ("rxdb-server", "rxdb-server-shared", "rxdb-server-accounts")
 
 
 def goals(users: int) -> list[Goal]:
-    """Each way to set up rxdb-server is judged by itself: a goal that holds for one only is met for that one only."""
+    """Return the goals. Each configuration of rxdb-server is judged separately."""
     who = ("1 user", f"{users} users")
     return [
         *(Goal("express-pouchdb", f"push, {one}: docs/s", at_least=2) for one in who),
@@ -44,7 +44,7 @@ def goals(users: int) -> list[Goal]:
 
 @dataclass
 class Book:
-    """Every figure of every visit, and every failure."""
+    """All figures and failures of all visits."""
 
     baseline: str
     durability: dict[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Book:
                 self.failures[name][f"{workload}: {why}"] += count
 
     def add_pair(self, ours: Visit, peer: str, theirs: Visit) -> None:
-        """Ratios only of workloads in which nothing failed on either side."""
+        """Add a pair of visits. Compute ratios only for workloads without failures on either side."""
         base = dict(flat(ours, sound=True))
         for measure, value in flat(theirs, sound=True):
             if measure in base and value:
@@ -86,7 +86,7 @@ def _number(value: float | None) -> str:
 
 
 def markdown(book: Book) -> str:
-    """A row a measure; for each peer its median and the median ratio."""
+    """Return a Markdown table with one row per measure, and for each peer its median and the median ratio."""
     peers = [name for name in book.figures if name != book.baseline]
     heads = [book.baseline, *(column for peer in peers for column in (peer, f"{book.baseline} ÷ {peer}"))]
     lines = [f"| median | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
@@ -110,7 +110,7 @@ def _measures(book: Book) -> list[str]:
 
 
 def verdicts(book: Book, users: int) -> list[str]:
-    """The goals that this run can judge."""
+    """Return the verdicts on the goals for which this run has figures."""
     lines = []
     for goal in goals(users):
         ratio = median(book.ratios.get(goal.peer, {}).get(goal.measure, []))

@@ -1,11 +1,12 @@
-"""How well search finds: our own ranking, cutting and model over sets of questions with known answers.
+"""Measure retrieval quality: our ranking, chunking and model on sets of questions with known answers.
 
     python bench/retrieval.py --data DIR [--model FOLDER] [--sweep]
 
-DIR holds `sets.py`, whose `retrieval(name)` gives `xquad` (find the paragraph), `locomo` (find the turns of a
-conversation that answer) and `locomo_session` (find its sessions). They are not part of this repository. Half of the
-conversations and half of the articles are for fitting (`--sweep` shows what was tried on them); the table is of the
-other half. Vectors are kept under /tmp by model and text, so that only the first run is slow.
+DIR contains `sets.py`, whose `retrieval(name)` returns the sets `xquad` (find the paragraph), `locomo` (find the turns of
+a conversation that answer the question) and `locomo_session` (find the sessions). They are not part of this repository.
+Half of the conversations and half of the articles are used to fit the weights; `--sweep` shows the results of all tried
+weights on that half. The table shows the other half. Vectors are cached under /tmp by model and text, so that only the
+first run is slow.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ MODES = ("words", "meaning", "hybrid")
 
 @dataclass(frozen=True)
 class Text:
-    """A document of one part, as the chunker takes it."""
+    """A document of one part, in the form that the chunker expects."""
 
     text: str
     page: int | None = None
@@ -56,7 +57,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Asked:
-    """One scope with its questions: rows as they are indexed, and what each belongs to."""
+    """A scope with its questions: the indexed rows, and the document and group (session) of each row."""
 
     rows: list[str]
     document: np.ndarray
@@ -76,7 +77,7 @@ def load_sets(folder: Path) -> ModuleType:
 
 
 def scopes(given: Any) -> list[Asked]:
-    """The set as scopes. Turns stand alone, in order, beside the others of their session; the rest is cut."""
+    """Return the scopes of a data set. Each turn is one row, grouped by session and in order; other texts are chunked."""
     names = sorted(set(given.doc_scope.values())) or [None]
     halves = half([str(name) for name in names])
     asked = []
@@ -105,7 +106,7 @@ def half(names: Sequence[str]) -> set[str]:
 
 
 def by_article(given: Any, documents: Sequence[str]) -> set[str]:
-    """The questions about half of the articles."""
+    """Return the ids of the questions about a random half of the articles."""
     article = {id: str(at // ARTICLE) for at, id in enumerate(documents)}
     chosen = half(list(dict.fromkeys(article.values())))
     return {q for q in given.queries if article[next(iter(given.qrels[q]))] in chosen}
@@ -116,7 +117,7 @@ def cut(text: str) -> list[str]:
 
 
 def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool) -> dict[str, np.ndarray]:
-    """A vector for every text, from the file of an earlier run where it is there."""
+    """Return a vector for every text, from the cache file of earlier runs where possible."""
     folder = Path(tempfile.gettempdir()) / "vademecum-retrieval"
     folder.mkdir(exist_ok=True)
     file = folder / f"{embedder.model[:16]}.npz"
@@ -140,7 +141,7 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool) -> dict[st
 async def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool) -> Iterable[np.ndarray]:
     if not queries:
         return await embedder.embed_passages(texts)
-    # More of them at once than wait in the questions' lane are refused.
+    # The embedder rejects more queries than its queue can hold.
     parts = [texts[begin : begin + QUERY_CAPACITY] for begin in range(0, len(texts), QUERY_CAPACITY)]
     return [vector for part in parts for vector in await asyncio.gather(*map(embedder.embed_query, part))]
 
@@ -149,7 +150,7 @@ Hits = list[tuple[int, float]]
 
 
 def arms(asked: Asked, embedder: Embedder) -> dict[str, tuple[Hits, Hits]]:
-    """What words and meaning find for each question: rows with their scores, best first."""
+    """Return for each question the hits of keyword search and of vector search: rows with their scores, best first."""
     vectors = embed(embedder, asked.rows, queries=False)
     matrix = np.stack([vectors[row] for row in asked.rows])
     vectors = embed(embedder, [text for _, text in asked.questions], queries=True)
@@ -182,7 +183,7 @@ def ranked(words: Hits, meaning: Hits, mode: str, weight: float) -> Hits:
 def recalls(
     given: Any, found: Sequence[tuple[Asked, Any]], mode: str, weight: float, *, fitting: bool
 ) -> tuple[list[float], int]:
-    """Recall of each question of one half, and how many foreign documents were shown."""
+    """Return the recall of each question of one half, and the number of results from outside the scope."""
     values, leaks = [], 0
     for asked, arms_of in found:
         for question in (q for q, _ in asked.questions if (q in asked.fitting) == fitting):
@@ -195,7 +196,7 @@ def recalls(
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean, and where it lies in 95 of 100 draws with replacement."""
+    """Return the mean and its 95 % bootstrap confidence interval."""
     drawn = np.random.default_rng(SEED).choice(np.array(values), (1000, len(values))).mean(axis=1)
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(np.mean(values)), float(low), float(high)
@@ -211,7 +212,7 @@ def table(given: Any, found: Sequence[tuple[Asked, Any]]) -> str:
 
 
 def sweep(given: Any, found: Sequence[tuple[Asked, Any]]) -> None:
-    """Weights of meaning beside words 1.0, on the half for fitting."""
+    """Print the results for different vector weights (keyword weight 1.0) on the half used for fitting."""
     for weight in (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 2.0):
         values, _ = recalls(given, found, "hybrid", weight, fitting=True)
         print(f"{given.name}: meaning {weight}: {np.mean(values):.4f}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What is pushed. Rule: the same bytes for every peer, made from a fixed seed, before any clock starts."""
+"""Generate the rows to push. Every peer gets the same bytes, generated from a fixed seed before the clock starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = TEXT.split()
 
 
 class Maker:
-    """Rows of one user; ids rise like UUIDv7."""
+    """A generator of one user's rows. Ids are in ascending order, like UUIDv7."""
 
     def __init__(self, user: int) -> None:
         self.user = user
@@ -49,7 +49,7 @@ class Maker:
         return {**row, "createdAt": TIME, "updatedAt": TIME, "_deleted": False}
 
     def document(self, user_id: str, blocks: int) -> Row:
-        """The parent of the vector blocks; `user_id` is the account's id, which only ours checks."""
+        """Return the parent document of the vector blocks. `user_id` is the account's id, which only our server checks."""
         return {
             "id": self.document_id,
             "createdAt": TIME,
@@ -69,7 +69,7 @@ class Maker:
         }
 
     def episode(self) -> Row:
-        """About 1 KB as JSON."""
+        """Return an episode of about 1 KB as JSON."""
         row = {
             "id": self._id(),
             "createdAt": TIME,
@@ -85,7 +85,7 @@ class Maker:
         return row
 
     def block(self, number: int) -> Row:
-        """16 chunks and the base64 of their 16 x 384 float32."""
+        """Return a block of 16 chunks with their vectors (16 × 384 float32, base64)."""
         chunks = [self._chunk(number * CHUNKS + offset) for offset in range(CHUNKS)]
         numbers = self._random.randbytes(DIMS * CHUNKS * 4)
         return {
@@ -114,7 +114,7 @@ class Maker:
 
 
 def _finite(raw: bytes) -> bytes:
-    """Little-endian float32 of magnitude below 1: the high byte of each decides sign and exponent."""
+    """Turn random bytes into little-endian float32 values below 1 by setting the high byte (sign and exponent) of each."""
     numbers = bytearray(raw)
     for place in range(3, len(numbers), 4):
         numbers[place] = 0x3D if numbers[place] & 1 else 0xBD

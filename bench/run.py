@@ -1,9 +1,9 @@
-"""Measures the server's sync beside its peers, in one run, and prints ratios.
+"""Measure the sync of our server and of its peers in one run, and print ratios.
 
-Every server is started empty, driven by the same client over its own wire, and stopped again. Ours is visited right
-before or after each visit to a peer, and a ratio is taken of such a pair only: what else the machine does then
-counts for both. Figures stand for this machine and this run; the ratios are what to read. Nothing here is a test:
-only failures (an error, a row lost or changed) make it end with 1.
+Every server is started empty, driven by the same client over its own protocol, and stopped again. Our server is measured
+directly before or after each peer, and ratios are computed within such a pair only, so that other load on the machine
+affects both. Absolute figures hold for this machine and run only; compare the ratios. This is not a test: the exit status
+is 1 only after failures (an error, or a lost or changed row).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def arguments() -> argparse.Namespace:
 
 
 def available(names: list[str]) -> list[Target]:
-    """The targets that can run here; the others are named on stderr."""
+    """Return the targets that can run on this machine. Print the names of the others to stderr."""
     found = []
     for name in names:
         target = TARGETS[name](ROOT)
@@ -105,7 +105,7 @@ def visited(book: report.Book, target: Target, plan: Plan, folder: Path) -> Visi
 
 
 def measure(targets: list[Target], plan: Plan, rounds: int, folder: Path) -> report.Book:
-    """Rounds of pairs; in every other round the peer goes first."""
+    """Visit our server and each peer in pairs, for several rounds. In every other round the peer goes first."""
     first, *peers = targets
     book = report.Book(first.name, {target.name: target.durability for target in targets})
     for number in range(rounds):

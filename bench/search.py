@@ -1,12 +1,12 @@
-"""Measures search by meaning over one user's chunks beside other embedded searchers, in one run, and prints ratios.
+"""Measure vector search over one user's chunks, compare it with other embedded search libraries, and print ratios.
 
-Each searcher is a process of its own that holds the same library: chunks of 100 documents, of which 10 or 90 are
-active. All are asked the same questions one after another, top 10; their answers are compared with brute force in
-float64. Ours is visited right before or after each visit to a peer, and a ratio is taken of such a pair only.
+Each searcher is a separate process with the same library: the chunks of 100 documents, of which 10 or 90 are active. All
+get the same questions one after another and return the top 10. The results are compared with brute force in float64. Our
+index is measured directly before or after each peer, and ratios are computed within such a pair only.
 
-hot: opened and asked before. cold: opened anew for each question, the opening being part of its time; the files are
-in the system's page cache. evicted: ours is still open, but another user took its cache; peers are opened anew. words: three words instead of a
-vector, hot.
+hot: the searcher is open and has answered questions before. cold: the searcher is reopened for each question, and the time
+includes opening; the files are in the page cache. evicted: our index is open, but another user's rows have evicted it from
+the cache; peers are reopened. words: keyword search with three words instead of a vector, hot.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ ROOT = Path(__file__).resolve().parent.parent
 HERE = ("ours", "numpy", "LanceDB")
 PEERS = ("sqlite-vec", "sqlite-vec, plain table", "Chroma", "qdrant-client", "SQLite FTS5")
 NAMES = (*HERE, *PEERS)
-# Its local mode writes each point by itself, and warns that it is not meant for more than 20,000.
+# Qdrant's local mode writes each point separately, and warns that it is not meant for more than 20,000 points.
 MOST_ROWS = {"qdrant-client": 20_000}
 ACTIVE = (10, 90)
-# What ours is asked, and what a peer is asked beside it.
+# Maps each kind of measurement of ours to the kind of the peer's measurement to compare it with.
 KINDS = {"hot": "hot", "evicted": "cold", "cold": "cold", "words": "words"}
 WORDS = ("LanceDB", "SQLite FTS5")
 QUESTIONS = 100
 COLD_QUESTIONS = 10
-SECONDS = 1.0  # a visit: a slow searcher is asked fewer questions
-# Nobody calls home. numpy has one thread, as the server gives it: the limit is that of one core.
+SECONDS = 1.0  # time per visit: a slow searcher gets fewer questions
+# Disable telemetry. numpy has one thread, as in the server, so brute force shows the limit of one core.
 ENVIRONMENT = {
     "ANONYMIZED_TELEMETRY": "False",
     "DO_NOT_TRACK": "1",
@@ -56,7 +56,7 @@ Measure = tuple[str, int]  # kind, active documents
 
 @dataclass
 class Worker:
-    """A searcher's process, and what was measured there."""
+    """The process of a searcher and its measurements."""
 
     name: str
     process: subprocess.Popen[str]
@@ -93,7 +93,7 @@ def start(name: str, library: Path, folder: Path, peer_python: Path) -> Worker:
 
 
 def visit(worker: Worker, kind: str, active: int, truth: data.Truth) -> float:
-    """Ask a searcher; the median time."""
+    """Send the questions of one measurement to a searcher. Return the median time."""
     most = QUESTIONS if kind in ("hot", "words") else COLD_QUESTIONS
     answer = worker.order(do=kind, documents=data.scope(active, active), most=most, seconds=SECONDS)
     times, rows = answer["ms"], answer["rows"]
@@ -104,7 +104,7 @@ def visit(worker: Worker, kind: str, active: int, truth: data.Truth) -> float:
 
 
 def kinds(peer: str) -> dict[str, str]:
-    """What is asked of ours and of this peer."""
+    """Return the kinds of measurements to compare with this peer: ours → peer's."""
     return {
         kind: theirs
         for kind, theirs in KINDS.items()
@@ -143,7 +143,7 @@ def measure(names: Sequence[str], rows: int, rounds: int, folder: Path, peer_pyt
 
 
 def markdown(workers: Sequence[Worker], rows: int) -> str:
-    """A row a searcher: p50 / p99 in ms, and how often ours fits into it."""
+    """Return a Markdown table with one row per searcher: p50 / p99 in ms, and the ratio to ours."""
     measures = [(kind, active) for kind in KINDS for active in ACTIVE]
     heads = [f"{kind}, {active} of {data.DOCUMENTS}" for kind, active in measures]
     lines = [

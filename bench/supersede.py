@@ -1,10 +1,10 @@
-"""Which memories would take another's place: at each threshold, over real statements and pairs that people have scored.
+"""Count the memories that would supersede another at each threshold, in real statements and in pairs scored by people.
 
     python -m bench.supersede DATA MODEL [--list THRESHOLD]
 
-DATA has `sets.py` with `locomo_facts()` and `stsb(split)`; MODEL is a model's folder. With `--list`, the pairs of
-LoCoMo's statements that would be merged are printed, to be read by a person: what is false there decides, not the
-scores. STS-B: 5 the same, 4 the same but for details, 3 the same but for something that matters.
+DATA contains `sets.py` with `locomo_facts()` and `stsb(split)`; MODEL is the folder of a model. `--list` prints the pairs of
+LoCoMo statements that would be merged, for a person to read: wrong merges there decide the threshold, not the scores.
+STS-B scores: 5 means equivalent, 4 equivalent except for details, 3 equivalent except for something important.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.memory.deduplication import exact_form, may_be_duplicate
 
 THRESHOLDS = (0.80, 0.85, 0.88, 0.90, 0.91, 0.92, 0.93, 0.94, 0.96)
-Scored = tuple[float, str, str, float]  # cosine, both texts, what people gave
+Scored = tuple[float, str, str, float]  # cosine, both texts, human score
 
 
 async def vectors(folder: Path, texts: list[str]) -> dict[str, np.ndarray]:

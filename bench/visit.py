@@ -1,4 +1,4 @@
-"""One visit to one server: start it empty, warm it up, run every workload, stop it. Every visit is alike."""
+"""Visit a server: start it empty, warm it up, run every workload and stop it. All visits are identical."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from targets import Target
 from workloads import Batches, Result
 
 Visit = dict[str, Result]
-IDLE = 0.03  # CPU seconds in one second
-REST_S = 60  # and then it is measured as it is
+IDLE = 0.03  # a server that uses fewer CPU seconds per second is idle
+REST_S = 60  # maximum wait for an idle server; then it is measured anyway
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much one visit does. Batches are per user."""
+    """The amount of work in one visit. Batches are per user."""
 
     users: int = 8
     alone: int = 300  # batches of the user who pushes alone
-    together: int = 60  # batches of each of the users who push at once
+    together: int = 60  # batches of each user who pushes concurrently
     vectors: int = 40  # batches of vector blocks
     events: int = 400
     warm: int = 40
@@ -39,7 +39,7 @@ QUICK = Plan(alone=40, together=10, vectors=5, events=60, warm=5)
 
 @dataclass
 class Load:
-    """The rows of one visit: made anew for each, and the same each time."""
+    """The rows of one visit. They are regenerated for each visit and always identical."""
 
     makers: list[Maker]
     alone: dict[int, Batches]
@@ -51,7 +51,7 @@ class Load:
 
 
 def make_load(plan: Plan) -> Load:
-    """User 0 pushes alone, 1 … n at once, the last one warms the server up."""
+    """Generate the load: user 0 pushes alone, users 1 to n push concurrently, and the last user warms up the server."""
     makers = [Maker(user) for user in range(plan.users + 2)]
     last = plan.users + 1
     return Load(
@@ -66,7 +66,7 @@ def make_load(plan: Plan) -> Load:
 
 
 async def rest(target: Target) -> None:
-    """Wait for what a server does behind its answers, such as an index of what was pushed."""
+    """Wait until the server is idle, because it may still work on earlier requests, for example index pushed rows."""
     before = cpu_seconds(target.roots())
     for _ in range(REST_S):
         await asyncio.sleep(1)
@@ -101,7 +101,7 @@ async def _measure(target: Target, plan: Plan, load: Load) -> Visit:
 
 
 def run_visit(target: Target, plan: Plan, folder: Path) -> Visit:
-    """Raises Unavailable if the server does not start; anything else that goes wrong is in the results."""
+    """Run one visit. Raise Unavailable if the server does not start; all other failures are part of the results."""
     load = make_load(plan)
     place = Path(tempfile.mkdtemp(prefix=f"vademecum-bench-{target.name}-", dir=folder))
     try:
@@ -114,7 +114,7 @@ def run_visit(target: Target, plan: Plan, folder: Path) -> Visit:
 
 
 def _loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where there is one: a cheaper client leaves more of the machine to the server."""
+    """Return uvloop's event loop factory if uvloop is installed: a cheaper client leaves more CPU to the server."""
     try:
         import uvloop
     except ImportError:

@@ -1,7 +1,8 @@
-"""What is measured of one server. Rule: inside the clock only bytes go out and in; every answer is judged after it.
+"""The workloads that are measured on a server. While the clock runs, bytes are only sent and received; all responses are
+checked afterwards.
 
-A figure stands only if nothing failed: each push must be answered as taken, and what is pulled back must be, row for
-row and field for field, what was sent.
+A figure is valid only if nothing failed: the server must confirm each push, and the pulled rows must equal the sent rows
+in every field.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rows import Row
 from targets.base import Collection, Target
 
 LIMIT_S = 300.0  # a workload that takes longer has failed
-PULL_S = 1.0  # pulls from zero are repeated until this much time has gone
+PULL_S = 1.0  # pulls from zero are repeated until this time has passed
 EVENT_S = 10.0
 PAUSE_S = 0.004  # between two live events, so that each finds an idle server
 WARM_EVENTS = 20
@@ -31,7 +32,7 @@ Batches = Sequence[Sequence[Row]]
 
 @dataclass
 class Result:
-    """One workload of one round. `docs` counts rows that went over the wire inside the clock."""
+    """The result of one workload in one round. `docs` counts the rows transferred while the clock ran."""
 
     docs: int = 0
     bytes: int = 0
@@ -45,7 +46,7 @@ class Result:
         self.failures[why[:200]] += count
 
     def finish(self) -> Result:
-        """Rates, if there is anything to rate."""
+        """Compute the rates, if there are any measurements."""
         if self.docs and self.seconds:
             self.figures["docs/s"] = self.docs / self.seconds
             self.figures["MB/s"] = self.bytes / 1e6 / self.seconds
@@ -67,7 +68,7 @@ async def _clocked(result: Result, target: Target, work: Callable[[], Coroutine[
 
 
 async def push(target: Target, collection: Collection, batches: Mapping[int, Batches]) -> Result:
-    """Each user pushes its batches one after another over one connection, all users at once."""
+    """Measure pushes: each user pushes its batches one after another over one connection, all users concurrently."""
     result = Result()
     queues = {u: [target.push(u, collection, batch) for batch in many] for u, many in batches.items()}
     answers: dict[int, list[Answer]] = {user: [] for user in batches}
@@ -99,7 +100,7 @@ async def push(target: Target, collection: Collection, batches: Mapping[int, Bat
 
 
 async def pull(target: Target, collection: Collection, limit: int, sent: Mapping[int, Batches]) -> Result:
-    """Each user pulls from zero, again and again for a while, all users at once."""
+    """Measure pulls: each user pulls all rows from zero, repeatedly for at least `PULL_S`, all users concurrently."""
     result = Result()
     passes: dict[int, list[list[Answer]]] = {user: [] for user in sent}
     connections = {user: await Connection.open(target.port) for user in sent}
@@ -132,7 +133,7 @@ async def pull(target: Target, collection: Collection, limit: int, sent: Mapping
 
 
 def _judge(result: Result, target: Target, pages: list[Answer], wanted: dict[str, Row]) -> int:
-    """The number of rows in these pages; whatever is not as it was sent is a failure."""
+    """Check the pulled pages and return their number of rows. Every difference from the sent rows is a failure."""
     found: list[Row] = []
     for page in pages:
         try:
@@ -154,14 +155,14 @@ def _judge(result: Result, target: Target, pages: list[Answer], wanted: dict[str
 
 
 async def live(target: Target, user: int, batches: Batches) -> Result:
-    """One writer pushes one row at a time; how long until a subscriber has it."""
+    """Measure the delay until a subscriber receives a row. One writer pushes one row at a time."""
     result = Result()
     raws = [(str(batch[0]["id"]).encode(), target.push(user, "episodes", batch)) for batch in batches]
     writer = await Connection.open(target.port)
     subscriber = await Stream.open(target.port)
     assert isinstance(subscriber, Stream)
     subscriber.start(target.stream(user))
-    await asyncio.sleep(0.5)  # some send the headers only with the first event
+    await asyncio.sleep(0.5)  # some servers send the headers only with the first event
     if subscriber.opened.done() and not subscriber.opened.exception() and subscriber.opened.result() != 200:
         result.fail(f"stream answered {subscriber.opened.result()}")
     waits: list[float] = []

@@ -1,1 +1,1 @@
-"""The parts of bench/memory.py: what a turn costs to keep, a large memory to search, and mem0 beside it."""
+"""The benchmarks of bench/memory.py: the cost of storing a turn, search in a large memory, and a comparison with mem0."""

@@ -1,8 +1,9 @@
-"""Remembering and searching beside mem0: the same statements, questions, model, threads and scripted endpoint.
+"""Compare storing and searching memories with mem0: same statements, questions, model, threads and scripted LLM endpoint.
 
-A statement to be kept as it is, a turn that the language model reads, and a question, each asked of both one after the
-other in portions that change places. mem0 is called in its own process, ours over HTTP. mem0 keeps nothing before the
-language model has answered; ours keeps the turn, answers, and the memory follows: how long that takes is told apart.
+Three operations are measured: storing a statement verbatim, storing a turn from which the language model extracts
+memories, and answering a question. Both systems run each operation in small batches, in alternating order. mem0 is called
+in its own process, our server over HTTP. mem0 stores nothing before the language model has replied. Our server stores the
+turn and responds, and extracts the memory later; the time until then is reported separately.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from rows import Maker
 from targets.install import python_peer
 from targets.ours import Ours
 
-NEW, AGAIN = 160, 40  # statements; every fourth is later said again to the letter
+NEW, AGAIN = 160, 40  # statements; every fourth is later repeated verbatim
 QUESTIONS = 100
 PORTION = 20
 STATEMENT, TURN, QUESTION = "a statement is remembered", "a turn is kept", "a question is answered"
 
-Ask = Callable[[Sequence[str]], Awaitable[list[float]]]  # seconds of each call
+Ask = Callable[[Sequence[str]], Awaitable[list[float]]]  # returns the seconds of each call
 
 
 class Mem0:
-    """A mem0 in a folder of its own."""
+    """A mem0 process with its own folder."""
 
     def __init__(self, python: Path, folder: Path, address: str) -> None:
         folder.mkdir()
@@ -49,7 +50,7 @@ class Mem0:
             address,
             str(MODEL),
         ]
-        # One thread a matrix product, as the server gives numpy.
+        # One thread per matrix product, as the server configures numpy.
         env = {**os.environ, "PYTHONPATH": str(ROOT / "server"), "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
@@ -79,7 +80,7 @@ class Mem0:
 
 
 class Here:
-    """One user of our server."""
+    """A user of our server."""
 
     def __init__(self, ours: Ours, user: int, connection: Connection) -> None:
         self._ours = ours
@@ -117,7 +118,7 @@ class Here:
         return seconds
 
     async def settle(self) -> float:
-        """Seconds until nothing is left to be read by the language model."""
+        """Wait until no language-model job is left. Return the wait in seconds."""
         start = time.perf_counter()
         while True:
             counts = (await self.call("GET", "/v1/jobs"))["counts"]
@@ -127,7 +128,7 @@ class Here:
             await asyncio.sleep(0.02)
 
     async def stored(self) -> list[str]:
-        """The memories that count; superseded ones are history."""
+        """Return the texts of the current memories, without superseded ones."""
         page = await self.call("GET", "/v1/sync/memories/0/pull?limit=1000")
         rows = [row for row in page["documents"] if not row["_deleted"]]
         return [row["text"] for row in rows if not row.get("supersededBy")]
@@ -135,7 +136,8 @@ class Here:
 
 @dataclass
 class Figures:
-    """Milliseconds by what was done; ratios of neighbouring portions; what was stored, and how long turns took whole."""
+    """The milliseconds of each call by operation, the ratios of paired batches, and notes on the stored memories and the time
+    until they are extracted."""
 
     here: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     mem0: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -156,7 +158,7 @@ async def alternate(figures: Figures, what: str, texts: Sequence[str], here: Ask
 
 
 def statements(folder: Path) -> tuple[list[str], list[str]]:
-    """What is to be remembered, in order, and questions about it: of the first conversation."""
+    """Return the statements to store, in order, and questions about them, from the first conversation."""
     sys.path.insert(0, str(folder))
     sets = importlib.import_module("sets")
     name, facts = next(iter(sets.locomo_facts().items()))
@@ -188,7 +190,7 @@ async def _measure(
     kept, read = (Here(ours, user, connection) for user in range(2))
     for one in (kept, read):
         await one.begin()
-    peers[0].order(do="search", texts=questions[:3])  # both have been asked before
+    peers[0].order(do="search", texts=questions[:3])  # warm up both systems
     await kept.search(questions[:3])
     await alternate(figures, STATEMENT, texts, kept.remember, peers[0].remember)
     await alternate(figures, QUESTION, questions, kept.search, peers[0].search)
@@ -212,7 +214,7 @@ async def _measure(
 
 
 def _stored(what: str, here: Sequence[str], mem0: Sequence[str], said: Sequence[str]) -> str:
-    """How many memories there are, how many of them twice, and of how many statements none."""
+    """Describe the stored memories: their number, the duplicates, and the statements without a verbatim memory."""
     sides = [
         f"{len(rows)} memories, {len(rows) - len(set(rows))} of them twice, {len(set(said) - set(rows))} not as said"
         for rows in (here, mem0)

@@ -1,4 +1,4 @@
-"""Servers as a memory needs them: with a model, and with somebody to ask."""
+"""Configure servers for the memory benchmarks, with and without an embedding model and a scripted language model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODEL = ROOT / ".cache" / "models" / "all-minilm-l6-v2"
 
 @contextmanager
 def endpoint() -> Iterator[str]:
-    """The base address of a scripted language model."""
+    """Run a scripted language model and yield its base URL."""
     paths = os.pathsep.join(str(ROOT / part) for part in ("bench", "server"))
     process = subprocess.Popen(
         [sys.executable, "-m", "memories.scripted"],
@@ -35,7 +35,7 @@ def endpoint() -> Iterator[str]:
 
 
 def with_jobs(address: str) -> Ours:
-    """Every turn is indexed, embedded and read by the language model at `address`."""
+    """Return a server that indexes and embeds every turn and extracts memory with the language model at `address`."""
     ours = Ours(ROOT)
     ours.environment = {
         "VADEMECUM_MODELS": str(MODEL.parent),

@@ -1,9 +1,9 @@
-"""A language model that always finds the same: the statement which a turn asks to remember. In a process of its own.
+"""Run a scripted language model that extracts the statement that a turn asks to remember.
 
     python -m memories.scripted
 
-Prints its port. Streams when it is asked to, and answers in the shape of everybody who asks here: each reads the list
-that it knows, `memories` or mem0's `memory`. It takes no time to think, so what is measured is all ours, or all theirs.
+It prints its port and streams on request. The reply has the lists of both clients: `memories`, which our server reads, and
+`memory`, which mem0 reads. The model replies without delay, so the measured time is that of our server or of mem0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 MODEL = "scripted"
 ASKED = "Please remember this: "
 _STATEMENT = re.compile(re.escape(ASKED) + r"(.+)")
-_NEW = "## New Messages"  # where mem0 begins what is new, after what it has already
+_NEW = "## New Messages"  # the heading in mem0's prompt that separates new messages from stored memories
 
 
 def reply(question: str) -> str:
@@ -51,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a line a request would be measured, too."""
+        """Log nothing, because the time to log each request would count."""
 
 
 _FRAME = {"id": "scripted", "object": "chat.completion", "created": 0, "model": MODEL}

@@ -1,11 +1,13 @@
-"""A question to one user's long memory, beside plain LanceDB with the same vectors and the same filter.
+"""Compare search in one user's long memory with plain LanceDB, using the same vectors and the same filter.
 
-The turns lie in projects; a question is asked in one of them, a tenth of all, and in all at once. Ours is the whole
-call: the question's vector, words and meaning fused, every hit read back from the records, age. LanceDB gets the same
-vector made by the same model within its time, and is asked twice: by meaning alone, and by words and meaning fused as
-it does by default. Vectors are made from a seed, near some topics: embedding all turns would take half an hour.
+The turns belong to projects. Each question is asked in one project, which has a tenth of all turns, and in all projects.
+Our time covers the whole call: embedding the question, fusing keyword and vector search, reading every hit back from the
+records, and weighting by age. LanceDB's time also includes embedding the question with the same model. LanceDB is
+measured twice: with vector search only, and with its default hybrid search. The vectors of the turns are generated from a
+seed, near some topics, because embedding all turns would take half an hour.
 
-hot: asked before. cold: the first question after a start; the model is loaded, and all files are in the system's cache.
+hot: the index has been searched before. cold: the first question after a start. In both cases the model is loaded and all
+files are in the page cache.
 """
 
 from __future__ import annotations
@@ -39,20 +41,20 @@ from vademecum.settings import Settings
 
 PROJECTS = 10
 SESSIONS = 100
-WORDS = 60  # of a turn
+WORDS = 60  # words of a turn
 BATCH = 100
-PORTION = 1000  # rows written to an index at a time
-HOT = 50  # questions a round
+PORTION = 1000  # rows per write to an index
+HOT = 50  # questions per round
 SCOPES: dict[str, MemoryScope] = {"one project of ten": InProject("project-3"), "everything": Everything()}
 FILTERS = {"one project of ten": "project = 'project-3'", "everything": None}
 PEERS = ("meaning", "hybrid")
 
-Ask = Callable[[str, str], Awaitable[int]]  # question, name of the scope -> how many were found
+Ask = Callable[[str, str], Awaitable[int]]  # (question, name of the scope) -> number of results
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Turn n is in session n % SESSIONS, which is in project session % PROJECTS."""
+    """The generated turns. Turn n belongs to session n % SESSIONS, and session s to project s % PROJECTS."""
 
     texts: list[str]
     vectors: data.Vectors
@@ -79,7 +81,7 @@ def _row(row_id: str, /, **fields: Any) -> Row:
 
 
 def load(folder: Path, turns: Turns) -> None:
-    """The records, as a device would have brought them to a server without a model."""
+    """Store the records by pushing them, as a device does, to a server without a model."""
     ours = Ours(ROOT)
     ours.start(folder, 1)
     try:
@@ -109,7 +111,7 @@ async def _push(ours: Ours, turns: Turns) -> None:
 
 
 async def index(services: Services, user_id: str, turns: Turns) -> None:
-    """What the jobs would have made of the records, with the vectors given."""
+    """Write the index that the background jobs would build from the records, but with the generated vectors."""
     async with services.users.open(user_id) as store:
         at = store.epoch, store.seq
     for begin in range(0, len(turns.texts), PORTION):
@@ -140,7 +142,7 @@ def build_lance(folder: Path, turns: Turns) -> None:
 
 
 class Lance:
-    """LanceDB as its own guide uses it."""
+    """LanceDB, used as its own guide does."""
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._folder = folder
@@ -170,7 +172,7 @@ class Lance:
 
 @dataclass
 class Figures:
-    """Milliseconds of each question, by (who, hot or cold, scope); ratios, ours ÷ peer, of each round."""
+    """The milliseconds of each question, by (system, hot or cold, scope), and the ratio ours ÷ peer of each round."""
 
     times: dict[tuple[str, str, str], list[float]]
     ratios: dict[tuple[str, str, str], list[float]]
@@ -220,7 +222,7 @@ def _ours(services: Services, user_id: str) -> Ask:
 async def _round(
     figures: Figures, asks: dict[str, Ask], lance: Lance, scope: str, questions: Any, number: int
 ) -> None:
-    """The first question since the start is cold for ours; LanceDB is opened anew for its own."""
+    """Run one round in a scope. Our first question since the start is cold; for cold questions LanceDB is reopened."""
     first = scope == list(SCOPES)[number % 2]
     for kind in ("cold", "hot") if first else ("hot",):
         medians = {}

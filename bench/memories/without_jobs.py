@@ -1,4 +1,5 @@
-"""The server, but nothing follows a turn: no recall index, so no vectors. Without an assistant nothing is extracted."""
+"""Run the server without background jobs for turns: without a recall index no vectors are computed, and without an
+assistant no memory is extracted."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What keeping a turn costs its writer while everything that follows is done behind it, and while nothing follows.
+"""Measure the latency of storing a turn, with all background jobs on and with all of them off.
 
-A visit is a server begun anew, warmed up, and written to by one person over one connection: a turn a second, which is
-more than people say, three, and ten, which is what a program that brings its history along does. Nobody talks like a
-clock, and the jobs have delays of whole seconds: the pauses vary by half, alike in all visits. Visits alternate, and the
-turns of all visits count together: the slowest hundredth of one visit is a disk that was slow once.
+In a visit, a new server is started and warmed up, and one person writes to it over one connection: one turn per second
+(more than people write), three, and ten (a program that imports its history). The pauses vary randomly by ±50 %,
+equally in all visits, because people are not regular and the jobs have delays of whole seconds. Visits with and without
+jobs alternate. The percentiles cover the turns of all visits together, because the p99 of a single visit may reflect one
+slow disk access.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from rows import Maker
 from targets.ours import Ours
 
 WARM = 5
-SETTLE_S = 4.0  # less than the server keeps a silent connection
-PACES = {"one a second": 1.0, "3 a second": 1 / 3, "10 a second": 0.1}  # seconds between two
-LEAST = 30  # turns of a visit at a pace
+SETTLE_S = 4.0  # less than the keep-alive timeout of the server
+PACES = {"one a second": 1.0, "3 a second": 1 / 3, "10 a second": 0.1}  # seconds between two turns
+LEAST = 30  # minimum number of turns per visit and pace
 
 
 @dataclass
 class Times:
-    """Milliseconds of each visit, by pace."""
+    """The latencies of each visit in milliseconds, by pace."""
 
     visits: dict[str, list[list[float]]] = field(default_factory=lambda: {pace: [] for pace in PACES})
 
 
 def turns(maker: Maker, count: int) -> list[bytes]:
-    """Each about a kilobyte, with a statement to be remembered."""
+    """Return the bodies of `count` turns of about 1 KB, each with a statement to remember."""
     found = []
     for number in range(count):
         row = maker.episode()
@@ -69,7 +70,7 @@ async def visit(ours: Ours, seconds: float) -> dict[str, list[float]]:
 
 
 async def _written(connection: Connection, asked: Sequence[bytes], pauses: Sequence[float]) -> list[float]:
-    """Each at its time, or as soon as the one before is answered."""
+    """Send each request when it is due, or as soon as the previous one is answered. Return the latencies in ms."""
     times: list[float] = []
     due = time.perf_counter()
     for raw, pause in zip(asked, pauses, strict=True):

@@ -1,11 +1,11 @@
-"""mem0 in a process of its own: a line of JSON in, a line out, with the seconds that mem0 itself took.
+"""Run mem0 in its own process. It reads lines of JSON and answers each with a line that has the seconds mem0 itself took.
 
     python mem0_worker.py FOLDER ENDPOINT MODEL
 
-In: {"do": "add", "texts": [...], "infer": true}, {"do": "search", "texts": [...]} or {"do": "stored"}. Its store is
-Qdrant's local one, its default; its model ours, by a small adapter, so that both sides embed with the same weights
-and threads. spaCy's models and fastembed's, which it loads from hubs, are not there: it does without them, as its
-plain package does, and so has neither words nor entities to search by.
+Input: {"do": "add", "texts": [...], "infer": true}, {"do": "search", "texts": [...]} or {"do": "stored"}. mem0 uses its
+default store, local Qdrant. An adapter gives mem0 our model, so that both sides embed with the same weights and threads.
+The models of spaCy and fastembed, which mem0 downloads from hubs, are not installed. As in its plain package, mem0 works
+without them and so searches neither by keyword nor by entity.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST = 10_000
 
 
 class Adapter:
-    """Our model behind mem0's two calls. All of them come from the main thread."""
+    """An adapter that gives mem0 our embedding model. mem0 calls its two methods from the main thread only."""
 
     def __init__(self, folder: Path) -> None:
         from vademecum.engines.onnx.embedder import Embedder
@@ -85,7 +85,7 @@ def timed(memory: Any, order: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    # Libraries may print: the answers go where nothing else is written.
+    # Libraries may print to stdout, so the responses go to a duplicate of the original stdout.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     memory = opened(folder, sys.argv[2], Path(sys.argv[3]))

@@ -1,10 +1,11 @@
 'use strict';
 /**
  * rxdb-server on its memory storage, started by bench/targets/rxdb.py; used as an installed package only.
- * Arguments: port, number of users, mode. No schema validation, a body limit above the default 100 kB.
- * Mode bare: a collection a user and no accounts, which is the fastest it can be, and ends at 16 collections.
- * Mode shared: one collection for all, no accounts: everybody is shown everybody's rows, so only pushes compare.
- * Mode accounts: one collection for all, each request by a user who sees and writes only rows of his own.
+ * Arguments: port, number of users, mode.
+ * There is no schema validation, and the body limit is above the default 100 kB.
+ * Mode bare: one collection per user (at most 16) and no accounts, which is the fastest configuration.
+ * Mode shared: one collection for all and no accounts. All users see all rows, so only pushes are comparable.
+ * Mode accounts: one collection for all. Each user sees and writes only their own rows.
  */
 const { createRequire } = require('node:module');
 

@@ -1,6 +1,7 @@
-"""sentence-transformers in a process of its own: a line of JSON in, a line out. Its answers hold vectors and seconds.
+"""Run sentence-transformers in its own process. It reads lines of JSON and answers each with the vectors and the seconds.
 
-In: {"texts": [...], "batch": 32}. The first line out says that the model is loaded and what it runs on.
+Input: {"texts": [...], "batch": 32}. The first line of output means that the model is loaded and contains the versions of
+the libraries.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Vector searchers side by side: each in a process of its own, which `search.py` drives."""
+"""The searchers that `search.py` compares, each in its own process."""

@@ -1,4 +1,4 @@
-"""What the worker needs of a searcher. Rule: a searcher answers with row numbers; it measures nothing."""
+"""The interface of a searcher. A searcher returns row numbers; the worker measures the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from searchers.data import Library, Vectors
 
 
 class Searcher(ABC):
-    """One library in one folder. Hits carry the passage's text with them, as every real search needs it."""
+    """A searcher with one library in one folder. Hits include the text of the passage, because real searches need it."""
 
     name: ClassVar[str]
 
@@ -21,26 +21,26 @@ class Searcher(ABC):
 
     @abstractmethod
     def build(self) -> None:
-        """Bring all rows into the folder, as a program that means it well does; then close."""
+        """Write all rows to the folder, as a well-written program would, then close the searcher."""
 
     @abstractmethod
     def open(self) -> None:
-        """Open the folder. What is read here or at the first question counts as cold alike."""
+        """Open the folder. Reads in this method and at the first question both count towards the cold time."""
 
     @abstractmethod
     def near(self, vector: Vectors, documents: Sequence[int], k: int) -> list[int]:
-        """The rows of these documents with the nearest vectors, by cosine."""
+        """Return the k rows of these documents with the nearest vectors, by cosine."""
 
     def words(self, question: str, documents: Sequence[int], k: int) -> list[int]:
-        """The rows of these documents that any of the question's words fit best."""
+        """Return the k best rows of these documents for a keyword search that matches any word of the question."""
         raise NotImplementedError(f"{self.name} is not asked for words")
 
     @abstractmethod
     def close(self) -> None:
-        """Give everything back; memory forgets the library."""
+        """Close the searcher and release all memory of the library."""
 
     def evict(self) -> bool:
-        """Let memory forget the library while it stays open; False where there is no such thing."""
+        """Evict the library from memory while it stays open. Return False if the searcher does not support this."""
         return False
 
     def row(self, document: int, chunk: int) -> int:

@@ -1,7 +1,7 @@
-"""One user's library from a seed: chunks of 100 documents, each vector near one of its document's few topics.
+"""Generate one user's library from a seed: chunks of 100 documents, each vector near one of its document's few topics.
 
-Real embeddings lie in clusters, and a document's chunks near each other; evenly random vectors would make every
-approximate index look worse, and every filter easier, than it is.
+Real embeddings form clusters, and the chunks of a document are near each other. With uniformly random vectors, every
+approximate index would look worse than it is, and every filter easier.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ NOISE = 0.8
 VOCABULARY = 20_000
 WORDS = 120
 K = 10
-TIE = 1e-6  # cosines are float32 everywhere: nearer ones cannot be told apart
+TIE = 1e-6  # smaller differences are below the precision of float32 cosines
 
 Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Library:
-    """Row r is chunk `r % per_document` of document `r // per_document`."""
+    """A generated library. Row r is chunk `r % per_document` of document `r // per_document`."""
 
     vectors: Vectors
     texts: list[str]
@@ -53,7 +53,7 @@ class Library:
 
 
 def make(rows: int, questions: int, seed: int) -> Library:
-    """Chunks, and questions: each a chunk's vector with a little noise, and three words of its text."""
+    """Generate a library. Each question is the vector of a chunk with a little noise, and three words of the chunk."""
     rng = np.random.default_rng(seed)
     per_document = rows // DOCUMENTS
     topics = _directions(rng, TOPICS)
@@ -69,13 +69,13 @@ def make(rows: int, questions: int, seed: int) -> Library:
 
 
 def scope(active: int, seed: int) -> list[int]:
-    """That many of the documents."""
+    """Return `active` randomly chosen documents."""
     return sorted(np.random.default_rng(seed).choice(DOCUMENTS, active, replace=False).tolist())
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Every cosine of every question, in float64; minus infinity outside the scope."""
+    """The exact cosines of every question with every row, in float64; minus infinity outside the scope."""
 
     scores: NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class Truth:
         return cls(np.where(scope, scores, -np.inf))
 
     def recall(self, found: Sequence[Sequence[int]]) -> float:
-        """The share of the K best rows of each question that were found; a row as near as the last of them is one."""
+        """Return the recall of the K best rows of each question. A row that ties with the K-th best counts as correct."""
         right = 0
         for scores, rows in zip(self.scores, found, strict=False):
             last = np.partition(scores, -K)[-K]
@@ -103,7 +103,7 @@ def _unit(vectors: Vectors) -> Vectors:
 
 
 def _words(rng: np.random.Generator, rows: int) -> list[list[str]]:
-    """A few words are frequent and most are rare, as in any language."""
+    """Generate the words of each row. A few words are frequent and most are rare, as in natural language."""
     names = [f"word{number}" for number in range(VOCABULARY)]
     drawn = rng.zipf(1.3, (rows, WORDS)) % VOCABULARY
     return [[names[at] for at in row] for row in drawn.tolist()]

@@ -1,4 +1,4 @@
-"""Searchers that run in our own environment: brute force in numpy, our index, and LanceDB as it is."""
+"""Searchers that run in our own environment: brute force in numpy, our index, and plain LanceDB."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from searchers.data import DIMS, DOCUMENTS, Vectors
 from vademecum.engines.lance import Block, Chunk, MatrixCache, VectorIndex
 from vademecum.model.schema.collections import BLOCK_CHUNKS
 
-PAGE = 50  # blocks the indexer writes at a time
+PAGE = 50  # blocks per write of the indexer
 
 
 class Numpy(Searcher):
-    """The limit: one product with a matrix that is in memory, then the best of the rows that a mask lets through."""
+    """The lower bound: one product with a matrix in memory, then the top rows within a mask."""
 
     name: ClassVar[str] = "numpy"
     _vectors: Vectors
@@ -40,7 +40,7 @@ class Numpy(Searcher):
 
 
 class Ours(Searcher):
-    """The index as the server uses it: blocks written in the indexer's portions, the default cache."""
+    """Our index as the server uses it: blocks written in the indexer's batch size, and the default cache."""
 
     name: ClassVar[str] = "ours"
     _cache: MatrixCache
@@ -83,14 +83,14 @@ class Ours(Searcher):
         self._index.close()
 
     def evict(self) -> bool:
-        """Another user's rows, as large as the whole cache, come and go."""
+        """Cache another user's rows, as large as the whole cache, and drop them."""
         self._cache.put(self, None, self._cache.max_bytes)
         self._cache.drop(self)
         return True
 
 
 class LanceDb(Searcher):
-    """A flat scan with a filter before it, as LanceDB does it by default."""
+    """LanceDB with its default search: a flat scan with a prefilter."""
 
     name: ClassVar[str] = "LanceDB"
     _table: Any

@@ -1,7 +1,7 @@
-"""Searchers in the peers' environment, each set up as its documentation does, in its favour where there is a choice.
+"""Searchers in the peers' environment, each configured as documented, and in its favor where there is a choice.
 
-None calls home: Chroma is told not to (`worker_environment`), and this version sends nothing anyway; Qdrant's client
-in local mode and sqlite-vec have nothing of the kind.
+None sends telemetry: it is disabled for Chroma (`worker_environment`), whose pinned version sends none anyway. Qdrant's
+client in local mode and sqlite-vec have no telemetry.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 from searchers.base import Searcher
 from searchers.data import DIMS, Vectors
 
-PORTION = 1000  # rows written at a time
+PORTION = 1000  # rows per write
 
 
 class Chroma(Searcher):
-    """Embedded and persistent. Its index is HNSW, an approximation, with its default settings."""
+    """Chroma, embedded and persistent. Its index is HNSW (approximate) with default settings."""
 
     name: ClassVar[str] = "Chroma"
     _client: Any = None
@@ -62,7 +62,7 @@ class Chroma(Searcher):
 
 
 class Qdrant(Searcher):
-    """The client's local mode: exact, in Python, the whole library in memory."""
+    """The local mode of Qdrant's client: exact search in Python with the whole library in memory."""
 
     name: ClassVar[str] = "qdrant-client"
     _client: Any = None
@@ -110,7 +110,7 @@ class Qdrant(Searcher):
 
 
 class SqliteVec(Searcher):
-    """A vec0 table, the documents a metadata column."""
+    """sqlite-vec with a vec0 table that has the document in a metadata column."""
 
     name: ClassVar[str] = "sqlite-vec"
     table: ClassVar[str] = (
@@ -152,7 +152,7 @@ class SqliteVec(Searcher):
 
 
 class SqliteVecPlain(SqliteVec):
-    """An ordinary table with an index on the document, and sqlite-vec's distance of each row that is active."""
+    """An ordinary table with an index on the document. sqlite-vec computes the distance of each active row."""
 
     name: ClassVar[str] = "sqlite-vec, plain table"
     table: ClassVar[str] = (
@@ -167,7 +167,7 @@ class SqliteVecPlain(SqliteVec):
 
 
 class SqliteWords(SqliteVec):
-    """SQLite's own full-text search, FTS5, ranked by its BM25."""
+    """SQLite's full-text search, FTS5, ranked by its BM25."""
 
     name: ClassVar[str] = "SQLite FTS5"
     table: ClassVar[str] = "CREATE VIRTUAL TABLE chunks USING fts5(text, document UNINDEXED)"

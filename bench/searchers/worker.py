@@ -1,7 +1,7 @@
-"""One searcher in one process: takes a line of JSON, does it, answers with a line of JSON.
+"""Run one searcher in one process. It reads a command as a line of JSON and answers with a line of JSON.
 
-Orders: {"do": "build"}, {"do": "hot" | "cold" | "evicted" | "words", "documents": [...], "most": n, "seconds": s}. The answer to
-the last three has the times in ms and the rows that were found, one of each a question.
+Commands: {"do": "build"} and {"do": "hot" | "cold" | "evicted" | "words", "documents": [...], "most": n, "seconds": s}. The
+answer to the second form has, for each question, the time in ms and the rows found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from searchers.base import Searcher
 from searchers.data import K, Library
 
 WARM_UP = 3
-LEAST = 3  # questions asked however slow the answers are
+LEAST = 3  # minimum number of questions, even for a slow searcher
 
 
 def searcher(name: str, folder: Path, library: Library) -> Searcher:
@@ -41,8 +41,11 @@ def build(one: Searcher) -> dict[str, Any]:
 
 
 def visit(one: Searcher, order: dict[str, Any]) -> dict[str, Any]:
-    """Hot and words: opened and warmed up before. Evicted: the same, then forgotten before each question. Cold:
-    opened anew for each question, the opening being part of its time. All files are in the system's page cache."""
+    """Measure the questions of one command. The searcher is opened and warmed up first.
+
+    evicted: the library is evicted from memory before each question. cold: the searcher is reopened for each question, and
+    the time includes opening. All files are in the page cache.
+    """
     kind, documents = order["do"], order["documents"]
     ask: Callable[..., list[int]] = one.words if kind == "words" else one.near
     questions: Any = one.library.asked if kind == "words" else one.library.questions
@@ -90,7 +93,7 @@ def _times(
 
 def main() -> None:
     name, library, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    # Libraries may print: the answers go where nothing else is written.
+    # Libraries may print to stdout, so the responses go to a duplicate of the original stdout.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The servers that are measured. Rule: each is driven through its own public wire, set up in its favour."""
+"""The servers to measure. Each is driven through its own public protocol and configured in its favor."""
 
 from __future__ import annotations
 

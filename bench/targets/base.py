@@ -1,4 +1,4 @@
-"""What the workloads need of a server. Rule: a target makes requests and judges answers; it measures nothing."""
+"""The interface of a server to measure. A target builds requests and checks responses; the workloads measure the time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STOP_S = 20.0
 
 
 class Unavailable(Exception):
-    """This server cannot run here; the text says what to do."""
+    """The server cannot run on this machine. The message says what to do."""
 
 
 class Target(ABC):
@@ -29,7 +29,7 @@ class Target(ABC):
     pulls: ClassVar[bool] = True  # False if a user sees the rows of other users, so pulls are not comparable
 
     def __init__(self, root: Path) -> None:
-        """`root`: the checkout."""
+        """Create the target. `root` is the folder of the checkout."""
         self.root = root
         self.port = 0
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -37,42 +37,42 @@ class Target(ABC):
 
     @abstractmethod
     def install(self) -> None:
-        """Bring it onto this machine, once. Raises Unavailable."""
+        """Install the server unless it is installed. Raises Unavailable."""
 
     @abstractmethod
     def start(self, folder: Path, users: int) -> None:
-        """Start it empty, its data under `folder`, ready for that many users. Returns when it answers."""
+        """Start the server without data for `users` users, storing data under `folder`. Return when it accepts requests."""
 
     @abstractmethod
     async def prepare(self, makers: Sequence[Maker], blocks: int) -> None:
-        """Make what the rows stand on: databases, sessions, the document of the first user's vector blocks."""
+        """Create what the rows require: databases, sessions, and the document of the first user's vector blocks."""
 
     @abstractmethod
     def push(self, user: int, collection: Collection, batch: Sequence[Row]) -> bytes:
-        """The request that pushes a batch of new rows."""
+        """Return the request that pushes a batch of new rows."""
 
     @abstractmethod
     def push_faults(self, answer: Answer, count: int) -> list[str]:
-        """Why this answer does not say that all `count` rows were taken; empty when it does."""
+        """Return the reasons why this response does not confirm all `count` rows; empty if it does."""
 
     @abstractmethod
     def pull(self, user: int, collection: Collection, limit: int, last: Answer | None) -> bytes | None:
-        """The request for the first page, or for the one after `last`; None after the last page."""
+        """Return the request for the first page or, if `last` is given, for the page after it; None after the last page."""
 
     @abstractmethod
     def rows(self, answer: Answer) -> list[Row]:
-        """The rows of a page as they were pushed, the server's own fields taken off. Raises on anything else."""
+        """Return the rows of a page as they were pushed, without the server's own fields. Raise if the page is invalid."""
 
     def stream(self, user: int) -> bytes:
-        """The request for the live stream of the user's episodes."""
+        """Return the request for the live stream of the user's episodes."""
         raise NotImplementedError(f"{self.name} has no stream")
 
-    # processes
+    # process management
     def roots(self) -> list[int]:
         return [process.pid for process in self.processes]
 
     def spawn(self, command: Sequence[str], folder: Path, **env: str) -> None:
-        """Start a process of this server, its output in a file beside its data."""
+        """Start a process of this server. Write its output to a file beside its data."""
         self._log = folder / f"{self.name}-{len(self.processes)}.log"
         with self._log.open("wb") as log:
             self.processes.append(
@@ -86,7 +86,7 @@ class Target(ABC):
             )
 
     def wait_for_port(self) -> None:
-        """Until the port takes connections."""
+        """Wait until the port accepts connections."""
         until = time.monotonic() + START_S
         while time.monotonic() < until:
             if any(process.poll() is not None for process in self.processes):
@@ -100,7 +100,7 @@ class Target(ABC):
         raise Unavailable(f"{self.name} did not start:\n{log}")
 
     def stop(self) -> None:
-        """End the processes that this target started, the last one first."""
+        """Terminate the processes that this target started, in reverse order."""
         while self.processes:
             process = self.processes.pop()
             process.terminate()
@@ -118,7 +118,7 @@ def free_port() -> int:
 
 
 async def must(port: int, *requests: bytes) -> list[Answer]:
-    """Send requests one after another; each must be answered with 2xx."""
+    """Send requests one after another and return the responses. Each response must have a 2xx status."""
     connection = await Connection.open(port)
     answers = []
     try:

@@ -1,6 +1,7 @@
-"""Vademecum as it is started by hand: `vademecum serve`, a token a user, durable (fsync at every commit).
+"""Vademecum, started as a user would: `vademecum serve`, one API token per user, durable (fsync at every commit).
 
-Without a model: the vectors that are pushed would count as another model's, and be made anew while we measure.
+The server has no embedding model. Otherwise it would treat the pushed vectors as those of another model and recompute
+them during the measurement.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from targets.base import Collection, Unavailable, free_port, must, run
 from targets.wire import RxWire, push_body
 
 COMMAND = "VADEMECUM_COMMAND"
-# A benchmark asks more often than a person may.
+# The benchmark sends more requests than the default rate limits allow.
 RATES = json.dumps(
     dict.fromkeys(["sign_in", "push", "write", "read", "upload", "search", "answer"], 100_000_000)
 )
@@ -40,7 +41,7 @@ class Ours(RxWire):
         super().__init__(root)
         self.command = shlex.split(os.environ.get(COMMAND, str(root / ".venv" / "bin" / "vademecum")))
         self.tokens: list[str] = []
-        self.environment: Mapping[str, str] = {}  # settings of the server, beside the command's own
+        self.environment: Mapping[str, str] = {}  # additional settings of the server
         self._template: tempfile.TemporaryDirectory[str] | None = None
 
     def install(self) -> None:
@@ -61,16 +62,16 @@ class Ours(RxWire):
             **{"VADEMECUM_MODELS": str(folder / "no-models"), "VADEMECUM_RATES": RATES, **self.environment},
         )
         self.wait_for_port()
-        while not (data / "server.json").exists():  # its door for commands opens a moment after its port
+        while not (data / "server.json").exists():  # written a moment after the port opens
             time.sleep(0.01)
 
     def add_user(self, data: Path, email: str) -> str:
-        """A new account; its token."""
+        """Create an account and return an API token."""
         run([*self.command, "user", "add", email, "--tier", "JIGGA", "--data", str(data)])
         return run([*self.command, "token", "create", email, "--data", str(data)]).strip()
 
     async def add_users(self, data: Path, emails: Sequence[str]) -> list[str]:
-        """As `add_user`, for many: by the running server's own door for commands."""
+        """Create several accounts through the running server's routes for local commands. Return their API tokens."""
         secret = json.loads((data / "server.json").read_text())["secret"]
         tokens = []
         for email in emails:
@@ -86,7 +87,7 @@ class Ours(RxWire):
         return tokens
 
     def _accounts(self, users: int) -> Path:
-        """A data folder with that many accounts and no rows; made once, copied for every round."""
+        """Return a data folder with at least `users` accounts and no rows. It is created once and copied for every round."""
         if self._template is None or len(self.tokens) < users:
             self._template = tempfile.TemporaryDirectory(prefix="vademecum-bench-accounts-")
             data = Path(self._template.name) / "data"

@@ -1,4 +1,7 @@
-"""rxdb-server (SSPL: an installed peer, none of its code here) on rxdb's memory storage: it keeps nothing on disk."""
+"""rxdb-server on RxDB's memory storage, which stores nothing on disk.
+
+rxdb-server has the SSPL license: it is only installed as a peer, and none of its code is in this repository.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from targets.wire import RxWire
 
 
 class RxdbServer(RxWire):
-    """The fastest it can be: a collection a user (it ends at 16 collections), no accounts."""
+    """rxdb-server in its fastest configuration: one collection per user (at most 16 collections), no accounts."""
 
     name = "rxdb-server"
     durability = "none (memory)"
@@ -36,14 +39,14 @@ class RxdbServer(RxWire):
         self.wait_for_port()
 
     async def prepare(self, makers: Sequence[Maker], blocks: int) -> None:
-        """Its collections were made at the start; it knows no parents."""
+        """Do nothing: the collections exist since the start, and the server does not check parents."""
 
     def base(self, user: int, collection: Collection) -> str:
         return f"/episodes{user}/0" if collection == "episodes" else "/vectors/0"
 
 
 class RxdbServerShared(RxdbServer):
-    """As its documentation sets it up: one collection, no accounts. Each user is shown the rows of all."""
+    """rxdb-server as documented: one collection, no accounts. Each user sees the rows of all users."""
 
     name = "rxdb-server-shared"
     pulls = False
@@ -54,7 +57,7 @@ class RxdbServerShared(RxdbServer):
 
 
 class RxdbServerAccounts(RxdbServerShared):
-    """As it serves many users: one collection, rows with an owner, each user shown only his own."""
+    """rxdb-server for many users: one collection of rows with an owner. Each user sees only their own rows."""
 
     name = "rxdb-server-accounts"
     pulls = True

@@ -1,4 +1,4 @@
-"""The wire that ours and rxdb-server share: pull, push and pullStream below `/{name}/{version}`."""
+"""The protocol that our server and rxdb-server share: pull, push and pullStream below `/{name}/{version}`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Checkpoint(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """`documents` stay bytes: only their number is needed while the clock runs."""
+    """A page of rows. `documents` are not decoded, because only their number is needed while the clock runs."""
 
     documents: list[msgspec.Raw]
     checkpoint: Checkpoint
@@ -43,7 +43,7 @@ def push_body(batch: Sequence[Row]) -> bytes:
 class RxWire(Target):
     @abstractmethod
     def base(self, user: int, collection: Collection) -> str:
-        """The path of a collection's replication."""
+        """Return the base path of a collection's replication routes."""
 
     def headers(self, user: int) -> Mapping[str, str]:
         return {}

@@ -1,13 +1,13 @@
 """The search index of one user in LanceDB: derived from the records and replaceable.
 
-Only this package imports lancedb and pyarrow. The index is imported on first use, and Lance when the first folder is
-opened. Both take a second, and the server should answer its first sync before that.
+Only this package imports lancedb and pyarrow. `VectorIndex` is imported on first use, and lancedb when the first folder
+is opened. Both imports are slow, and the server should answer its first sync before that.
 """
 
 import os
 from typing import TYPE_CHECKING, Any
 
-# Lance reads these when it is loaded. At its default level it logs a line per search.
+# Lance reads these variables when it is loaded. At its default log level it logs a line per search.
 os.environ.setdefault("LANCE_LOG", "error")
 os.environ.setdefault("RUST_LOG", "error")
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "VectorIndex":  # it needs pyarrow: ask for it in a thread
+    if name == "VectorIndex":  # importing pyarrow is slow: access this in a thread
         from vademecum.engines.lance.vector_index import VectorIndex
 
         return VectorIndex

@@ -1,6 +1,6 @@
 """Convert blocks to Arrow rows, one per chunk, and back.
 
-No input may stop the index permanently. Half a surrogate pair is replaced, and a vector of the wrong size is dropped.
+Invalid input must not stop indexing permanently: lone surrogates are replaced, and vectors of the wrong size are dropped.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from vademecum.engines.lance.records import Block, Throttle
 from vademecum.model.schema.vector_codec import are_usable_norms, row_norms
 from vademecum.model.text.bm25 import TERM_DTYPE, count_terms
 
-# Text and vectors stay readable bytes on disk: a byte scan after an erasure must be able to find what it looks for.
-# (Lance compresses the values of a dictionary by default, and makes one wherever texts repeat.)
+# Text and vectors are stored uncompressed, so that a byte scan can verify an erasure. By default Lance builds
+# dictionaries of repeated texts and compresses their values.
 _PLAIN = {"lance-encoding:compression": "none", "lance-encoding:dict-values-compression": "none"}
 
 
 def schema(dims: int | None) -> pa.Schema:
-    """Return the columns of a row. Without a model there is no vector column."""
+    """Return the Arrow schema of a row. If `dims` is None (no model), there is no vector column."""
     columns = [
         ("chunk_id", pa.string()),
         ("block_id", pa.string()),
@@ -38,7 +38,8 @@ def schema(dims: int | None) -> pa.Schema:
 
 
 def to_table(blocks: Iterable[Block], dims: int | None, pace: Throttle = iter) -> pa.Table:
-    """Return blocks as rows. The last block of an id and the first chunk of an index win."""
+    """Return the chunks of blocks as rows. Of blocks with the same id the last one wins; of chunks with the same index, the
+    first one."""
     columns: dict[str, list[Any]] = {name: [] for name in schema(dims).names if name != "vector"}
     vectors: list[NDArray[np.float32]] = []
     for block in pace({block.id: block for block in blocks}.values()):
@@ -80,7 +81,7 @@ def _vectors(block: Block, dims: int) -> NDArray[np.float32]:
 
 
 def _vector_column(vectors: NDArray[np.float32], dims: int) -> Any:
-    # A zero vector has no direction, so no cosine.
+    # A zero vector has no direction and therefore no cosine.
     is_usable = are_usable_norms(row_norms(vectors))
     return pa.FixedSizeListArray.from_arrays(
         pa.array(np.where(is_usable[:, None], vectors, 0).astype(np.float32).ravel(), type=pa.float32()),
@@ -97,7 +98,7 @@ def read_vectors(batch: pa.RecordBatch, matrix: NDArray[np.float32], has_vector:
     flat = column.values.to_numpy(zero_copy_only=False)[begin : begin + matrix.size]
     matrix[:] = flat.reshape(matrix.shape)
     has_vector[:] = column.is_valid().to_numpy(zero_copy_only=False)
-    # The values of a row without a vector are undefined.
+    # Arrow leaves the values of a null vector undefined.
     matrix[~has_vector] = 0
     norms = row_norms(matrix)
     has_vector &= are_usable_norms(norms)

@@ -11,13 +11,14 @@ import msgspec
 
 from vademecum.fsync import sync_folder
 
-# Raise it when the shape of the rows or of the terms changes: folders of another layout are rebuilt.
+# Increase this number when the format of the rows or terms changes. Folders with another layout are rebuilt.
 LAYOUT = 4
 FILE = "checkpoint.json"
 
 
 class IndexCheckpoint(msgspec.Struct, frozen=True):
-    """`version` is the table's version when this was written: an older table has lost writes."""
+    """The saved state of an index. `version` is the version of the Lance table at that time: an older table has lost
+    writes."""
 
     layout: int = LAYOUT
     model: str | None = None
@@ -28,7 +29,7 @@ class IndexCheckpoint(msgspec.Struct, frozen=True):
     version: int = 0
 
 
-# Made here: two threads that are the first to decode a type, both at once, can crash the process in msgspec.
+# Created at import, because two threads that decode a type for the first time simultaneously can crash msgspec.
 _decoder = msgspec.json.Decoder(IndexCheckpoint)
 
 

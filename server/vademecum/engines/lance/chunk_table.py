@@ -1,9 +1,9 @@
 """One Lance table of chunks on disk. All calls to lancedb are in this module.
 
-The index ensures that there is one writer, and no reader while old versions are deleted. The table has no Lance indexes,
-so an erasure has only rows to erase. Deleting and then adding rows makes two versions, but costs a fifth of
-`merge_insert` at 50,000 rows (14 against 75 ms), which reads the whole key column. After a crash between the two the
-checkpoint is still the old one, so the rows are written again.
+`VectorIndex` ensures that there is only one writer, and no reader while old versions are deleted. The table has no Lance
+indexes, so an erasure must erase only rows. Deleting and then adding rows creates two versions, but takes a fifth of the
+time of `merge_insert`, which reads the whole key column (14 instead of 75 ms at 50,000 rows). After a crash between the
+delete and the add, the checkpoint is still the old one, so the rows are written again.
 """
 
 import shutil
@@ -32,24 +32,24 @@ from vademecum.model.text.bm25 import (
     top_k_with_ties,
 )
 
-# The cache of Lance for all users together. Manifests are small and quick to read, so it can be small.
+# The size of Lance's cache for all users together. Manifests are small and quick to read, so the cache can be small.
 _LANCE_CACHE_BYTES = 16 << 20
-# Rows a write or a read handles at once: some 30 MB.
+# The number of rows per batch of a read or write: about 30 MB.
 _BATCH = 8192
-# Names in one condition: the planner's work grows with them.
+# The maximum number of names in one SQL condition, because planning time grows with the number.
 _NAMES = 500
 _PLACE = ["document_id", "block", "chunk_index"]
 _SHOWN = [*_PLACE, "page", "section", "text"]
 
 
-# The client of Lance's own service, which this program does not use. Importing it takes half of the import time of
-# lancedb: 1.5 s of CPU in each process that has an index.
+# The client of Lance's own service, which this program does not use. It accounts for half of lancedb's import time:
+# 1.5 s of CPU in each process that has an index.
 _UNASKED = "lance_namespace_urllib3_client"
 
 
 @cache
 def _lancedb() -> Any:
-    """Import lancedb without executing the package above."""
+    """Import lancedb with an empty module in place of the unused client (`_UNASKED`)."""
     found = find_spec(_UNASKED)
     if found is not None and _UNASKED not in sys.modules:
         sys.modules[_UNASKED] = module_from_spec(found)
@@ -60,7 +60,7 @@ def _lancedb() -> Any:
 
 @cache
 def _session() -> Any:
-    """Return the session that all tables share. Otherwise each has a cache of gigabytes."""
+    """Return the Lance session that all tables share. Without it, each table would have a cache of gigabytes."""
     return _lancedb().Session(_LANCE_CACHE_BYTES, _LANCE_CACHE_BYTES)
 
 
@@ -69,7 +69,7 @@ def _connect(folder: Path) -> Any:
 
 
 class ChunkTable:
-    """A table in a folder. Each table gets a new name, so Lance never uses cached data of another table."""
+    """A Lance table in a folder. Each table gets a new name, so that Lance never uses cached data of another table."""
 
     def __init__(self, folder: Path, name: str, dims: int | None) -> None:
         self.name = name
@@ -107,7 +107,7 @@ class ChunkTable:
     def batches(
         self, columns: Sequence[str], document_ids: Collection[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield batches of some columns, of all rows or of these documents' rows."""
+        """Yield batches of these columns for the rows of these documents, or for all rows if `document_ids` is None."""
         for condition in [None] if document_ids is None else _conditions("document_id", document_ids):
             query = self._table.search().select(list(columns))
             if condition is not None:
@@ -135,14 +135,14 @@ class ChunkTable:
         return copy
 
     def verify(self) -> None:
-        """Read every byte. Any exception means that the table is damaged."""
+        """Read all data of the table. Any exception means that the table is damaged."""
         fresh = ChunkTable(self._folder, self.name, self.dims)
         rows = sum(batch.num_rows for batch in fresh.batches(schema(self.dims).names))
         if rows != fresh.rows:
             raise ValueError("rows are missing")
 
     def vector_search(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
-        """Search with Lance's exact search, for rows that do not fit the cache."""
+        """Return the k nearest rows by Lance's exact search. Used for indexes that do not fit the cache."""
         hits: list[Hit] = []
         for condition in _conditions("document_id", document_ids):
             query = self._table.search(vector, vector_column_name="vector").distance_type("cosine")
@@ -152,7 +152,7 @@ class ChunkTable:
         return in_order(hits, k)
 
     def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
-        """Compute BM25 from the disk. Memory holds only the postings of the wanted terms."""
+        """Return the k best rows by BM25, read from disk. Memory holds only the postings of the wanted terms."""
         keys = np.array([hash_term(term) for term in wanted], np.uint64)
         places: list[pa.RecordBatch] = []
         parts = []
@@ -182,7 +182,7 @@ class ChunkTable:
 
     def optimise(self) -> None:
         """Compact the small files of writes and keep only the newest version."""
-        # A millisecond is the smallest age that Lance accepts without a warning. Older versions are deleted.
+        # Lance deletes versions older than this age. One millisecond is the minimum that it accepts without a warning.
         self._table.optimize(cleanup_older_than=timedelta(milliseconds=1), delete_unverified=True)
 
     @property
@@ -200,7 +200,7 @@ class ChunkTable:
     @property
     def data_bytes(self) -> int:
         """Return the size of the current data files in bytes, close to the size of the rows in memory."""
-        return int(self._table.stats()["total_bytes"])  # a dict, whatever its annotation says
+        return int(self._table.stats()["total_bytes"])  # `stats` returns a dict, despite its type annotation
 
 
 def tree_size(folder: Path) -> tuple[int, int]:
@@ -229,7 +229,7 @@ def _hits(rows: pa.Table, scores: NDArray[Any]) -> list[Hit]:
 
 
 def _conditions(column: str, names: Collection[str]) -> Iterator[str]:
-    """Yield SQL conditions that select the rows with these names, `_NAMES` at a time. Names are quoted."""
+    """Yield SQL conditions that select the rows with these names, at most `_NAMES` per condition. Names are quoted."""
     quoted = ["'" + name.replace("'", "''") + "'" for name in sorted(names)]
     for begin in range(0, len(quoted), _NAMES):
         yield f"{column} IN ({', '.join(quoted[begin : begin + _NAMES])})"

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """One chunk of a block. `index` is its number in the document. `also` is text that matches in keyword search but
-    is not part of the chunk; the index stores only its term counts."""
+    """One chunk of a block. `index` is the chunk's number in the document. `also` is text that keyword search matches although
+    it is not part of the chunk; the index stores only its term counts."""
 
     index: int
     page: int | None
@@ -39,7 +39,7 @@ Throttle = Callable[
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One result. Scores of `vector_search` are cosines, of `keyword_search` BM25: they are not comparable."""
+    """One search result. The score is a cosine from `vector_search` and BM25 from `keyword_search`; they are not comparable."""
 
     document_id: str
     block: int
@@ -64,11 +64,11 @@ class IndexStats(msgspec.Struct, frozen=True):
 
 
 class ErasureResult(msgspec.Struct, frozen=True):
-    """The files and bytes that an erasure deleted. They include live rows, which were copied to a new table before."""
+    """The number of files and bytes that an erasure deleted. They include live rows, which were first copied to a new table."""
 
     files: int
     bytes: int
 
 
 class IndexDamaged(Exception):
-    """The folder was damaged and was emptied. Its checkpoint is ("", 0): index all rows again."""
+    """The index folder was damaged and has been emptied. Its checkpoint is ("", 0): index all rows again."""

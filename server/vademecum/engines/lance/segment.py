@@ -1,7 +1,7 @@
-"""The rows of one user in memory: unit vectors in a matrix, terms as postings, the rest as Arrow columns.
+"""The index rows of one user in memory: unit vectors in a matrix, terms as postings, the rest as Arrow columns.
 
-All objects are immutable. A write makes a new `Snapshot`, so concurrent searches see either the old or the new rows.
-Deleted rows are masked. Segments of similar size are merged, as in an LSM tree, so a row is copied few times and a
+All objects are immutable. A write creates a new `Snapshot`, so concurrent searches see either the old or the new rows.
+Deleted rows are masked. Segments of similar size are merged, as in an LSM tree, so a row is copied only a few times and a
 search visits few segments.
 """
 
@@ -42,7 +42,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Some rows. `documents` lists the document ids, and `document_of` has the position in that list for each row."""
+    """An immutable set of rows. `documents` lists the document ids; `document_of` maps each row to a position in that list."""
 
     shown: pa.Table
     documents: list[str]
@@ -54,7 +54,7 @@ class Segment:
 
     @classmethod
     def from_batches(cls, batches: Iterable[pa.RecordBatch], rows: int, dims: int | None) -> "Segment":
-        """Build a segment of `rows` rows from Lance batches, one at a time, so that memory holds the rows once."""
+        """Build a segment of `rows` rows from Lance batches, reading one batch at a time to hold the rows in memory once."""
         matrix = None if dims is None else np.empty((rows, dims), np.float32)
         has_vector = np.zeros(rows, np.bool_)
         shown = [pa.RecordBatch.from_pylist([], COLUMNS)]
@@ -135,7 +135,7 @@ class Segment:
         scores = np.full(len(mask), -np.inf, dtype=np.float32)
         rows = np.flatnonzero(mask & self.has_vector)
         if self.matrix is not None and len(rows):
-            # Few rows are gathered first. For many rows it is cheaper to compute the whole matrix.
+            # If few rows are unmasked, copy them first. Otherwise it is cheaper to multiply the whole matrix.
             few = 2 * len(rows) < len(mask)
             if few:
                 scores[rows] = self.matrix[rows] @ unit
@@ -175,7 +175,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All rows at one moment, as segments. The oldest and largest segment is first."""
+    """All rows of an index at one moment, as segments. The oldest and largest segment comes first."""
 
     segments: tuple[Segment, ...] = ()
 
@@ -232,5 +232,5 @@ class Snapshot:
 
 
 def in_order(hits: Sequence[Hit], k: int) -> list[Hit]:
-    """Return the k best hits. Hits with equal scores are ordered by their place, so results are deterministic."""
+    """Return the k best hits. Hits with equal scores are ordered by their position, so that results are deterministic."""
     return sorted(hits, key=lambda hit: (-hit.score, hit.place))[:k]

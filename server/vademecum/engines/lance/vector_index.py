@@ -1,8 +1,8 @@
 """The search index of one user: rows in Lance on disk, and the same rows in memory while they fit the cache.
 
-The index may lag behind the records but is never wrong. The checkpoint is saved after Lance has committed. The memory
-copy is updated in the same call or evicted. An empty scope finds nothing. A damaged folder is emptied and reported. There
-is one writer at a time and any number of readers.
+The index may lag behind the records but is never wrong. The checkpoint is saved after Lance has committed. The copy in
+memory is updated in the same call or evicted. A search in an empty scope finds nothing. A damaged folder is emptied and
+reported. There is one writer at a time and any number of readers.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,7 +23,7 @@ from vademecum.engines.lance.records import Block, ErasureResult, Hit, IndexDama
 from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.model.text.tokenize import tokenize_query
 
-# Failures of the machine, not of the folder: emptying it would cure nothing.
+# Messages of operating system errors that do not mean damage. Emptying the folder would not help.
 _NOT_DAMAGE = (
     "too many open files",
     "no space left",
@@ -34,7 +34,7 @@ _NOT_DAMAGE = (
 
 
 class VectorIndex:
-    """One user's index on one folder. Blocking: call it from a thread."""
+    """The index of one user in one folder. Its methods block, so call them from a thread."""
 
     def __init__(self, folder: Path, model: str | None, dims: int | None, cache: MatrixCache) -> None:
         self._folder = folder
@@ -45,12 +45,12 @@ class VectorIndex:
         self._key = object()
         self._table: ChunkTable | None = None
         self._closed = False
-        # Held by whoever writes, and by whoever reads the disk: a warm search takes only the cache's own lock.
+        # Every write and every read from disk holds this lock. A search of cached rows takes only the cache's own lock.
         self._lock = RLock()
 
     @classmethod
     def open(cls, folder: Path, model: str | None, dims: int | None, *, cache: MatrixCache) -> "VectorIndex":
-        """Open the index of a folder. A damaged folder, or one of another model or layout, becomes an empty index."""
+        """Open the index in a folder. If the folder is damaged or has another model or layout, the index is emptied."""
         if (model is None) != (dims is None):
             raise ValueError("a model and its dimensions go together")
         index = cls(folder, model, dims, cache)
@@ -80,7 +80,7 @@ class VectorIndex:
 
     @property
     def model(self) -> str | None:
-        """Return the name of the model whose vectors the index holds."""
+        """Return the name of the model whose vectors the index stores."""
         return self._empty.model
 
     @property
@@ -96,9 +96,11 @@ class VectorIndex:
         checkpoint: tuple[str, int],
         pace: Throttle = iter,
     ) -> None:
-        """Write what has changed since the last checkpoint, then save the new one. A block replaces all rows of its
-        id; where a block is also named gone, gone wins. Doing it again changes nothing. `pace` hands out the blocks one
-        by one: counting their words is what takes time."""
+        """Write the changes since the last checkpoint, then save the new checkpoint.
+
+        A block replaces all rows with its id. A block that is also listed as deleted is deleted. The call is idempotent.
+        `pace` yields the blocks one by one and may pause in between, because counting their terms takes time.
+        """
         dead_blocks, dead_documents = set(gone_blocks), set(gone_documents)
         living = [b for b in blocks if b.id not in dead_blocks and b.document_id not in dead_documents]
         rows = to_table(living, self._dims, pace)
@@ -143,7 +145,7 @@ class VectorIndex:
     def _search(
         self, warm: Callable[[Snapshot], list[Hit]], cold: Callable[[ChunkTable], list[Hit]]
     ) -> list[Hit]:
-        """Search in memory if the rows are cached or fit, else on the disk."""
+        """Search in memory if the rows are cached or fit into the cache, otherwise on disk."""
         held: Snapshot | None = self._cache.get(self._key)
         if held is None:
             with self._lock, self._guarded():
@@ -155,7 +157,7 @@ class VectorIndex:
         return warm(held)
 
     def _load(self, table: ChunkTable) -> Snapshot | None:
-        """Read all rows into memory. Return None if the cache may not hold so many."""
+        """Read all rows into memory. Return None if they exceed the bound of the cache."""
         if table.data_bytes > self._cache.max_bytes:
             return None
         snapshot = Snapshot((table.read(),))
@@ -181,14 +183,19 @@ class VectorIndex:
             return self._rows(self._table).in_sections(sections) if self._table is not None else []
 
     def _rows(self, table: ChunkTable) -> Snapshot | ChunkTable:
-        """Return the cached rows, or the table. Jobs call this after every turn, and a Lance scan takes both cores."""
+        """Return the cached rows if there are any, otherwise the table.
+
+        Jobs call this after every turn. Cached rows are preferred, because a Lance scan occupies two cores.
+        """
         held: Snapshot | None = self._cache.get(self._key)
         return table if held is None else held
 
     def erase(self, document_ids: Collection[str] | None = None) -> ErasureResult:
-        """After this no byte of rows deleted or replaced before is left in the folder; nor of these documents' rows,
-        which go now. The living rows are written to a new table and the old one is unlinked: nothing has to be
-        known about what Lance leaves behind."""
+        """Delete the rows of these documents, and erase all deleted and replaced rows from the folder.
+
+        Afterwards the folder contains no byte of such rows. The live rows are copied to a new table and the old table is
+        unlinked, so the erasure does not depend on which files Lance leaves behind.
+        """
         with self._lock, self._guarded():
             self._evict()
             old = self._table
@@ -199,12 +206,13 @@ class VectorIndex:
             return self._sweep()
 
     def optimise(self, after_versions: int = 16) -> bool:
-        """Compact small files and drop old versions once there are enough. Return whether it did."""
+        """Compact small files and delete old versions if there are at least `after_versions`. Return whether it did so."""
         with self._lock, self._guarded():
             if self._table is None or self._table.versions < after_versions:
                 return False
             self._table.optimise()
-            if self._table.versions >= after_versions:  # the clock was put back: they are of a time to come
+            # After the clock was set back, Lance keeps versions that lie in the future.
+            if self._table.versions >= after_versions:
                 self._renew(self._table)
                 self._sweep()
             return True
@@ -234,14 +242,14 @@ class VectorIndex:
             remove(self._folder)
 
     def drop(self) -> None:
-        """Remove the folder; the index is closed."""
+        """Close the index and delete its folder."""
         with self._lock:
             self.close()
             self._state = self._empty
             remove(self._folder)
 
     def close(self) -> None:
-        """Release the memory. There are no pending writes."""
+        """Close the index and release its memory. There are never pending writes."""
         with self._lock:
             self._closed = True
             self._cache.drop(self._key)
@@ -260,7 +268,10 @@ class VectorIndex:
         self._state = new
 
     def _sweep(self) -> ErasureResult:
-        """Delete all files except the checkpoint and its table: old tables and leftovers of crashes or older versions."""
+        """Delete all files except the checkpoint and the current table.
+
+        The deleted files are old tables and leftovers of crashes or of older versions of the program.
+        """
         named = {states.FILE}
         if self._table is not None:
             named.add(f"{self._table.name}.lance")
@@ -273,7 +284,10 @@ class VectorIndex:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Empty a damaged folder and raise IndexDamaged; re-raise other errors."""
+        """Run an operation. If it fails because the folder is damaged, empty the folder and raise IndexDamaged.
+
+        Other errors are re-raised.
+        """
         if self._closed:
             raise RuntimeError("this index is closed")
         try:
