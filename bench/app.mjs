@@ -2,9 +2,9 @@
  * Measure the app with the maximum number of documents: `node bench/app.mjs [rounds]`, after `npm run build`.
  *
  * A real server has 100 documents of one person: 99 short ones and one of 2,000 chunks, all with vectors.
- * Chromium syncs them, lists them, opens the long document, searches and answers, and is reloaded offline. The
- * printed times are those for which a user waits. The memory is that of the page and its worker together, as
- * measured by the browser.
+ * Chromium syncs them, lists them, opens the long document, searches and answers, and is reloaded offline.
+ * The printed times are those for which a user waits. The memory is that of the page and its worker
+ * together, as measured by the browser.
  */
 
 import { loadavg } from "node:os";

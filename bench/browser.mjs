@@ -1,10 +1,10 @@
 /**
  * Measure how fast the browser searches its own chunks: `node bench/browser.mjs [chunks [rounds]]`.
  *
- * Chromium loads documents of 100 chunks as rows (base64 vectors of 384 dimensions), then runs keyword, vector
- * and hybrid searches in turn, each with a new question. Word frequencies in the texts are like those in prose.
- * Half of the documents have accents or no spaces, which take longer to fold. Goal: a median of 20 ms over 5,000
- * chunks.
+ * Chromium loads documents of 100 chunks as rows (base64 vectors of 384 dimensions), then runs keyword,
+ * vector and hybrid searches in turn, each with a new question. Word frequencies in the texts are like those
+ * in prose. Half of the documents have accents or no spaces, which take longer to fold. Goal: a median of 20
+ * ms over 5,000 chunks.
  */
 
 import { loadavg } from "node:os";

@@ -25,19 +25,19 @@ from vademecum.settings import Settings
 
 T = TypeVar("T")
 TIMEOUT_S = 600.0
-BUSY_WAIT_S = 120.0  # for a server that is busy
+BUSY_WAIT_S = 120.0  # maximum wait for a busy server
 
 
 class OutdatedServer(Broken):
-    """The server is older than the command."""
+    """The running server has an older version than the command."""
 
 
 class FolderInUse(Broken):
-    """Another command is using the folder, or its server is stopping. Both end soon."""
+    """Another command is using the folder, or its server is stopping. Both states end soon."""
 
 
 class AnswerObject(dict[str, Any]):
-    """A JSON object that raises OutdatedServer for a missing field: the server may run since before an upgrade."""
+    """A JSON object that raises OutdatedServer for a missing field, because the server may predate an upgrade."""
 
     def __init__(self, content: dict[str, Any], server_version: str) -> None:
         super().__init__((name, _wrap(value, server_version)) for name, value in content.items())
@@ -58,7 +58,7 @@ def _wrap(value: Any, server_version: str) -> Any:
 
 
 class ApiClient:
-    """Call an app of this `version`, as a user (`email`) or as the administrator of this machine."""
+    """A client of an app with this `version`, acting as a user (`email`) or as the local administrator."""
 
     def __init__(self, client: httpx.AsyncClient, secret: str, version: str = __version__) -> None:
         self._client = client
@@ -101,7 +101,8 @@ async def open_api_client(settings: Settings) -> AsyncIterator[ApiClient]:
     running = local_auth.read(settings.data)
     if running is None:
         raise FolderInUse(f"Another command is using {settings.data}. Try again when it is done.")
-    # On this machine the certificate need not match, because it names another host. No proxy may see the secret.
+    # Local commands do not verify the certificate, because it names another host. `trust_env` is off, so that no proxy
+    # sees the secret.
     options = {"base_url": running.url, "timeout": TIMEOUT_S, "verify": False, "trust_env": False}
     async with httpx.AsyncClient(**options) as client:  # type: ignore[arg-type]
         try:
@@ -146,7 +147,7 @@ async def use_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T
 
 
 async def use_client_in_turn(settings: Settings, work: Callable[[ApiClient], Awaitable[T]]) -> T:
-    """As `use_client`, waiting for other commands that use the folder, so that several agents can work at once."""
+    """Do the same as `use_client`, but wait for other commands that use the folder, so that several agents can work."""
     end = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
@@ -158,7 +159,7 @@ async def use_client_in_turn(settings: Settings, work: Callable[[ApiClient], Awa
 
 
 def run_with_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T]], wait: bool = False) -> T:
-    """Run `work` from synchronous code. `wait`: for other commands that use the folder."""
+    """Run `work` from synchronous code. If `wait`, wait for other commands that use the folder."""
     try:
         return asyncio.run((use_client_in_turn if wait else use_client)(settings, work))
     except KeyboardInterrupt:
@@ -166,7 +167,7 @@ def run_with_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T]
 
 
 def single_vademecum_error(error: BaseException) -> VademecumError | None:
-    """Return the VademecumError that is alone in the exception groups around it, or None."""
+    """Return the VademecumError if it is the only error in nested exception groups, or None."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error if isinstance(error, VademecumError) else None

@@ -33,7 +33,10 @@ COMMANDS = {
 
 
 class Group(click.Group):
-    """Import a command only when it is used, because imports dominate the startup. Show errors as one sentence."""
+    """A command group that imports a command only when it is used, because imports dominate the startup time.
+
+    Errors are shown as one sentence.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -1,6 +1,6 @@
 """Lock a data folder. Only the holder of the lock may open its files.
 
-Separate from `api_client`, whose import of httpx would delay the start of a server.
+This module is separate from `api_client`, whose import of httpx would delay the start of a server.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vademecum.errors import Broken
 from vademecum.services.accounts import local_auth
 
 NAME = ".lock"
-LOCK_WAIT_S = 20.0  # for another process to release the lock
+LOCK_WAIT_S = 20.0  # maximum wait for another process to release the lock
 LOCK_RETRY_S = 0.2
 
 
@@ -24,7 +24,7 @@ def is_data_folder(data: Path) -> bool:
     """Return whether a command or server has ever used the folder."""
     try:
         return (data / NAME).exists()
-    except OSError:  # opening the folder reports the error
+    except OSError:  # the error is reported when the folder is opened
         return False
 
 
@@ -51,7 +51,10 @@ def try_lock(data: Path) -> Iterator[bool]:
 
 @contextmanager
 def wait_for_lock(data: Path) -> Iterator[bool]:
-    """As `try_lock`, waiting for a command or a stopping server to release the lock, but not for a running server."""
+    """Lock the folder like `try_lock`, but wait for a command or a stopping server to release the lock.
+
+    Do not wait for a running server.
+    """
     end = time.monotonic() + LOCK_WAIT_S
     while True:
         with try_lock(data) as is_locked:

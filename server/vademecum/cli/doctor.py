@@ -86,11 +86,11 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         auth = local_auth.read(data)
         running = not is_locked
     yield Finding("server", True, f"running at {auth.url}" if running and auth else "not running")
-    yield _examine_spool(data, running)  # before commands below ingest it
+    yield _examine_spool(data, running)  # must run before the checks below, which ingest the spool
     yield _examine_users(settings)
     yield _examine_erasures(data)
-    yield _examine_deleted_accounts(data, running)  # after a start, which erases them
-    yield _examine_logs(data)  # after every account was opened, which repairs its log
+    yield _examine_deleted_accounts(data, running)  # must run after the app has started, which erases them
+    yield _examine_logs(data)  # must run after every account was opened, which repairs its log
     yield _examine_rollbacks(data)
     yield _examine_ledgers(data)
     yield _examine_model(settings, running)
@@ -101,7 +101,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
 
 
 def _examine_proxies(settings: Settings) -> Finding:
-    """Find addresses that seem to be proxies, because they use more than one address may."""
+    """Find addresses that seem to be proxies, because they exceed the rate limit of a single address."""
     try:
         crowded = run_with_client(settings, lambda client: client.call("GET", "/v1/local/crowded"))
     except VademecumError as error:  # for example a server of an earlier version
@@ -256,7 +256,7 @@ def _examine_deleted_accounts(data: Path, running: bool) -> Finding:
     remaining = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
     if not remaining:
         return Finding("deleted accounts", True, "completely erased")
-    if running:  # the running server may not have tried yet
+    if running:  # the running server may not have tried the erasure yet
         return Finding("deleted accounts", False, f"not erased yet; the server tries again: {remaining}")
     return Finding("deleted accounts", False, f"the server cannot erase them. Delete by hand: {remaining}")
 

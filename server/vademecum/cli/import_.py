@@ -1,7 +1,7 @@
 """`vademecum import`: import files and folders as a user's documents.
 
-Each file is reported in a line on standard error when it is done, also without a terminal, because an import of long
-texts takes minutes.
+The command reports each finished file in a line on standard error, even without a terminal, because importing long texts
+takes minutes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ ID = re.compile(ID_PATTERN)
 POLL_S, POLL_MAX_S = 0.3, 2.0  # the interval grows, because polling takes computing time from the server
 HIDDEN, LINK, UNREADABLE = "hidden", "link that leads outside", "folder that cannot be read"
 NO_FILE = "neither a file nor a folder"
-# These change the direction of text, and so what a line seems to say.
+# Unicode characters that change the direction of text and could disguise the content of a line.
 DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class Candidate(NamedTuple):
-    """A file to import, or one to skip, with the reason."""
+    """A file to import, or a file to skip with the reason."""
 
     path: Path
     skipped: str = ""
@@ -80,7 +80,7 @@ def _find_below(folder: Path, roots: Sequence[str]) -> Iterator[Candidate]:
             yield Candidate(path)
         elif not path.is_dir():  # a pipe or a broken link
             yield Candidate(path, NO_FILE)
-        elif not path.is_symlink():  # the target of a link is found by its own path
+        elif not path.is_symlink():  # a link is skipped here; its target is found by its own path
             yield from _find_below(path, roots)
 
 

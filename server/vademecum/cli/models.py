@@ -57,7 +57,10 @@ def list_models(data: Path, as_json: bool) -> None:
 
 
 def _in_use(settings: Settings) -> str | None:
-    """Return the model that the running server uses, or that a server would use. The running server may use another folder."""
+    """Return the model that the running server uses or, without one, that a server would use.
+
+    The running server may use another models folder than this command.
+    """
     if find_running_server(settings.data) is not None:
         served = run_with_client(settings, lambda client: client.call("GET", "/v1/models"))
         return next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)

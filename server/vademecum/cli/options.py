@@ -1,4 +1,4 @@
-"""Options that mean the same in every command."""
+"""Options that several commands share with the same meaning."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def link(email: str, data: Path) -> None:
 
     settings = settings_for(data)
     running = find_running_server(settings.data)
-    # Without a running server: the address of one that is started with these settings.
+    # Without a running server, use the address of a server with these settings.
     expected = settings.origin or f"http://{settings.host}:{settings.port}"
     address = (running.public or running.url) if running else expected
     click.echo(address + run_with_client(settings, work)["link"])

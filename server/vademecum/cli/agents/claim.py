@@ -33,7 +33,7 @@ def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) 
     identity = identify_folder(folder)
 
     async def find_projects(client: ApiClient) -> tuple[Json, Json]:
-        """Return the folder's project and the wanted one."""
+        """Return the folder's current project and the project to assign it to."""
 
         async def call(method: str, path: str, **options: Any) -> Json:
             answer: Json = await client.call(method, path, email, **options)

@@ -1,7 +1,7 @@
 """Serve one coding agent on standard input and output.
 
-The data folder is locked for each call only, so that a server can start meanwhile and other agents can work. While a
-server runs, calls are requests to it.
+The data folder is locked only during a call, so that a server can start between calls and other agents can work. While a
+server is running, each call is a request to that server.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from vademecum.settings import Settings
 
 
 class AgentSession:
-    """The folder is identified at the first call. Its project is resolved again when it is not found, because projects
-    can be merged and deleted."""
+    """A session of one agent in a folder. The folder is identified at the first call. If its project is not found, the project
+    is resolved again, because projects can be merged and deleted."""
 
     def __init__(self, settings: Settings, email: str, folder: Path) -> None:
         self._settings = settings

@@ -1,8 +1,8 @@
 """`vademecum record`: write one hook event of a coding agent from standard input to the spool.
 
-It runs at each step of an agent and must not disturb it: it always exits with 0, prints nothing to standard output and at
-most one line to standard error. To start quickly it imports little: no click, no pathlib, no msgspec. The server ingests
-the spool when it runs.
+The command runs at each step of an agent and must not disturb the agent: it always exits with 0, prints nothing to standard
+output and at most one line to standard error. To start quickly it imports little: no click, no pathlib, no msgspec. The
+server ingests the spool when it runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOO_LARGE = f"The event is larger than {STDIN_MAX // 2**20} MB; only its beginni
 EMPTY = "A decision needs `content`; nothing is recorded."
 WAITS = "The event is recorded but not ingested yet:"
 TRUNCATED = f"\n[truncated: the event was larger than {STDIN_MAX // 2**20} MB]"
-DRAIN_MAX = 8  # times STDIN_MAX: closing standard input earlier may look like an error to the agent
+DRAIN_MAX = 8  # read up to this many times STDIN_MAX: closing standard input early may look like an error
 
 
 def main(arguments: list[str]) -> None:
@@ -80,7 +80,7 @@ def _locate(folder: str, home: str) -> tuple[ProjectLocation, list[str]]:
 def _create_entry(
     event_id: str, action: AgentAction, location: ProjectLocation, folder: str
 ) -> dict[str, object]:
-    """Return the event in the form of the spool."""
+    """Return the event in the format of the spool."""
     entry = {
         "v": 1,
         "id": event_id,
@@ -134,7 +134,7 @@ def _parse_event(content: bytes) -> dict[str, object]:
 
 
 def _parse_options(arguments: list[str]) -> tuple[str, str]:
-    """Return the data folder and the email. Unlike click, an error must not exit with a failure."""
+    """Return the data folder and the email. Invalid options must not exit with a failure, as they do with click."""
     home = os.path.expanduser("~")
     options = {"--data": os.environ.get("VADEMECUM_DATA") or default_data(os.environ, home), "--user": ""}
     rest = iter(arguments)

@@ -1,10 +1,10 @@
 """Write an event of `vademecum record` to the spool: one file for each event, complete or absent.
 
-The file is not synced to disk, because the agent's next step would wait for that. A power failure loses the last seconds
-of an agent that lost its power, too.
+The file is not fsynced, because the agent's next step would wait for that. A power failure loses the events of the last
+seconds, but it stops the agent as well.
 
-Events wait for the server up to a bound (model/agents/spool_layout.py). The waiting amount is kept in a file, because
-listing the folder would take longer the more it contains.
+The spool is bounded (model/agents/spool_layout.py). Its size is stored in a file, because listing the folder would take
+longer the more events it contains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vademecum.model.agents.spool_layout import (
 
 
 def folder_for(data: str, email: str) -> str:
-    """Return the spool folder of a user. `email`: empty for the local owner."""
+    """Return the spool folder of a user. An empty `email` means the local owner."""
     return os.path.join(data, SPOOL, folder_name(email))
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-HEAD = 2**20  # bytes
-# A longer text would be truncated anyway. A shorter one could end within a secret, which would then not be recognized.
+HEAD = 2**20  # bytes that are read of a large event
+# A truncated text of this length is kept, because it would be truncated later anyway. A shorter text could end within a
+# secret, which would then not be recognized.
 TEXT_MIN = 10_000
 _SYMBOL = r'(?P<text>"[^"\\]*+(?:\\(?:u[0-9A-Fa-f]{4}|[^u])[^"\\]*+)*+)(?P<end>"?)|[\[\]{},:]'
 

@@ -10,7 +10,7 @@ from vademecum.services.agents.mcp.tools import ApiCall, Workspace
 
 
 def identify_folder(folder: Path) -> FolderIdentity:
-    """Raises BadRequest for a folder that cannot be a project."""
+    """Return the identity of a folder. Raises BadRequest for a folder that cannot be a project."""
     return identify(str(folder), str(Path.home()))
 
 

@@ -1,7 +1,7 @@
-"""Limit the size and the time of request heads in uvicorn, because they are read before the sender is authenticated.
+"""Limit the size and the time of request heads in uvicorn, because they are read before the client is authenticated.
 
-Without a limit, a header of 100 MB takes that much memory and blocks the server for seconds, because it is concatenated
-again with each chunk that arrives.
+Without a limit, a header of 100 MB takes that much memory and blocks the server for seconds, because uvicorn concatenates
+it again with each chunk that arrives.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_MAX = 64 * 2**10  # bytes; slightly more may pass, because each chunk is read completely
-HEAD_S = 60.0  # from a connection, or the first byte of its next request, to the end of the head
+HEAD_S = (
+    60.0  # maximum time from the connection, or the first byte of its next request, to the end of the head
+)
 BODY_IDLE_S = 60.0  # a connection is closed if no byte of a body arrives for so long
 _UNCHANGED = "Nothing was changed."
 
@@ -39,10 +41,10 @@ def _has_length(message: HTTPResponseStartEvent) -> bool:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Limit the bytes that are not part of a body: the head, and what may follow a body."""
+    """An HTTP protocol that limits the bytes outside of bodies: the head, and data that follows a body."""
 
     _head_bytes = 0
-    _received_bytes = 0  # since the connection was made
+    _received_bytes = 0  # bytes received since the connection was made
     _timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -64,10 +66,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_head_timeout()
 
     def _is_idle(self) -> bool:
-        """Return whether no timeout runs between two requests.
+        """Return whether the connection is between two requests and no timeout is running.
 
-        The received data stopped the keep-alive timeout but did not begin a request: it was a blank line, or the rest of a
-        body that was answered early.
+        In this state, received data has stopped the keep-alive timeout but not started a request: it was a blank line, or
+        the rest of a body that was answered early.
         """
         is_answered = self.cycle is None or self.cycle.response_complete
         return is_answered and self._timeout is None and self.timeout_keep_alive_task is None
@@ -101,7 +103,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_body_timeout(self, previous: int | None) -> None:
         """Close the connection if no byte arrived since the previous call.
 
-        `previous`: the received bytes then; None if reading was paused, because the sender could not send.
+        `previous` is the number of received bytes at that call; None if reading was paused, so that the client could not
+        send.
         """
         received = None if self.flow.read_paused else self._received_bytes
         if previous is not None and previous == received:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from vademecum.services.runtime.composition import Services
 
-STOP_S = 8  # after which running requests are aborted
-PUBLISH_RETRY_S = 5.0  # while the disk is too full for `server.json`
-EXIT_S = 15.0  # from the signal to the end of the process, even if something hangs
+STOP_S = 8  # when stopping, running requests are aborted after this time
+PUBLISH_RETRY_S = 5.0  # interval of attempts to write `server.json` while the disk is full
+EXIT_S = 15.0  # maximum time from the signal to the end of the process, even if something hangs
 LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # sockets that a restarting process passes to itself
 BACKLOG = 2048
 # `localhost` may resolve to an IPv6 address that the machine does not support. The other address suffices then.
@@ -90,7 +90,10 @@ def _own_address(host: str) -> str:
 
 
 class Server(uvicorn.Server):
-    """Print the address after the start, and close event streams first when stopping, because uvicorn waits for them."""
+    """A uvicorn server that prints its address after the start, and closes event streams first when stopping.
+
+    Otherwise uvicorn would wait for the streams.
+    """
 
     def __init__(self, config: uvicorn.Config, app: Litestar, settings: Settings, warning: str) -> None:
         super().__init__(config)
@@ -115,7 +118,7 @@ class Server(uvicorn.Server):
             self._sockets = sockets
             try:
                 await self._announce(*sockets[0].getsockname()[:2])
-            except VademecumError:  # close in order; the command prints the error
+            except VademecumError:  # shut down regularly; the command prints the error
                 await self.shutdown(sockets)
                 raise
 
@@ -187,9 +190,12 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def _end_or_restart(self, reason: str) -> None:
-        """Replace this process with a new one, which is the only way to stop a stuck thread. Fences keep it from meeting
-        the same file again; without a new fence it would, so then the process ends for good."""
-        from vademecum.engines.duckdb.instance import end_process  # with the app
+        """Replace this process with a new one, which is the only way to stop a stuck thread.
+
+        Fences keep the new process from opening the same file. If there is no new fence, the new process would get stuck
+        again, so this process ends without a restart.
+        """
+        from vademecum.engines.duckdb.instance import end_process  # the app has imported it already
 
         services: Services = self._app.state.services
         if self.should_exit or set(services.users.fenced()) <= self._fenced:
@@ -211,7 +217,7 @@ class Server(uvicorn.Server):
 
 
 def _restart_process(listening_fds: list[int]) -> None:
-    """Run the same command in this process. Clients that connect meanwhile wait in the sockets' backlog."""
+    """Run the same command in this process. Clients that connect in the meantime wait in the sockets' backlog."""
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - of numbers
         with suppress(OSError):  # the descriptor of the listing itself
             os.set_inheritable(int(name), int(name) <= 2 or int(name) in listening_fds)
@@ -307,7 +313,7 @@ def _bind(new: socket.socket, address: tuple[Any, ...]) -> socket.socket:
 
 
 def choose_protocol() -> Any:
-    """Return the protocol with bounded heads, or without httptools, uvicorn's h11, which has a bound of its own."""
+    """Return the protocol with bounded heads or, if httptools is missing, uvicorn's h11, which has its own bound."""
     try:
         from vademecum.cli.serve.bounded_http import BoundedProtocol
     except ImportError:

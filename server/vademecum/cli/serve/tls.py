@@ -15,7 +15,7 @@ STEPS_MAX = 8  # more than a handshake needs
 
 
 def check(settings: Settings) -> str:
-    """Return a warning, or "". Raises BadRequest if the files cannot be used."""
+    """Check the certificate and key. Return a warning, or "". Raises BadRequest if the files cannot be used."""
     certificate = settings.tls_certificate
     if certificate is None:
         if settings.tls_key is not None:

@@ -1,6 +1,6 @@
 """Store accounts and records in DuckDB files. Only this package imports duckdb.
 
-instance          one DuckDB instance for the process, to which files are attached
+instance          the DuckDB instance of the process, to which files are attached
 cursor, threads   statements with deadlines, and the threads that run them
 migrations        forward-only migrations with checksums
 user_database     one user's file: create, attach, commit, rewrite

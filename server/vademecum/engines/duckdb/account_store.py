@@ -1,9 +1,9 @@
 """Store accounts and hashed secrets in a file that stays attached.
 
-Memory holds all accounts and tokens too, because a server has few. A change that grants access is written to the file
+All accounts and tokens are also in memory, because a server has few. A change that grants access is written to the file
 first. A change that revokes access is applied to memory first, so a failed write never grants access. Changes run one
-at a time, so a late change cannot bring back a deleted account. After a failed write the file may or may not contain
-the change: the next change, or the maintenance task, makes the file match memory.
+at a time, so a late change cannot restore a deleted account. After a failed write the file may or may not contain the
+change: the next change, or the maintenance task, makes the file match memory.
 
 Every change is checkpointed into the file before it is acknowledged (1.5 ms, also with 20,000 tokens). So a damaged
 log can cost only an unacknowledged change. Without the checkpoint, truncating the log would remove new accounts and
@@ -49,7 +49,7 @@ CURE = (
     "else put the `accounts.duckdb` of a backup in its place while no server runs. Documents stay as they are; accounts, "
     "tokens and passwords are then those of the backup, so revoke again what was revoked since"
 )
-ACCOUNTS = "accounts"  # the owner of this file's calls in the engine's threads
+ACCOUNTS = "accounts"  # the owner under which the engine's threads run calls for this file
 _log = structlog.get_logger("vademecum.accounts")
 
 
@@ -70,13 +70,13 @@ class DuckDBAccountStore(AccountStore):
         self._alias = self._attach()  # empty while the file is not attached
         self._has_failed_checkpoint = False  # committed changes are in the log only; retry
         instance.on_rebuilt.append(self._forget_file)
-        self._lock = threading.Lock()  # one statement at a time, since the file may be rewritten between two
+        self._lock = threading.Lock()  # one statement at a time, because the file may be rewritten in between
         self._pinging: asyncio.Future[None] | None = None
-        self._turn = asyncio.Lock()  # one change at a time, of file and memory
-        self._ids: dict[str, str] = {}  # by email_key
+        self._turn = asyncio.Lock()  # serializes changes of file and memory
+        self._ids: dict[str, str] = {}  # account ids by email_key
         self.accounts: dict[str, Account] = {}
-        self.tokens: dict[str, Token] = {}  # by hash
-        self._tokens_of: dict[str, dict[str, Token]] = {}  # the same by account id, then by hash
+        self.tokens: dict[str, Token] = {}  # tokens by hash
+        self._tokens_of: dict[str, dict[str, Token]] = {}  # tokens by account id, then by hash
 
     @classmethod
     def open(
@@ -163,7 +163,7 @@ class DuckDBAccountStore(AccountStore):
         if account is None:
             return
         key = email_key(account.email)
-        if self._ids.get(key) == account_id:  # another account may have this address by now
+        if self._ids.get(key) == account_id:  # another account may use this email now
             del self._ids[key]
 
     def _remember_token(self, token: Token) -> None:
@@ -253,7 +253,7 @@ class DuckDBAccountStore(AccountStore):
             return True
 
     async def revoke_tokens(self, tokens: Iterable[Token]) -> None:
-        """Revoke tokens: memory forgets them before the file is written."""
+        """Revoke tokens. They are removed from memory before the file is written."""
         gone = list(tokens)
         for token in gone:
             self._forget_token(token)
@@ -262,7 +262,7 @@ class DuckDBAccountStore(AccountStore):
                 await self._execute([_deleting("tokens", "id", token.id) for token in gone])
 
     async def block(self, account_id: str, check: AccountCheck) -> None:
-        """Refuse all sign-ins of this account without changing the file.
+        """Reject all sign-ins of this account without changing the file.
 
         If `check` raises, nothing changes. Raises NotFound."""
         async with self._turn:
@@ -417,7 +417,7 @@ def _stored(cursor: Cursor, alias: str, table: str, kind: type[S]) -> list[S]:
 def _differences(
     table: str, stored: Iterable[Account | Token], rows: Mapping[str, Account | Token]
 ) -> Iterator[Statement]:
-    """Yield the statements that turn the stored rows into those of memory."""
+    """Yield the statements that make the stored rows equal to the rows in memory."""
     found = {row.id: row for row in stored}
     expected = {row.id: row for row in list(rows.values())}
     yield from (_deleting(table, "id", row_id) for row_id in found.keys() - expected.keys())

@@ -1,4 +1,4 @@
-"""Cache the bodies of recently written rows. Subscribers read each commit, and each read would cost a statement.
+"""Cache the bodies of recently written rows, because subscribers read each commit and each read would cost a statement.
 
 A body is dropped when its row changes or is deleted, and is returned only for the `seq` of its write.
 """
@@ -47,7 +47,7 @@ class BodyCache:
 
 
 def _last_that_fit(changes: Collection[Change]) -> list[Change]:
-    """Return the last live rows that fit together, oldest first: a large commit evicts its own first rows."""
+    """Return the last live rows that fit into the cache together, oldest first: a large commit evicts its first rows."""
     found: list[Change] = []
     room = CACHE_BYTES_MAX
     for change in reversed(list(changes)):

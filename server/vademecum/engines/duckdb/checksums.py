@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import msgspec
 
-DIGEST = 32  # characters
+DIGEST = 32  # characters of a digest
 
 
 class DamagedSegment(duckdb.SerializationException):

@@ -1,4 +1,4 @@
-"""A cursor whose statements have deadlines. A watchdog calls `check`, which interrupts only the statement that it timed."""
+"""A cursor whose statements have deadlines. A watchdog calls `check`, which interrupts a statement that is late."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import duckdb
 
-GRACE_S = 5.0  # from an interrupt to the moment when the thread counts as stuck
-BYTES_PER_S = 2**20  # of a file that is attached, copied or checkpointed; a slow disk still manages this
+GRACE_S = 5.0  # a thread that does not return within this time after an interrupt counts as stuck
+BYTES_PER_S = 2**20  # minimum speed of attaching, copying or checkpointing a file; slow disks reach it
 READS = ("SELECT", "FROM", "WITH", "SET")
 # These end a transaction or have no transaction to roll back, so an interrupt could leave their outcome unknown.
 UNSAFE = ("COMMIT", "ROLLBACK", "CHECKPOINT", "ATTACH", "DETACH", "COPY")
@@ -20,7 +20,7 @@ UNSAFE = ("COMMIT", "ROLLBACK", "CHECKPOINT", "ATTACH", "DETACH", "COPY")
 
 @dataclass(frozen=True)
 class Deadlines:
-    """Longest time of one statement, in seconds."""
+    """The maximum duration of a statement, in seconds."""
 
     read_s: float = 10.0
     write_s: float = 30.0
@@ -31,14 +31,14 @@ class Deadlines:
 
 
 class Cursor:
-    """Used by one thread, and looked at by the watchdog."""
+    """A DuckDB cursor that one thread uses and the watchdog checks."""
 
     def __init__(self, raw: duckdb.DuckDBPyConnection, deadlines: Deadlines) -> None:
         self._raw = raw
         self._deadlines = deadlines
         self._lock = Lock()
         self._least_s = 0.0
-        self._deadline: float | None = None  # of the statement that runs now
+        self._deadline: float | None = None  # deadline of the running statement
         self._in_transaction = False
         self._may_interrupt = False
 
@@ -50,7 +50,7 @@ class Cursor:
         elif verb in ("COMMIT", "ROLLBACK"):
             self._in_transaction = False
         limit_s = self._deadlines.read_s if is_read else self._deadlines.write_s
-        # A write outside a transaction commits by itself.
+        # A write outside a transaction commits automatically.
         may_interrupt = is_read or (self._in_transaction and verb not in UNSAFE)
         with self._timed(limit_s, may_interrupt=may_interrupt):
             if values is None:

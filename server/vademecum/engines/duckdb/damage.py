@@ -1,4 +1,4 @@
-"""Which errors of DuckDB mean a damaged file or a failing disk, and which pass by themselves."""
+"""Classify errors of DuckDB: those that mean a damaged file or a failing disk, and temporary ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vademecum.errors import is_full
 
 INVALIDATED = "database has been invalidated because of a previous fatal error"
 SCARCE = tuple(os.strerror(one) for one in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN))
-# Causes outside the file, which only a person can remove: rights, another process, another kind of file, a newer version.
+# Causes outside the file that only a person can remove: permissions, another process, another file type, a newer version.
 OUTSIDE = (
     *(os.strerror(one) for one in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ELOOP)),
     "Could not set lock on file",
@@ -27,9 +27,9 @@ class ReplacedError(duckdb.IOException):
 
 
 def reason(error: duckdb.Error) -> str | None:
-    """Return what is wrong with the file, in a clause, or None if the error says nothing about it."""
+    """Return a clause that says what is wrong with the file, or None if the error does not concern the file."""
     said = str(error).strip().partition("\n")[0]
-    if is_full(error) or INVALIDATED in said:  # another file's fault
+    if is_full(error) or INVALIDATED in said:  # caused by another file
         return None
     if isinstance(error, duckdb.FatalException):
         return f"the disk failed while it was written ({said})"
@@ -46,16 +46,16 @@ def reason(error: duckdb.Error) -> str | None:
 
 
 def is_scarce(error: duckdb.Error) -> bool:
-    """Return whether the process or the machine has too few file handles or too little memory just now."""
+    """Return whether the process or the machine currently lacks file handles or memory."""
     return any(cause in str(error) for cause in SCARCE)
 
 
 def is_passing(error: duckdb.Error) -> bool:
-    """Return whether the caller may try again: the statement itself is not at fault."""
+    """Return whether the error is temporary, so that the caller may retry: the statement did not cause it."""
     kinds = duckdb.OperationalError | duckdb.InterruptException | duckdb.FatalException
     return isinstance(error, kinds) or reason(error) is not None
 
 
 def may_invalidate(error: duckdb.Error) -> bool:
-    """Return whether DuckDB may have refused all further statements on all files."""
+    """Return whether DuckDB may reject all further statements on all files after this error."""
     return isinstance(error, duckdb.FatalException | duckdb.InternalException)

@@ -1,10 +1,10 @@
 """Keep the data that must survive a restore: ids of erased rows, ids of revived rows, and the highest `seq`.
 
-The ledger is one append-only file per user, outside the user's folder and outside backups. It holds ids and times, no
+The ledger is one append-only file per user, outside the user's folder and outside backups. It contains ids and times, no
 content. After a crash or a full disk it may lack lines; opening the records adds them (`catch_up`). Each line ends with
-its checksum, except for lines of older versions. A damaged line is never applied; it stays for `doctor`. Only the last
-line of a key counts. The line of an expired row is outdated once its tombstone is purged: if a backup brings the row
-back, it expires again unless the user has pinned it. A file of mostly outdated lines is compacted.
+its checksum, except for lines of older versions. A damaged line is never applied; it is kept for `doctor`. Only the last
+line of a key counts. The line of an expired row is outdated once its tombstone is purged: if a backup restores the row,
+the row expires again unless the user has pinned it. A file of mostly outdated lines is compacted.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.fsync import sync_folder
 from vademecum.model.sync.transaction import Change, RowIndex
 
-ROLLBACK = ".put-back"  # ends the name of a file beside the ledger
-SEQ_MAX = 2**52  # a line above is damaged
-SPARE = 1000  # outdated lines that may accumulate while attached, beyond twice the current ones
+ROLLBACK = ".put-back"  # suffix of a file beside the ledger
+SEQ_MAX = 2**52  # a line with a higher seq is damaged
+SPARE = 1000  # while attached, the ledger may have this many lines beyond twice the current ones
 _log = structlog.get_logger("vademecum.ledger")
 
 
 class LedgerLine(msgspec.Struct, omit_defaults=True):
     """The deletion of a row at `seq`.
 
-    `aged`: the row expired. `revived`: the row was revived at `seq`; the line is also `aged`, so that it is compacted
-    like the line of an expired row. A line with `forgotten_at` and without a key: all rows up to `seq` were forgotten.
+    `aged` means that the row expired. `revived` means that the row was revived at `seq`; such a line is also `aged`, so
+    that it is compacted like the line of an expired row. A line with `forgotten_at` and without a key means that all rows
+    up to `seq` were forgotten.
     """
 
     seq: int
@@ -45,20 +46,22 @@ class LedgerLine(msgspec.Struct, omit_defaults=True):
 
 
 _lines = msgspec.json.Decoder(LedgerLine)
-_CHECKSUM = b',"crc":"'  # then 8 hexadecimal digits of the line without it, and `"}`
-_WHOLE = re.compile(rb'"crc":"[0-9a-f]{8}".$|}$')  # also with its last byte damaged
+_CHECKSUM = b',"crc":"'  # followed by the CRC-32 of the rest of the line (8 hexadecimal digits) and `"}`
+_WHOLE = re.compile(rb'"crc":"[0-9a-f]{8}".$|}$')  # matches even if the last byte is damaged
 
 
 class ErasureLedger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
-        self._unwritten: list[LedgerLine] = []  # while the disk is full; after a crash `catch_up` adds them
-        self._counting = 0  # current lines when the file was last read
+        self._unwritten: list[
+            LedgerLine
+        ] = []  # pending while the disk is full; after a crash `catch_up` adds them
+        self._counting = 0  # number of current lines when the file was last read
         self._appended = 0  # lines appended since then
 
     def append(self, changes: Iterable[Change], forgotten_at: str = "") -> None:
-        """Append the deletions and revivals among `changes`, a forgetting, and what could not be written before."""
+        """Append the deletions and revivals among `changes`, a forgetting, and lines that could not be written before."""
         lines = [line for change in changes if (line := _line(change)) is not None]
         if forgotten_at:
             lines.append(LedgerLine(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
@@ -96,8 +99,8 @@ class ErasureLedger:
         ]
         missing.sort(key=lambda line: line.seq)
         if forgotten_at and ("" not in known or forgotten_at > known[""].forgotten_at):
-            # Its seq is unknown, and a guess that is too high would delete newer rows. The rows that it deleted have
-            # lines of their own by now. Only rows that waited need the time.
+            # The seq of the forgetting is unknown, and a guess that is too high would delete newer rows. The deleted
+            # rows have their own lines by now. Only waiting rows need the time.
             missing.append(LedgerLine(0, forgotten_at=forgotten_at))
         with self._lock:
             self._append(missing)
@@ -107,7 +110,7 @@ class ErasureLedger:
                 self._compact(counting)
 
     def create_file(self) -> None:
-        """Create the file if it is missing. A ledger without records shows that the records were lost."""
+        """Create the file if it is missing, so that a ledger without records later shows that the records were lost."""
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
@@ -117,28 +120,28 @@ class ErasureLedger:
         return max((line.seq for line in self.read()), default=0)
 
     def read(self) -> list[LedgerLine]:
-        """Return all lines but those that a crash cut short or that are damaged."""
+        """Return all lines except damaged ones and one that a crash truncated."""
         return [line for _, line in self._decoded() if isinstance(line, LedgerLine)]
 
     def damaged_lines(self) -> list[int]:
-        """Return the numbers of the damaged lines. One that a crash cut short is none: `catch_up` adds it again."""
+        """Return the numbers of the damaged lines. A line that a crash truncated does not count: `catch_up` adds it."""
         return [number for number, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
 
     def _decoded(self) -> Iterator[tuple[int, LedgerLine | bytes]]:
-        """Yield number and content of each line, as bytes if it cannot be used."""
+        """Yield the number and the content of each line. The content of an unusable line is bytes."""
         content = self.path.read_bytes() if self.path.exists() else b""
         for number, line in enumerate(content.split(b"\n"), 1):
             if line:
                 yield number, _decode(line) or line
 
     def delete(self) -> None:
-        """Delete the files of a deleted account."""
+        """Delete the ledger's files after the account was deleted."""
         self.path.unlink(missing_ok=True)
         self._new.unlink(missing_ok=True)
         self._rollback.unlink(missing_ok=True)
 
     def record_rollback(self, at: str) -> None:
-        """Leave a file for `doctor` that says when the records turned out to lack acknowledged commits. Never raise."""
+        """Write a file for `doctor` with the time when the records were found to lack acknowledged commits. Never raise."""
         try:
             self._rollback.write_text(at, encoding="utf-8")
         except OSError as error:
@@ -164,7 +167,8 @@ class ErasureLedger:
 
     def _compact(self, counting: dict[str, LedgerLine]) -> None:
         """Rewrite the file without outdated lines. If that fails, the old file stays complete."""
-        self._counting, self._appended = len(counting), 0  # also when it fails: not tried again at each push
+        # Set before writing, so that a failed compaction is not retried at each push.
+        self._counting, self._appended = len(counting), 0
         try:
             damaged = [line for _, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
             self._new.write_bytes(_encoded(counting.values()) + b"".join(line + b"\n" for line in damaged))
@@ -176,7 +180,8 @@ class ErasureLedger:
 def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
     """Return the current line of each key: its last deletion or revival, and under "" the combined forgetting.
 
-    A key's line stays beside a later forgetting: a restore makes its tombstone even where the backup lacks the row.
+    A key's line is kept despite a later forgetting, because a restore creates its tombstone even if the backup lacks the
+    row.
     """
     found: dict[str, LedgerLine] = {}
     for line in lines:
@@ -206,7 +211,10 @@ def _revival(key: str, seq: int) -> LedgerLine:
 
 
 def _needed(lines: dict[str, LedgerLine], row_index: RowIndex) -> dict[str, LedgerLine]:
-    """Return the lines without expired rows whose tombstones were purged. The last line stays: it has the highest `seq`."""
+    """Return the lines except those of expired rows whose tombstones were purged.
+
+    The last line is always kept, because it has the highest `seq`.
+    """
     last = max((line.seq for line in lines.values()), default=0)
     return {
         key: line
@@ -236,12 +244,15 @@ def _decode(content: bytes) -> LedgerLine | None:
 
 
 def _is_torn(line: bytes) -> bool:
-    """Return whether the line looks like the beginning of a sound one."""
+    """Return whether the line looks like the beginning of a valid line."""
     return line.startswith(b'{"seq":'[: len(line)]) and not _WHOLE.search(line)
 
 
 def _end_of_torn_line(file: BinaryIO) -> bytes:
-    """Return a newline if a crash cut the last line short, else nothing. Without it, both lines would be damaged."""
+    """Return a newline if a crash truncated the last line, otherwise nothing.
+
+    Without the newline, the next line would be damaged too.
+    """
     if file.seek(0, os.SEEK_END) == 0:
         return b""
     file.seek(-1, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""Find out whether records lack acknowledged commits, and erase again what the ledger says was erased."""
+"""Detect records that lack acknowledged commits, and repeat the erasures that the ledger lists."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from vademecum.model.sync.transaction import SEQ_JUMP, WAITING, RowHead, RowInde
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """Evidence that records lack acknowledged commits. `lines`: of the ledger. `seq`: the highest in the file. `mark`: the
-    highest acknowledged one, or 0."""
+    """Evidence that records lack acknowledged commits. `lines` are those of the ledger, `seq` is the highest seq in the file,
+    and `mark` the highest acknowledged seq, or 0."""
 
     lines: list[LedgerLine]
     seq: int
@@ -29,10 +29,10 @@ class Rollback:
 def detect_rollback(
     row_index: RowIndex, lines: list[LedgerLine], mark: int, collections: Mapping[str, Collection]
 ) -> Rollback | None:
-    """Return the evidence that a file lost the end of its log or was put back from a copy, or None.
+    """Return the evidence that a file lost the end of its log or was replaced by an old copy, or None.
 
-    It is evidence if the highest seq is below the mark, or if a row is older than the ledger line of its key. The line of
-    "forget everything" shows nothing: it covers rows that may have come since.
+    The evidence is a highest seq below the mark, or a row that is older than the ledger line of its key. The line of
+    "forget everything" is no evidence, because it covers rows that may have been uploaded since.
     """
     is_older = row_index.seq < mark or any(
         _is_outdated(row_index.rows.get(key), key, line, collections) for key, line in newest(lines).items()
@@ -41,8 +41,10 @@ def detect_rollback(
 
 
 def start_epoch_after_rollback(tx: Transaction, rollback: Rollback) -> int:
-    """Begin a new epoch above all that was acknowledged, and apply the ledger, as a restore does. Return the number of
-    rows that were deleted again."""
+    """Start a new epoch with a seq above all acknowledged ones, and apply the ledger, as a restore does.
+
+    Return the number of rows that were deleted again.
+    """
     highest = max(tx.seq, rollback.mark, *(line.seq for line in rollback.lines))
     tx.begin_epoch(new_epoch(), highest + SEQ_JUMP)
     count = replay_erasures(tx, rollback.lines, {})
@@ -63,9 +65,9 @@ def _is_outdated(
 def replay_erasures(tx: Transaction, lines: list[LedgerLine], places: Mapping[str, str | None]) -> int:
     """Apply the ledger to restored records. Return the number of rows that were deleted again.
 
-    Only rows with a ledger line of their own become tombstones. A dependent without a line has moved since the backup:
-    it is put into its current project (`places`) if that project exists here. Otherwise it is removed without a
-    tombstone, and devices upload it again. The sessions of a deleted project do not fall back to the pool, where their
+    Only rows with their own ledger line become tombstones. A dependent without a line has moved since the backup: it is
+    moved to its current project (`places`) if that project exists in the restored records. Otherwise it is removed without
+    a tombstone, and devices upload it again. The sessions of a deleted project do not fall back to the pool, where their
     memory would be visible, unless they have moved there. A row that was deleted and revived is removed too: its
     restored content was deleted, and its current content is on the devices.
     """
@@ -89,7 +91,7 @@ def replay_erasures(tx: Transaction, lines: list[LedgerLine], places: Mapping[st
         for key, line in line_of.items()
         if line.revived and restored_seqs.get(key, line.seq) < line.seq and _is_synced(tx, key)
     ]
-    # The rows of the ledger are tombstones now. Their remaining dependents have moved since the backup.
+    # The rows listed in the ledger are tombstones now. Their remaining dependents have moved since the backup.
     elsewhere = [*cascade.find_dependents_to_delete(tx, deleted_keys), *_sessions_of(tx, deleted_keys)]
     tx.prefetch(elsewhere)
     staying = [key for key in elsewhere if _may_stay(tx, key, places)]
@@ -127,14 +129,14 @@ def _is_synced(tx: Transaction, key: str) -> bool:
 
 
 def _sessions_of(tx: Transaction, deleted_keys: list[str]) -> list[str]:
-    """Return the sessions of deleted projects, which outlive their project."""
+    """Return the sessions of deleted projects. Sessions are not deleted with their project."""
     projects = [key for key in deleted_keys if key.startswith(PROJECTS)]
     named = sorted({key for project in projects for key in tx.dependents(project)})
     return [key for key in named if key.startswith(SESSIONS)]
 
 
 def _may_stay(tx: Transaction, key: str, places: Mapping[str, str | None]) -> bool:
-    """Return whether the row's current project is known and exists here."""
+    """Return whether the row's current project is known and exists in these records."""
     if key not in places or tx.head(key) is None:
         return False
     project_id = places[key]

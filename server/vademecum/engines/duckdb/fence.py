@@ -1,7 +1,7 @@
-"""Fences: accounts whose records file must not be opened, each with its reason.
+"""Fences mark accounts whose records file must not be opened, each with a reason.
 
-A fence is a file, `<data>/ledger/fenced/<user id>`, so it outlasts the process and survives a copy of the user's folder.
-While it exists, all requests of that account are refused; other accounts are not affected.
+A fence is a file, `<data>/ledger/fenced/<user id>`, so it outlasts the process and is not affected when the user's folder
+is replaced. While it exists, all requests of that account are rejected; other accounts are not affected.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Fences:
         self._file_of = file_of
         self._name_of = name_of
         self._reasons = _stored(self._folder)
-        # Called after an account was fenced.
+        # This callback runs after an account was fenced.
         self.on_fence: Callable[[str], None] = lambda user_id: None
 
     def fence(self, user_id: str, reason: str) -> None:
-        """Refuse this account from now on. When the disk does not take the file, the fence ends with the process."""
+        """Reject all requests of this account from now on. If the file cannot be written, the fence ends with the process."""
         if self._reasons.get(user_id) == reason:
             return
         self._reasons[user_id] = reason
@@ -56,7 +56,7 @@ class Fences:
         return self._reasons.get(user_id)
 
     def lift(self, user_id: str) -> None:
-        """Allow the account to be opened again. Raises OSError when the file cannot be removed."""
+        """Remove the fence, so that the account can be opened again. Raises OSError if the file cannot be removed."""
         (self._folder / user_id).unlink(missing_ok=True)
         if self._reasons.pop(user_id, None) is not None:
             _log.warning("fence lifted", account=user_id)
@@ -82,7 +82,7 @@ class Fences:
 
 
 def _stored(folder: Path) -> dict[str, str]:
-    """Return the fences on the disk. A fence whose reason cannot be read still stands."""
+    """Return the fences on the disk. A fence whose reason cannot be read is still valid."""
     reasons = {}
     for path in sorted(folder.glob("*")) if folder.is_dir() else ():
         try:

@@ -1,6 +1,6 @@
-"""One DuckDB instance for the whole process. Users' files are attached to it under numbered names.
+"""Manage the one DuckDB instance of the process. Users' files are attached to it under numbered names.
 
-Rules that follow from measurements: Each thread has its own cursor. Never use `USE`: a name that is detached elsewhere
+These rules follow from measurements: Each thread has its own cursor. Never use `USE`: a name that is detached elsewhere
 breaks the cursor, so every statement names `alias.main.table`. An alias is never reused. Results are fetched completely
 before a file may be detached. Files are not compressed: reads of rows that this process wrote are ten times faster, and a
 byte scan can prove an erasure.
@@ -30,7 +30,7 @@ T = TypeVar("T")
 Connection = duckdb.DuckDBPyConnection
 _log = structlog.get_logger("vademecum.duckdb")
 
-# The statements are simple, and the optimizer's other fifty passes take a quarter of the time of a push.
+# Only these optimizer passes run. The statements are simple, and the other fifty passes take a quarter of a push's time.
 OPTIMIZERS = ("expression_rewriter", "filter_pushdown", "in_clause", "row_group_pruner", "statistics_propagation",
               "unused_columns")  # fmt: skip
 
@@ -58,7 +58,7 @@ def connect(path: Path | str) -> Connection:
     return connection
 
 
-PARSED_MAX = 1024  # statements, of 3 kB each
+PARSED_MAX = 1024  # cached statements, of 3 kB each
 PARSED_LENGTH = 400  # characters; longer statements, with hundreds of values, are not cached
 _parsed: dict[str, duckdb.Statement] = {}
 
@@ -78,8 +78,8 @@ def parse_cached(cursor: Cursor, sql: str) -> duckdb.Statement:
 RESTORE = "else restore it from a backup with `vademecum restore`"
 
 
-STUCK_MAX = 3  # threads; each may burn a core, and only the end of the process stops it
-REBUILD_S = 15.0  # until the calls of an invalidated instance have failed
+STUCK_MAX = 3  # stuck threads; each may occupy a core, and only the end of the process stops it
+REBUILD_S = 15.0  # maximum wait for the calls of an invalidated instance to fail
 
 
 def end_process(reason: str) -> None:
@@ -103,12 +103,12 @@ class Instance:
         self.on_rebuilt: list[Callable[[], None]] = []
         self.end: Callable[[str], None] = end_process
         self._connection = connect(":memory:")
-        self._attached: set[str] = set()  # aliases
+        self._attached: set[str] = set()  # aliases of the attached files
         self._threads = ThreadPool(
             threads or min(8, 2 + (os.cpu_count() or 2)), self._new_cursor, self._stuck
         )
         self._calls: set[asyncio.Future[Any]] = set()
-        self._has_run = False  # since the cache was last measured
+        self._has_run = False  # whether a statement has run since the cache was last measured
         self._is_shrink_due = False
         self._shrinking: asyncio.Future[None] | None = None
         self._rebuilding: asyncio.Task[None] | None = None
@@ -129,7 +129,7 @@ class Instance:
         self._calls.add(task)
         task.add_done_callback(lambda ended: self._ran(owner, ended))
         try:
-            return await asyncio.shield(task)  # a cancelled caller leaves it running
+            return await asyncio.shield(task)  # the work continues if the caller is cancelled
         except (duckdb.Error, StuckError) as error:
             if not isinstance(error, StuckError) and not damage.is_passing(error):
                 raise
@@ -150,7 +150,7 @@ class Instance:
             self._begin_to_shrink()
 
     def _stuck(self, owner: str) -> None:
-        """A thread does not return: its user is fenced, and a process with too many such threads ends."""
+        """Fence the user of a thread that does not return. End the process if there are too many such threads."""
         stuck = self._threads.stuck()  # report all of them, because the process may end
         reported = [
             self.on_damage(one, "a statement did not end within its deadline") for one in {owner, *stuck}
@@ -164,11 +164,11 @@ class Instance:
         return len(self._threads.stuck())
 
     def is_stuck(self, owner: str) -> bool:
-        """Return whether a statement of this owner does not end. Its file can be neither detached nor replaced."""
+        """Return whether a statement of this owner is stuck. The owner's file can then be neither detached nor replaced."""
         return owner in self._threads.stuck()
 
     async def _rebuild(self) -> None:
-        """Replace a DuckDB that has shut itself down, as it does when an fsync fails. Files are attached again on use."""
+        """Replace a DuckDB instance that has shut down after an error such as a failed fsync. Files are reattached on use."""
         try:
             if not await asyncio.to_thread(self._is_invalid):
                 return
@@ -206,10 +206,10 @@ class Instance:
     # -- memory -------------------------------------------------------------------------------------------------
 
     def release_memory(self) -> None:
-        """Evict all but `CACHED_MAX` bytes of cached data as soon as no statement runs.
+        """Evict all but `CACHED_MAX` bytes of cached data as soon as no statement is running.
 
-        DuckDB caches all that it reads, up to its memory limit, and only a lower limit makes it evict. A running statement
-        could fail under that limit, so new statements wait meanwhile."""
+        DuckDB caches everything that it reads, up to its memory limit, and only a lower limit makes it evict. A running
+        statement could fail under the lower limit, so new statements wait until the eviction is done."""
         self._is_shrink_due = self._has_run
         if self._is_shrink_due:
             self._begin_to_shrink()
@@ -259,8 +259,9 @@ class Instance:
             raise _cannot_be_opened(path, error, cure) from error
 
     def attach_repaired(self, path: Path, cure: str = RESTORE) -> tuple[str, str | None]:
-        """Attach a file that a crash may have left. Returns its alias and, if a damaged write-ahead log had to be cut,
-        a sentence about it. Raises Broken, as `attach`."""
+        """Attach a file that may not have been closed cleanly. Raises Broken, as `attach`.
+
+        Return its alias and, if a damaged write-ahead log was truncated, a sentence about that."""
         try:
             return self._attach(path), None
         except duckdb.Error as error:
@@ -278,7 +279,7 @@ class Instance:
 
     def detach(self, alias: str) -> None:
         """Detach a file. Raises duckdb.Error if its log cannot be checkpointed; the file is detached in any case."""
-        if alias in self._attached:  # else DuckDB was started again since
+        if alias in self._attached:  # otherwise DuckDB was restarted in the meantime
             self._attached.discard(alias)
             self.cursor().execute(f"DETACH {alias}")
 
@@ -329,9 +330,9 @@ def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumEr
 
 
 def truncate_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
-    """Cut the log at the byte where the replay failed, keeping a copy. Every complete commit before it is recovered.
+    """Truncate the log at the byte where the replay failed, keeping a copy. Every complete commit before it is recovered.
 
-    Return a sentence about it, or None if the log is not what is damaged.
+    Return a sentence about the repair, or None if the damage is not in the log.
     """
     wal = path.with_name(path.name + ".wal")
     found = re.search(r"byte position (\d+)", str(error))

@@ -1,8 +1,8 @@
 """Access the table `jobs` of a user's file.
 
-Memory holds the jobs that are not done: each turn causes one, and each step of a job would look it up. Finished jobs are
-read only when their row is edited. The table `meta` holds two more values: the number of LLM requests on the last day
-with any, because jobs may be deleted and restarted, and the seq up to which turns have jobs.
+Jobs that are not done are kept in memory, because each turn creates a job and each step of a job would look it up.
+Finished jobs are read only when their row is edited. The table `meta` stores two more values: the number of LLM requests
+on the last day with any, because jobs may be deleted and restarted, and the seq up to which turns have jobs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
 _VALUES = ", ".join(["?"] * len(FIELDS))
 LLM_REQUESTS = "asked"  # in `meta`: the last day with requests, and their number
 EXTRACTED_UP_TO = "followed"  # in `meta`: the seq; empty for None
-# Other jobs were done elsewhere: the import contains what was extracted.
+# Jobs without attempts are those of imported turns, whose extracted data was imported too.
 ATTEMPTED = "WHERE state <> 'done' OR attempts > 0"
-UPDATES_MAX = 4  # jobs that are changed one by one
+UPDATES_MAX = 4  # maximum number of jobs that are updated individually
 
 
 def load_jobs(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
-    """Read the part of the jobs that memory holds."""
+    """Read the jobs that are kept in memory."""
     last_day, _, count = meta.get(LLM_REQUESTS, " 0").partition(" ")
     extracted = meta.get(EXTRACTED_UP_TO)
     return StoredJobs(
@@ -86,7 +86,7 @@ def statements(
 ) -> list[Statement]:
     """Return the statements that store the jobs, by id; None deletes a job.
 
-    `known`: jobs as the table has them. `missing`: ids that the table does not have.
+    `known` contains jobs as they are in the table. `missing` contains ids that are not in the table.
     """
     table = f"{alias}.main.jobs"
     changed = {i: job for i, job in jobs.items() if job is not None and i in known}

@@ -1,8 +1,8 @@
-"""High-water marks: for each user the highest acknowledged `seq`, kept outside the records.
+"""Store high-water marks: for each user the highest acknowledged `seq`, outside the records.
 
 Records whose highest `seq` is below the mark lack acknowledged commits: the disk lost the end of their write-ahead log, or
-an old copy was put back. A mark below the records is no evidence: a crash between COMMIT and the mark leaves one, and a
-mark that is missing or damaged is set from the records when they are opened.
+they were replaced by an old copy. A mark below the records proves nothing, because a crash between COMMIT and the write of
+the mark causes it. A missing or damaged mark is set from the records when they are opened.
 
 All marks share one append-only file, `<data>/ledger/marks`. A line is a user id, a seq and the CRC-32 of both; the last
 valid line of a user counts. A line is written after COMMIT and before the answer; `sync` follows in the background, because
@@ -32,7 +32,7 @@ _log = structlog.get_logger("vademecum.marks")
 
 
 class HighWaterMarks:
-    """The marks of all users. Errors of the disk are logged, never raised: they only make marks lag. Thread-safe."""
+    """The marks of all users. Thread-safe. Disk errors are logged, never raised, because they only make marks lag."""
 
     def __init__(self, data: Path) -> None:
         self._path = data / "ledger" / "marks"
@@ -48,7 +48,7 @@ class HighWaterMarks:
         return self._seqs.get(user_id, 0)
 
     def raise_to(self, user_id: str, seq: int) -> None:
-        """Note that the records hold `seq`. A lower seq than the mark changes nothing."""
+        """Raise the mark to `seq`, which the records have reached. A seq below the mark changes nothing."""
         with self._lock:
             if seq <= self.of(user_id):
                 return
@@ -56,19 +56,19 @@ class HighWaterMarks:
             self._append(_line(user_id, seq))
 
     def drop(self, user_id: str) -> None:
-        """Forget an account that leaves for good."""
+        """Remove the mark of a deleted account."""
         with self._lock:
             if self._seqs.pop(user_id, None) is not None:
                 self._compact()
 
     def sync(self) -> None:
-        """Write to the disk what was noted since the last time. Blocks."""
+        """Fsync the marks written since the last call. Blocks."""
         with self._lock:
             self._compact_if_due()
             self.is_unsynced = False
             if self._file is None:
                 return
-            descriptor = os.dup(self._file.fileno())  # commits go on meanwhile
+            descriptor = os.dup(self._file.fileno())  # commits continue during the fsync
         try:
             _fdatasync(descriptor)
         except OSError as error:
@@ -114,7 +114,7 @@ class HighWaterMarks:
             self._compact()
 
     def _compact(self) -> None:
-        """Rewrite the file with the lines that count. When that fails, it stays as it is: long, and whole."""
+        """Rewrite the file without outdated lines. If that fails, the old file stays complete."""
         self._outdated_bytes = 0
         self._close()  # lines that follow go to the new file
         new = self._path.with_name(f"{self._path.name}.new")
@@ -126,7 +126,7 @@ class HighWaterMarks:
 
 
 def _load(path: Path) -> tuple[dict[str, int], int]:
-    """Return the marks, and how many bytes of their file are outdated."""
+    """Return the marks and the number of outdated bytes in their file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -148,6 +148,6 @@ def _load(path: Path) -> tuple[dict[str, int], int]:
 
 
 def _line(user_id: str, seq: int) -> bytes:
-    """Begins with a line break, because the line before may be cut short."""
+    """Return a line of the file. It starts with a line break, because the previous line may be truncated."""
     mark = f"{user_id} {seq}".encode()
     return b"\n%s %08x\n" % (mark, zlib.crc32(mark))

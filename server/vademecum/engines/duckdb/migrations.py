@@ -1,7 +1,7 @@
-"""Forward-only migrations: `NNNN_what.sql`, applied in order, each in one transaction with its checksum recorded.
+"""Apply forward-only migrations, `NNNN_what.sql`, in order, each in one transaction that also records its checksum.
 
-A migration that was applied and has changed since, or one that this program does not know (a file from the
-future), stops the opening of the file: guessing would cost someone their documents.
+A file is not opened if an applied migration has changed since, or if this version of the program does not know it (the
+file comes from a newer version): a wrong guess could destroy documents.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def read_applied(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
 def attach_migrated(
     instance: Instance, path: Path, known: tuple[Migration, ...], where: str, cure: str = RESTORE
 ) -> tuple[str, str | None]:
-    """Attach a file (a new one, if it is missing) and bring it up to date. The repair of its log comes first: nothing
-    else can open it before. Returns the alias and a sentence about the repair, as `Instance.attach_repaired`."""
+    """Attach a file, creating it if it is missing, and migrate it. A damaged log is repaired first, because the file cannot
+    be opened otherwise. Return the alias and a sentence about the repair, as `Instance.attach_repaired` does."""
     alias, notice = instance.attach_repaired(path, cure)
     try:
         late = pending(known, read_applied(instance.cursor(), alias), where)
@@ -96,7 +96,7 @@ def _connect(path: Path) -> Connection:
 
 
 def migrate_file(path: Path, known: tuple[Migration, ...]) -> None:
-    """Bring a detached file up to date, through a connection of its own so that SQL needs no qualified names."""
+    """Migrate a detached file. A separate connection is used, so that the SQL needs no qualified names."""
     with _connect(path) as connection:
         connection.execute(_TABLE)
         applied = connection.execute("SELECT name, checksum FROM migrations").fetchall()

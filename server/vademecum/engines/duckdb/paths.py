@@ -1,4 +1,4 @@
-"""Locate the files of an account and translate errors of the disk into messages."""
+"""Locate the files of an account and translate disk errors into messages."""
 
 from __future__ import annotations
 

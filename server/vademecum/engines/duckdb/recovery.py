@@ -24,20 +24,20 @@ from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.engines.duckdb.user_database import publish_file, staged
 from vademecum.engines.duckdb.verification import verify_all
 
-RETRY_S = 60.0  # doubled after each attempt
+RETRY_S = 60.0  # wait before the next attempt; doubled after each attempt
 RETRY_MAX_S = 3600.0
 STABLE_S = 600.0  # an account that has worked for this long starts again with the shortest wait
 _log = structlog.get_logger("vademecum.recovery")
 
 
 class Recovery:
-    """`detached` yields the folder of a user whose file is not open."""
+    """Recovers the files of fenced accounts. `detached` yields the folder of a user while the user's file is not open."""
 
     def __init__(self, fences: Fences, detached: Callable[[str], AbstractAsyncContextManager[Path]]) -> None:
         self._fences = fences
         self._detached = detached
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._attempts: dict[str, int] = {}  # in a row
+        self._attempts: dict[str, int] = {}  # consecutive attempts by user
         self._recovered_at: dict[str, float] = {}  # on the monotonic clock
         self._not_before: dict[str, float] = {}  # on the monotonic clock
         self._turn = asyncio.Semaphore(1)
@@ -73,7 +73,7 @@ class Recovery:
             self._attempts.pop(user_id, None)
         try:
             async with self._turn, self._detached(user_id) as folder:
-                if self._fences.reason(user_id) is None:  # a restore has lifted it
+                if self._fences.reason(user_id) is None:  # a restore has lifted the fence
                     return
                 await recover(folder / RECORDS_FILE, self._children)
                 self._fences.lift(user_id)
@@ -143,8 +143,8 @@ def _copy(path: str, new: str) -> None:
         connection.execute(f"ATTACH '{target}' AS target")
         connection.execute("COPY FROM DATABASE source TO target")
         if Path(f"{path}.wal.damaged").exists():
-            # Commits may be missing. Without an epoch, the next opening begins a new one and devices upload them again.
-            # The kept log is the sign, because an earlier attempt may have cut the log and failed later.
+            # Commits may be missing. Without an epoch, the next opening starts a new epoch, and devices upload them again.
+            # The kept copy of the log shows this, because an earlier attempt may have truncated the log and failed later.
             connection.execute("DELETE FROM target.main.meta WHERE name = 'epoch'")
         connection.execute("DETACH target")
     if Path(f"{new}.wal").exists():
@@ -152,7 +152,7 @@ def _copy(path: str, new: str) -> None:
 
 
 def _attach_source(connection: Connection, path: Path) -> None:
-    """Attach read-only, so that a file that cannot be read whole stays as it is. Print a notice if its log is cut."""
+    """Attach read-only, so that a file that cannot be read completely stays unchanged. Print a notice if its log is cut."""
     source = str(path).replace("'", "''")
     statement = f"ATTACH '{source}' AS source (TYPE duckdb, READ_ONLY)"
     try:

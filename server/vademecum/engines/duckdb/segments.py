@@ -1,10 +1,10 @@
 """Store rows in segments. A segment is one row of the table `packs`: the rows that one commit wrote to one collection.
 
-The cost of a push is in its statements and columns, hardly in its bytes, so fifty rows are inserted as one. The cost of
-an attached file is in its tables, so all collections share one table. The first `seq` of a segment is its name. A row
-that was replaced or deleted is stale. It stays in its segment until a delete touches the segment or half of it is stale;
-then the segment is rewritten without stale rows. Memory knows the segment of each row and reads ranges of neighboring
-segments of one collection: DuckDB skips the rest without an index.
+The cost of a push depends on its statements and columns, hardly on its bytes, so fifty rows are inserted as one. The cost
+of an attached file depends on its tables, so all collections share one table. A segment is named by its first `seq`. A
+row that was replaced or deleted is stale. It stays in its segment until a delete touches the segment or half of it is
+stale; then the segment is rewritten without stale rows. An index in memory has the segment of each row. Reads fetch ranges
+of neighboring segments of one collection: DuckDB skips the rest without an index.
 
 A segment has a checksum, or gets one later (`compute_checksums`). `load_index` verifies heads, and the first read of a
 segment verifies bodies. Later damage is noticed when the file is attached again, or the segment is rewritten or backed up.
@@ -44,7 +44,7 @@ _seqs = msgspec.json.Decoder(list[int])
 
 
 class StoredRowHead(msgspec.Struct, array_like=True, gc=False):
-    """A `RowHead` as it is stored, with the row's id in place of its seq. A waiting row has its whole key there."""
+    """A `RowHead` as it is stored, with the row's id instead of its seq. A waiting row has its whole key instead."""
 
     id: str
     deleted: bool
@@ -70,8 +70,8 @@ class CollectionSegments:
     seqs: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)  # ascending
-    totals: dict[int, int] = field(default_factory=dict)  # first -> rows in the segment
-    live: dict[int, int] = field(default_factory=dict)  # first -> of these, not stale
+    totals: dict[int, int] = field(default_factory=dict)  # first -> number of rows
+    live: dict[int, int] = field(default_factory=dict)  # first -> number of rows that are not stale
     without_checksum: set[int] = field(default_factory=set)  # firsts of segments without a checksum
     verified: set[int] = field(default_factory=set)  # firsts of segments whose bodies were verified
 
@@ -235,7 +235,7 @@ def _count_live(segments: CollectionSegments, heads: RowIndex) -> None:
 
 @dataclass(slots=True)
 class RowLocations:
-    """Where to read: the wanted keys by seq, the ranges of their segments, and the keys of waiting rows."""
+    """The locations of rows: the wanted keys by seq, the ranges of their segments, and the keys of waiting rows."""
 
     keys: dict[int, str] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
@@ -243,7 +243,7 @@ class RowLocations:
 
 
 def locate_rows(index: SegmentIndex, entries: Iterable[Entry]) -> RowLocations:
-    """Return where these rows are stored. Neighbors are mostly in one segment, which is looked up once."""
+    """Return where these rows are stored. Adjacent rows are mostly in one segment, which is looked up once."""
     locations = RowLocations()
     packs: set[SegmentName] = set()
     known, low, high = "", 0, 0
@@ -263,7 +263,7 @@ def locate_rows(index: SegmentIndex, entries: Iterable[Entry]) -> RowLocations:
 
 
 def read_bodies(cursor: Cursor, alias: str, locations: RowLocations, index: SegmentIndex) -> dict[str, bytes]:
-    """Return bodies by key. A row that a commit moved meanwhile is missing: locate it again. Raises DamagedSegment."""
+    """Return bodies by key. A row that a concurrent commit moved is missing: locate it again. Raises DamagedSegment."""
     found: dict[str, bytes] = {}
     wanted = locations.keys
     columns = "collection, first, seqs, bodies, checksum"
@@ -415,7 +415,7 @@ def _new_segment(name: str, changes: list[Change]) -> list[Any]:
 
 
 def _rewrite_segment(segment_name: SegmentName, rows: list[_Row], *, has_checksum: bool) -> list[Any]:
-    """Return a rewritten segment. One without a checksum gets none here: its rows have not been checked."""
+    """Return a rewritten segment. A segment without a checksum gets none, because its rows have not been verified."""
     name, first = segment_name
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
     columns = first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"
@@ -463,7 +463,7 @@ def _checksum_updates(
 
 
 def _waiting_statements(alias: str, changes: Iterable[Change]) -> list[Statement]:
-    """Return statements for waiting rows, stored one by one: there are few, and they do not stay."""
+    """Return statements for waiting rows. They are stored individually, because they are few and temporary."""
     table = f"{alias}.main.waiting"
     leaving = [c.key for c in changes if c.before is not None and c.before.seq == WAITING]
     arriving = [c for c in changes if c.head is not None and c.head.seq == WAITING]
@@ -483,7 +483,7 @@ def _waiting_statements(alias: str, changes: Iterable[Change]) -> list[Statement
 def commit(cursor: Cursor, statements: Sequence[Statement]) -> None:
     """Run all statements in one transaction. A single statement needs no BEGIN and COMMIT.
 
-    That saves two calls: each reacquires the GIL, which is where the time of a push goes under load."""
+    That saves two calls. Each call reacquires the GIL, which dominates the time of a push under load."""
     calls = [(parse_cached(cursor, sql), values) for sql, values in statements]
     if len(calls) == 1:
         cursor.execute(*calls[0])

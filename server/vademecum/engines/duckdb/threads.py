@@ -1,6 +1,6 @@
-"""The engine's threads. Each owner (a user) has at most one call in a thread; the others wait in the owner's queue.
+"""Run calls in the engine's threads. Each owner (a user) has at most one call in a thread; others wait in a queue.
 
-`ThreadPoolExecutor` cannot replace a thread that does not return, so this is a pool of its own.
+This module implements its own thread pool, because `ThreadPoolExecutor` cannot replace a thread that does not return.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vademecum.engines.duckdb.cursor import Cursor
 
 T = TypeVar("T")
 CHECK_S = 0.25
-UNOWNED = "#"  # begins the owner of a call that was submitted without one
+UNOWNED = "#"  # prefix of the generated owner of a call that was submitted without an owner
 
 
 def is_unowned(owner: str) -> bool:
@@ -40,7 +40,7 @@ class _Call:
 
 @dataclass(eq=False)
 class _Worker:
-    """`is_abandoned`: its call was answered with StuckError, and another thread has replaced it."""
+    """A thread of the pool. If `is_abandoned`, its call was answered with StuckError, and another thread has replaced it."""
 
     thread: threading.Thread | None = None
     cursor: Cursor | None = None
@@ -50,14 +50,15 @@ class _Worker:
 
 @dataclass
 class _Lane:
-    """`is_busy`: a thread runs a call of this owner."""
+    """The queue of one owner. If `is_busy`, a thread is running a call of this owner."""
 
     calls: deque[_Call] = field(default_factory=deque)
     is_busy: bool = False
 
 
 class ThreadPool:
-    """`cursor` makes the cursor of a thread. `on_stuck` is called in the event loop when a thread counts as stuck."""
+    """A pool of threads. `cursor` creates the cursor of a thread. `on_stuck` is called in the event loop when a thread counts
+    as stuck."""
 
     def __init__(self, count: int, cursor: Callable[[], Cursor], on_stuck: Callable[[str], None]) -> None:
         self._cursor = cursor
@@ -103,7 +104,7 @@ class ThreadPool:
             return [one.call.owner for one in self._workers if one.is_abandoned and one.call is not None]
 
     def current(self) -> Cursor:
-        """Return the cursor of this thread, also where it is not one of the pool's."""
+        """Return the cursor of the current thread, even if the thread does not belong to the pool."""
         worker: _Worker | None = getattr(self._local, "worker", None)
         if worker is None:
             worker = self._local.worker = _Worker()
@@ -114,7 +115,7 @@ class ThreadPool:
         return worker.cursor
 
     def close_cursors(self) -> None:
-        """Close every thread's cursor; the next call makes another. No call may be running."""
+        """Close the cursor of every thread; the next call creates a new one. No call may be running."""
         with self._changed:
             for worker in self._workers:
                 if worker.cursor is not None and not worker.is_abandoned:
@@ -122,7 +123,7 @@ class ThreadPool:
                     worker.cursor = None
 
     def close(self) -> None:
-        """Wait for the calls that run or wait, except for stuck ones."""
+        """Wait for the running and queued calls, except for stuck ones, and close the pool."""
         with self._changed:
             self._closing.set()
             self._changed.notify_all()
@@ -130,7 +131,7 @@ class ThreadPool:
         for thread in threads:
             while thread.is_alive() and not self._was_abandoned(thread):
                 thread.join(CHECK_S)
-        self._watchdog.join()  # one that lives at exit keeps the cursors, and DuckDB reports them as leaks
+        self._watchdog.join()  # a watchdog that runs at exit keeps the cursors, which DuckDB reports as leaks
 
     def _was_abandoned(self, thread: threading.Thread) -> bool:
         with self._changed:
@@ -209,7 +210,7 @@ class ThreadPool:
     def _abandon(self, worker: _Worker) -> None:
         with self._changed:
             call = worker.call
-            if call is None:  # it has returned just now
+            if call is None:  # the call has just returned
                 return
             worker.is_abandoned = True
             failed = [call, *self._lanes[call.owner].calls]

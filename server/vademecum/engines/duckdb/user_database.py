@@ -44,7 +44,9 @@ from vademecum.model.sync.transaction import (
     replaces_text,
 )
 
-ERASURE_DUE = "erasure_due"  # in `meta`, from the commit that causes it to the rewrite of the file
+ERASURE_DUE = (
+    "erasure_due"  # a key of `meta`, set by a commit that requires an erasure, until the file is rewritten
+)
 _gaps = msgspec.json.Decoder(Gaps)
 
 
@@ -59,13 +61,13 @@ class UserDatabase:
     notice: str | None
     jobs: StoredJobs
     mac_key: str
-    erasure_due: bool = False  # since the file was rewritten, a commit deleted or replaced some text
+    erasure_due: bool = False  # whether a commit has deleted or replaced text since the file was rewritten
     body_cache: BodyCache = field(default_factory=BodyCache)
 
     def begin_transaction(
         self, cursor: Cursor, collections: Mapping[str, Collection], now: str
     ) -> Transaction:
-        """Return a transaction on the newest state, for the one writer."""
+        """Return a transaction on the newest state. Only one writer may have a transaction at a time."""
 
         def read(keys: list[str]) -> dict[str, bytes]:
             cached = self.body_cache.find(keys, self.row_index)
@@ -143,7 +145,7 @@ class UserDatabase:
 
 @dataclass
 class DatabaseFactory:
-    """Opens users' files, with the served collections and the migrations of their tables.
+    """A factory that opens users' files, with the served collections and the migrations of their tables.
 
     Other files are detached while a file is opened, so no statement here may read all attached files, as
     `duckdb_tables()` does: a file that its snapshot includes is not really detached.
@@ -218,7 +220,7 @@ class DatabaseFactory:
         """Create the template that new files are copied from, unless a complete one exists. Called once, at the start."""
         for stale in self.template.parent.glob(".template-*"):
             if stale != self.template or not self._is_whole(stale):
-                with suppress(IsADirectoryError):  # not ours
+                with suppress(IsADirectoryError):  # a folder that this program did not create
                     stale.unlink()
         if not self.template.exists():
             new = self.template.with_name(f"{self.template.name}.new")
@@ -272,7 +274,7 @@ def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
 
 @contextmanager
 def staged(path: Path) -> Iterator[Path]:
-    """Yield the path at which to build a replacement of `path`, and delete what is left there afterwards.
+    """Yield the path at which to build a replacement of `path`, and delete leftovers at that path afterwards.
 
     A leftover could contain content that was meant to be erased."""
     new = path.with_name(path.name + ".new")

@@ -1,7 +1,7 @@
 """Read and write the records of one user.
 
 Code that accesses records receives a store that is bound to its user, so it cannot reach another user's records. There
-is one writer at a time. Writes that arrive during a commit are committed together next. Callers are answered after COMMIT.
+is one writer at a time. Writes that arrive during a commit are committed together next. Calls return after COMMIT.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from vademecum.model.schema.collections import Collection
 from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Transaction, purges_tombstones
 
 T = TypeVar("T")
-GROUP_MAX = 8  # writes in one commit: more would hold the GIL and the event loop for long at a time
-COMPACT_BATCH = 32  # segments
-CHECKSUM_BATCH = 32  # segments
-READ_ATTEMPTS = 8  # then a read is queued as a write
+GROUP_MAX = 8  # writes per commit: more would block the GIL and the event loop for too long
+COMPACT_BATCH = 32  # segments per batch
+CHECKSUM_BATCH = 32  # segments per batch
+READ_ATTEMPTS = 8  # after these attempts a read is queued as a write
 _MISSING_ROWS = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
 MOVED_LOG = ".wal.moved"
 _log = structlog.get_logger("vademecum.store")
@@ -67,7 +67,7 @@ def _live_bodies(tx: Transaction, keys: Sequence[str]) -> dict[str, bytes]:
     bodies = {}
     for key in keys:
         if tx.head(key) is not None:
-            with suppress(KeyError):  # it is missing in the file
+            with suppress(KeyError):  # the row is missing in the file
                 bodies[key] = tx.body(key)
     return bodies
 
@@ -155,10 +155,10 @@ class DuckDBUserStore(UserStore):
         return seqs[-1] if seqs else 0
 
     async def read_bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """As in the interface. Raises Broken if the file lacks a row."""
+        """Return the bodies of these rows, as the interface defines. Raises Broken if the file lacks a row."""
         bodies = self._opened.body_cache.find(keys, self.row_index)
         if bodies:
-            await asyncio.sleep(0)  # a caller that loops must yield to others, as when the file is read
+            await asyncio.sleep(0)  # cached reads must also yield, for callers that loop
         async for _ in _attempts():
             missing = [k for k in keys if k not in bodies and k in self.row_index.rows]
             if not missing:
@@ -172,7 +172,7 @@ class DuckDBUserStore(UserStore):
         return bodies
 
     async def _read(self, locations: RowLocations) -> dict[str, bytes]:
-        """Read rows in a thread. The locations come from the event loop: memory may change meanwhile."""
+        """Read rows in a thread. The locations were computed in the event loop, because memory may change in the meantime."""
         segment_index = self._opened.segment_index
         return await self._run(lambda c: segments.read_bodies(c, self.alias, locations, segment_index))
 
@@ -251,7 +251,7 @@ class DuckDBUserStore(UserStore):
             undo = tx.savepoint()
             try:
                 results.append(write.work(tx))
-            except duckdb.Error:  # the file cannot be read, so all works fail
+            except duckdb.Error:  # the file cannot be read, so all queued writes fail
                 raise
             except Exception as error:
                 undo()
@@ -262,7 +262,7 @@ class DuckDBUserStore(UserStore):
             tx.meta = replace(tx.meta, id_key=new_id_key())
         meta = {}
         if purges_tombstones(tx.changes.values()) or tx.meta.epoch != self.epoch:
-            # The rows no longer show the last seq, and no seq may be assigned twice.
+            # Store the last seq, because the remaining rows do not show it and no seq may be assigned twice.
             meta["seq_floor"] = str(tx.seq)
         if not self._opened.erasure_due and needs_erasure(tx):
             meta[ERASURE_DUE] = "1"

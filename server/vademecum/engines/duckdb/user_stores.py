@@ -55,8 +55,8 @@ from vademecum.model.sync.transaction import Transaction
 
 T = TypeVar("T")
 IDLE_WAIT_S = 30
-LOG_MAX = 4 * 2**20  # bytes of a write-ahead log that are left for later
-LOGS_MAX = 8 * 2**20  # bytes of all of them
+LOG_MAX = 4 * 2**20  # bytes of a write-ahead log that may remain without a checkpoint
+LOGS_MAX = 8 * 2**20  # bytes that all such logs may have together
 _log = structlog.get_logger("vademecum.users")
 
 
@@ -87,7 +87,7 @@ async def _run_to_completion(work: Awaitable[T]) -> T:
 
 @dataclass(slots=True)
 class _Entry:
-    """The store of a user while it is attached. `seq`: the last one when it was last detached."""
+    """An entry for one user with the store while it is attached. `seq` is the last seq at the last detach."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     store: DuckDBUserStore | None = None
@@ -116,7 +116,8 @@ class DuckDBUserStores(UserStores):
         self.fences = fences
         self.marks = HighWaterMarks(data)
         self.recovery = Recovery(fences, self.detached)
-        self._replacing: set[str] = set()  # damage found now is in the copy, not in the user's file
+        # Users whose file is being replaced. Damage found during that is in the copy, not in the user's file.
+        self._replacing: set[str] = set()
         files.instance.on_damage = self._fence
         files.instance.on_rebuilt.append(self._forget_files)
         self._attached_max = attached_max
@@ -137,7 +138,7 @@ class DuckDBUserStores(UserStores):
             try:
                 yield store
             except (Busy, duckdb.Error):
-                self.fences.check(user_id)  # if it was fenced just now, that is what its user needs to know
+                self.fences.check(user_id)  # if the account was just fenced, that is the more useful error
                 raise
             finally:
                 store.unpin()
@@ -158,7 +159,7 @@ class DuckDBUserStores(UserStores):
 
     async def _acquire(self, user_id: str, *, touches_lru: bool) -> DuckDBUserStore:
         while True:
-            if not self._account_exists(user_id):  # deleted; those who have its file open may finish
+            if not self._account_exists(user_id):  # deleted; tasks that have its file open may finish
                 raise NotFound("There is no such account.")
             if self.fences.reason(user_id) is not None and not self.files.instance.is_stuck(user_id):
                 self.recovery.begin(user_id)

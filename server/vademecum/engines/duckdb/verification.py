@@ -1,7 +1,7 @@
-"""Verify records files in a process of its own: DuckDB may spin for ever on a damaged file, and then that process is killed.
+"""Verify records files in a separate process, which is killed if DuckDB hangs on a damaged file.
 
 `python -m vademecum.engines.duckdb.verification` reads paths from stdin and answers each with the problem or null. Paths
-and answers are JSON, one a line.
+and answers are JSON, one per line.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from vademecum.engines.duckdb.instance import Connection, connect
 from vademecum.engines.duckdb.segments import COLUMNS, decode_rows
 from vademecum.model.sync.transaction import WAITING
 
-PROBLEM_MAX = 500  # characters
+PROBLEM_MAX = 500  # characters of a problem's description
 
 
 class Verifier:
-    """One process that verifies files one after the other; a new one takes over after it ended. Use with `async with`."""
+    """A process that verifies files one after another and is restarted if it has ended. Use with `async with`."""
 
     def __init__(self, deadlines: Deadlines | None = None) -> None:
         self._deadlines = deadlines or Deadlines()

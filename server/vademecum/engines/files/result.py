@@ -43,8 +43,9 @@ class Parsed(msgspec.Struct):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Limits for parsing one file. `expansion_*`: the unpacked size of an archive, in bytes and relative to its own size.
-    `parts`: each part takes almost 1 KB in the server, which has no memory limit, even if its text is short."""
+    """Limits for parsing one file. `expansion_*` limits the unpacked size of an archive, in bytes and relative to its own
+    size. `parts` is limited because each part takes almost 1 KB in the server, which has no memory limit, even if its text
+    is short."""
 
     seconds: float = 60
     memory_bytes: int = 2**30
@@ -56,7 +57,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Unreadable(Exception):
-    """The file yields no text. `code` is stable; `message` is for users. Neither quotes the file."""
+    """No text can be read from the file. `code` is stable; `message` is for users. Neither quotes the file."""
 
     def __init__(self, code: str, message: str | None = None) -> None:
         self.code = code

@@ -18,10 +18,10 @@ from vademecum.fair_queue import FairSlots, current_user
 
 _PACKAGE = str(Path(__file__).parents[3])
 CORES = os.cpu_count() or 2
-SLOTS = 2 * CORES  # more than cores, so that slow files of several users leave slots to the others
+SLOTS = 2 * CORES  # more slots than cores, so that slow files of several users leave slots for others
 PER_USER = max(1, CORES - 1)
 _slots: dict[int, FairSlots] = {}
-_threads = ThreadPoolExecutor(SLOTS, "reading")  # a thread waits for each process
+_threads = ThreadPoolExecutor(SLOTS, "reading")  # one thread waits for each process
 GRACE_S = 1.0
 # Crashes of a library. Every other exit without output means out of memory, because the worker reports exceptions.
 _CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
@@ -43,7 +43,7 @@ def interpret_exit(code: int, output: bytes) -> Parsed:
         raise Unreadable("PARSE_TIMEOUT")
     try:
         outcome = msgspec.msgpack.decode(output, type=Outcome)
-    except msgspec.DecodeError as error:  # it died before it could say why
+    except msgspec.DecodeError as error:  # the process ended before it could report a reason
         raise Unreadable("DAMAGED" if code in _CRASHES else "PARSE_MEMORY") from error
     if outcome.parsed is None:
         raise Unreadable(outcome.code)

@@ -11,7 +11,7 @@ from vademecum.engines.files.formats.ooxml.currencies import NAME, SYMBOLS
 from vademecum.engines.files.result import Part
 from vademecum.model.documents.chunking import BUDGET, points
 
-NAMES_MAX = BUDGET // 3  # points; longer ones would leave too little room for rows
+NAMES_MAX = BUDGET // 3  # points; longer column names would leave too little space for rows
 HEADER_ROWS_MAX = 10  # rows in which the header row may be; a title may be above it
 SAMPLE = 20
 _NUMBER = re.compile(
@@ -28,8 +28,10 @@ class Row(NamedTuple):
 
 
 def split_table(whole: Part, rows: Iterable[Row], separators: str) -> list[Part]:
-    """Split a table with column names into parts of one chunk each; return `whole` if it fits a chunk or has no names.
-    `rows`: the rows of `whole`, whose cells are separated by one of `separators`."""
+    """Split a table with column names into parts of one chunk each. Return `whole` if it fits a chunk or has no names.
+
+    `rows` are the rows of `whole`, whose cells are separated by one of `separators`.
+    """
     if points(whole.text) <= BUDGET:
         return [whole]
     remaining_rows = iter(rows)
@@ -50,7 +52,7 @@ def split_table(whole: Part, rows: Iterable[Row], separators: str) -> list[Part]
 
 
 def _group_rows(rows: Iterable[Row], sizes: Iterator[int]) -> Iterator[list[Row]]:
-    """Yield groups of rows that fit the given sizes, with at least one row each. `sizes`: sizes in points."""
+    """Yield groups of rows that fit the given sizes in points, with at least one row each."""
     group: list[Row] = []
     space = next(sizes)
     for row in rows:

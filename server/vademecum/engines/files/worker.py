@@ -63,7 +63,7 @@ class Task(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct):
-    """Either `parsed`, or the `code` of a refusal."""
+    """The result of parsing: `parsed`, or the `code` of the reason why the file is unreadable."""
 
     parsed: Parsed | None = None
     code: str = ""
@@ -71,7 +71,7 @@ class Outcome(msgspec.Struct):
 
 def prefer_oom_kill() -> None:
     """Have the kernel kill this process, and not the server, when the machine runs out of memory."""
-    with suppress(OSError):  # only Linux has it
+    with suppress(OSError):  # only Linux has this setting
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 

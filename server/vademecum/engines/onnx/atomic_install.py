@@ -64,10 +64,8 @@ def _exchange(one: Path, other: Path) -> None:
     if swap is not None:
         if not swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
             return
-        if (code := ctypes.get_errno()) not in (
-            errno.EINVAL,
-            errno.ENOSYS,
-        ):  # these two mean that renameat2 is not supported
+        # These two errors mean that the swap is not supported.
+        if (code := ctypes.get_errno()) not in (errno.EINVAL, errno.ENOSYS):
             raise OSError(code, os.strerror(code), str(one))
     aside = one.with_name(f"{one.name}-old")
     other.rename(aside)

@@ -79,7 +79,7 @@ def _decode_without_bom(data: bytes) -> str:
     if b"\0" in data:
         if (found := decode_utf16(data)) is not None:
             return found
-        # Statistics would take audio, images and programs for some language.
+        # Statistics would mistake audio, images and programs for text in some language.
         raise Unreadable("UNSUPPORTED_TYPE")
     return _decode_by_guess(data)
 

@@ -1,6 +1,7 @@
 """Detect an encoding by the letters of the language that the decoded text would have.
 
-General statistics need more than the few accents of a sentence, and mistake even long Western text for Eastern.
+General statistics need more than the few accents of a sentence, and mistake even long Western European text for Eastern
+European text.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ LIKELY = 0.55  # words are above 0.65, and the same bytes in another encoding be
 
 
 def detect_by_letters(data: bytes, *, is_plain: bool) -> str | None:
-    """Return the encoding, or None if none or several match. `is_plain`: the data has no control
-    characters; only then are older encodings tried."""
+    """Return the encoding, or None if no or several encodings match. Older encodings are tried only if `is_plain`: the data
+    has no control characters."""
     encoding = _by_alphabet(data, _ALPHABETS, _SIGNS) or _by_script(data)
     if encoding is not None or not is_plain:
         return encoding
@@ -66,7 +67,7 @@ def detect_by_letters(data: bytes, *, is_plain: bool) -> str | None:
 def _by_alphabet(data: bytes, alphabets: Iterable[tuple[str, str]], signs: Set[str]) -> str | None:
     """Return the encoding in which the data has only the letters of one Latin-script language, or None."""
     high = Counter(byte for byte in data if byte > 0x7F)
-    few = high.total() // 50  # a foreign name does not make a text foreign
+    few = high.total() // 50  # tolerate 2 % foreign letters, for example in names
     if sum(map(len, _FOREIGN.findall(data))) > few:
         return None
 

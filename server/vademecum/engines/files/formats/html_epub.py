@@ -22,7 +22,7 @@ _BLOCKS = {
     *("section", "article", "header", "footer", "nav", "aside", "main", "figure", "figcaption", "form"),
     *("details", "summary", "body", "html"),
 }
-_LINES = {"caption", "legend", "option"}  # not blocks, but separate from adjacent text
+_LINES = {"caption", "legend", "option"}  # elements that are not blocks, but separate from adjacent text
 _WHITESPACE = re.compile(r"[ \t\n\f\r]+")
 _ANCHORS = " ¶"  # many manuals put a link to a heading after its text
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")
@@ -37,19 +37,19 @@ def html_parts(text: str) -> list[Part]:
     page = _Page()
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     etree.fromstring(text.encode("utf-8", "replace"), parser)
-    # Out of memory, the parser just stops, sometimes without an error.
+    # When memory runs out, the parser stops, sometimes without an error.
     if page.open_tags or parser.error_log.filter_from_fatals():
         raise MemoryError
     return page.parts
 
 
 class _Page:
-    """Receives each tag from the parser. No tree is built, so a page may have a nesting depth of 100,000."""
+    """A parser target that receives each tag. No tree is built, so a page may have a nesting depth of 100,000."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.open_tags = 0
-        self._pieces: list[str] = []  # of the part that is being read
+        self._pieces: list[str] = []  # text of the part that is being read
         self._title: str | None = None
         self._section: str | None = None
         self._in_heading = False
@@ -95,7 +95,7 @@ class _Page:
             self._pieces.append("\n\n" if tag in _HEADINGS or tag == "p" else "\n")
 
     def close(self) -> None:
-        """End the current part, or the page."""
+        """End the current part. The parser also calls this at the end of the page."""
         self._name_section()
         lines = [" ".join(line.split()) for line in "".join(self._pieces).split("\n")]
         self._pieces = []

@@ -45,9 +45,8 @@ def parse(data: bytes, limits: Limits) -> Parsed:
     joined = [_join_split_words(text, hyphenated) for text in pages]
     parts = [Part(text, page=number) for number, text in enumerate(joined, start=1) if text.strip()]
     text = "".join(part.text for part in parts)
-    if _is_garbled(
-        text[:500_000]
-    ):  # before NO_TEXT: unmapped glyphs are not alphanumeric, but the file is not a scan
+    # Check this before NO_TEXT: unmapped glyphs are not alphanumeric, but the file is not a scan.
+    if _is_garbled(text[:500_000]):
         raise Unreadable("GARBLED")
     if sum(c.isalnum() for c in text) < 3:
         raise Unreadable("NO_TEXT")
@@ -131,7 +130,7 @@ def _field_values(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterato
 
 
 def _is_garbled(text: str) -> bool:
-    """Return whether many characters are private-use, control or replacement ones, as unmapped glyphs become."""
+    """Return whether many characters are private-use, control or replacement characters, which unmapped glyphs become."""
     visible = [c for c in text if not c.isspace()]
     odd = sum(1 for c in visible if c == "\ufffd" or unicodedata.category(c) in ("Cc", "Co", "Cn", "Cs"))
     return odd > max(2, len(visible) * GARBLED_SHARE)

@@ -59,8 +59,8 @@ def parse_tsv(data: bytes, limits: Limits) -> Parsed:
 
 
 def _parse_table(data: bytes, mime_type: str, separators: str) -> Parsed:
-    """Parse a table; text with form feeds is plain text. Empty lines count in row numbers but are no rows, because a
-    passage of them would contain only column names."""
+    """Parse a table, or plain text if it contains form feeds. Empty lines count in row numbers but yield no rows, because a
+    passage of empty rows would contain only column names."""
     text = decode(data)
     if "\f" in text:
         return parse_plain(data, mime_type)

@@ -23,7 +23,7 @@ class Drawings:
         self._lines: dict[str, list[str]] = {}
 
     def lines(self, graphic: Any, relations: Mapping[str, Relation]) -> list[str]:
-        """Return the lines of a `GRAPHIC`. `relations`: those of its part. Pictures and missing parts have no lines."""
+        """Return the lines of a `GRAPHIC`, given the relations of its part. Pictures and missing parts have no lines."""
         chart, diagram = graphic.find(f"{_CHARTS}chart"), graphic.find(f"{_DIAGRAMS}relIds")
         if chart is not None:
             return self._read(relations.get(chart.get(f"{_RELATED}id")), _chart_lines)

@@ -27,7 +27,7 @@ _DAY_OR_YEAR, _MONTH = re.compile("[dDyY]|[mM]{3}"), re.compile("[mM]")
 
 
 class _VisibleParts(NamedTuple):
-    """The visible parts of a date and time. `exact`: show milliseconds; otherwise round to seconds as Excel does."""
+    """The visible parts of a date and time. If `exact`, milliseconds are shown; otherwise seconds are rounded as in Excel."""
 
     day: bool
     time: bool
@@ -36,7 +36,7 @@ class _VisibleParts(NamedTuple):
 
 
 def date_format(pattern: str, since_1904: bool) -> NumberFormat | None:
-    """Return the date or time format of a pattern without literals; None if it is no such format."""
+    """Return the date or time format of a pattern without literals; None if it is not a date or time format."""
     seconds, exact = bool(_SECONDS.search(pattern)), bool(_FRACTION.search(pattern))
     elapsed = _ELAPSED.search(pattern)
     if elapsed:
@@ -78,8 +78,8 @@ def _milliseconds(days: float, exact: bool) -> int:
 
 
 def _format_time(length: int, largest: str, seconds: bool) -> str:
-    """Return a time such as "27:05". `largest`: the first unit, with one letter per minimum digit. `seconds`: always show
-    seconds."""
+    """Return a time such as "27:05". `largest` is the first unit, with one letter per minimum digit. If `seconds`, seconds are
+    always shown."""
     size = _SIZES[largest[0]]
     shown = [str(length // size).zfill(len(largest))]
     if size > _MINUTE:

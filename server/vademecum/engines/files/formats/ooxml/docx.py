@@ -31,7 +31,7 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr"
 _CHUNK = qn("w:altChunk")
 # Text elements of Word and of formulas.
 _TEXTS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
-_NUMBER = qn("w:lvlText")  # holds a paragraph's generated number; no document uses it inside a paragraph
+_NUMBER = qn("w:lvlText")  # element for a paragraph's generated number; documents have none in paragraphs
 _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
 _RUN, _BOX, _RUN_PROPERTIES = qn("w:r"), qn("w:txbxContent"), qn("w:rPr")
 # Tracked deletions and moves; properties (their tabs are tab stops, not characters); ruby pronunciations; copies for
@@ -39,7 +39,7 @@ _RUN, _BOX, _RUN_PROPERTIES = qn("w:r"), qn("w:txbxContent"), qn("w:rPr")
 _SKIPPED = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr", "rt")} | {
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 }
-_OUTSIDE = _SKIPPED | {_PARAGRAPH}  # the text of a box does not belong to the paragraph around it
+_OUTSIDE = _SKIPPED | {_PARAGRAPH}  # the text of a text box does not belong to the paragraph around it
 _NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _ID = qn("w:id")
 _SHAPE_PROPERTIES = (qn("wp:docPr"), "{*}cNvPr")
@@ -55,7 +55,10 @@ _SPECIAL_CHARACTERS = {
 
 
 def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
-    """Parse a document. `is_chunk`: it is embedded in another one, so its own chunks are not read. Raises Unreadable."""
+    """Parse a document. If `is_chunk`, it is embedded in another document and its own chunks are not read.
+
+    Raises Unreadable.
+    """
     document = _Document(data, limits)
     hidden = _hidden_styles(document.styles)
     numbering = document.numbering()
@@ -91,7 +94,7 @@ def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
 
 
 class _Document:
-    """The parts of a document that are read."""
+    """The parts of a document that the parser reads."""
 
     def __init__(self, data: bytes, limits: Limits) -> None:
         self.package = Package(data, limits)
@@ -128,8 +131,7 @@ def _headings(styles: Any) -> set[str]:
 
 
 def _parse_chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
-    """Return the text of a file within the document, which Word shows in its place: HTML, RTF, plain text or
-    DOCX."""
+    """Return the text of an embedded file (HTML, RTF, plain text or DOCX), whose content Word shows in the document."""
     relation = document.relations.get(mark.get(qn("r:id")), Relation("", None))
     if relation.place is None:
         return []
@@ -219,7 +221,7 @@ def _is_mark_deleted(paragraph: Any, hidden: Set[str]) -> bool:
 
 
 def _insert_drawing_texts(document: _Document) -> None:
-    """Write the text of each chart and diagram as a text box where it stands."""
+    """Insert the text of each chart and diagram as a text box at its position."""
     drawings = Drawings(document.package)
     for graphic in list(document.body.iter(GRAPHIC)):
         if lines := drawings.lines(graphic, document.relations):

@@ -1,6 +1,6 @@
 """Compute the numbers of clauses and lists, which Word generates and does not store as text.
 
-A paragraph, or its style, names a `w:num`; that one an `w:abstractNum`, which says how each level is numbered.
+A paragraph, or its style, refers to a `w:num`, which refers to a `w:abstractNum` with the numbering of each level.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from vademecum.engines.files.formats.ooxml.docx_properties import child, switch,
 from vademecum.engines.files.formats.ooxml.package import qn
 
 _LEVELS = 9
-_STYLES_MAX = 20  # in a chain of inheritance, which may be circular
-_NUMBER_MAX = 100  # characters
+_STYLES_MAX = 20  # styles in a chain of inheritance, which may be circular
+_NUMBER_MAX = 100  # characters of a number
 _LETTERS_MAX = 780  # the highest number that Word spells as a letter, thirty times
 _PLACE = re.compile("%([1-9])")
 _BLANKS = re.compile("[ \t\r\n]+")
@@ -32,8 +32,8 @@ _ROMAN = tuple(
 
 @dataclass(frozen=True)
 class _Level:
-    """The numbering of a list level. `template`: %1 stands for the number of the first level, and so on. `restart`: only
-    paragraphs of the first `restart` levels reset the count; None means all higher levels."""
+    """The numbering of a list level. In `template`, %1 stands for the number of the first level, and so on. Only paragraphs
+    of the first `restart` levels reset the count; None means all higher levels."""
 
     start: int
     spelling: str
@@ -49,7 +49,7 @@ class _Level:
 
 @dataclass(frozen=True)
 class _List:
-    """A `w:num`: the levels of its `w:abstractNum` with its overrides. `starts`: start overrides by level."""
+    """A `w:num`: the levels of its `w:abstractNum` with its overrides. `starts` contains the start overrides by level."""
 
     name: str
     abstract: str
@@ -152,8 +152,8 @@ class Numbering:
 
 
 class ListCounter:
-    """Count the numbered paragraphs of one text flow. Lists of the same `w:abstractNum` share a count. Text boxes count
-    separately."""
+    """A counter of the numbered paragraphs of one text flow. Lists of the same `w:abstractNum` share a count. Text boxes are
+    counted separately."""
 
     def __init__(self, numbering: Numbering) -> None:
         self._numbering = numbering
@@ -161,8 +161,7 @@ class ListCounter:
         self._started: set[tuple[bool, str, int]] = set()
 
     def number(self, paragraph: Any, has_text: bool, is_boxed: bool) -> str:
-        """Return the number of the next paragraph, or "". `has_text`: the paragraph has text; without text, bullets are
-        omitted."""
+        """Return the number of the next paragraph, or "". Without text (`has_text`), bullets are omitted."""
         place = self._numbering.place(paragraph)
         if place is None:
             return ""

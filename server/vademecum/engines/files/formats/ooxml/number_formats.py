@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from vademecum.engines.files.formats.ooxml.currencies import CURRENCY, SYMBOLS
 from vademecum.engines.files.formats.ooxml.date_formats import NumberFormat, date_format
 
-_FORMAT_MAX = 255  # characters; Excel has no longer ones
-_DECIMALS_MAX = 30  # Excel has no more
+_FORMAT_MAX = 255  # characters of a format, as in Excel
+_DECIMALS_MAX = 30  # decimals of a number, as in Excel
 # Built-in formats by id. Built-in currency formats are left out, because they depend on the country.
 _BUILT_IN = {
     "9": "0%",
@@ -49,13 +49,13 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _DIGIT, _DECIMALS = re.compile("[0#?]|General"), re.compile(rf"\.([0#?]{{0,{_DECIMALS_MAX}}})")
-_SCALED = re.compile("[0#?],+(?![0#?,])")  # a comma behind the digits divides by a thousand
+_SCALED = re.compile("[0#?],+(?![0#?,])")  # each comma after the digits divides by a thousand
 _ZEROS = re.compile(f" *(0{{2,{_DECIMALS_MAX}}}) *")
 _INTEGER = re.compile("(-?)([0-9]+)")
 
 
 class _Section(NamedTuple):
-    """The first section of a format. `pattern`: the format without literals, with currencies replaced by a mark."""
+    """The first section of a format. `pattern` is the format without literals, with currencies replaced by a mark."""
 
     pattern: str
     currency: str

@@ -33,7 +33,7 @@ def qn(name: str) -> str:
 
 
 class Relation(NamedTuple):
-    """A relation. `kind`: the last word of its type. `place`: its archive member; None if external or missing."""
+    """A relation. `kind` is the last word of its type. `place` is its archive member; None if external or missing."""
 
     kind: str
     place: str | None

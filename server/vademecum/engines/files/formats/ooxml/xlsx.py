@@ -30,7 +30,7 @@ from vademecum.engines.files.result import XLSX, Limits, Parsed, Part, Unreadabl
 from vademecum.engines.files.tables import Row, split_table
 
 CELLS_MAX = 2_000_000
-ROWS_MAX = 1_048_576  # Excel has no more
+ROWS_MAX = 1_048_576  # rows of a sheet, as in Excel
 _MAIN, _RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 _STRING, _RUN, _TEXT, _ROW, _VALUE, _INLINE = (
     f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{name}"
@@ -48,7 +48,8 @@ _T = TypeVar("_T")
 
 
 class _Workbook(NamedTuple):
-    """Data that all sheets share. `strings`: the shared strings; None if missing. `formats`: number formats by style index."""
+    """Data that all sheets share. `strings` are the shared strings, or None if missing; `formats` the number formats by style
+    index."""
 
     strings: Sequence[str] | None
     formats: Sequence[NumberFormat]
@@ -90,7 +91,7 @@ def _read_relations(archive: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[
 
 
 def _require(value: _T | None) -> _T:
-    """Return the value. Raises Unreadable if it is None, because text would be missing silently."""
+    """Return the value. Raises Unreadable if it is None, because otherwise text would be missing silently."""
     if value is None:
         raise Unreadable("DAMAGED")
     return value

@@ -23,7 +23,10 @@ _MEDIA = re.compile(
 
 
 def check_limits(data: bytes, limits: Limits) -> None:
-    """Raise Unreadable if the members that are read would unpack to too much. `read_member` checks the sizes again."""
+    """Raise Unreadable if the members that parsers read exceed the unpacked size limits.
+
+    `read_member` checks the real sizes again.
+    """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
         unpacked = [info for info in infos if not _MEDIA.search(info.filename)]
@@ -37,8 +40,8 @@ def check_limits(data: bytes, limits: Limits) -> None:
 
 
 def open_office_file(data: bytes, limits: Limits) -> io.BytesIO:
-    """Return an Office file that was checked. A file with the names of "Strict Open XML", or with backslashes in the names
-    of its members, is rewritten with the usual names."""
+    """Check an Office file and return it. A file with the namespaces of "Strict Open XML", or with backslashes in the names of
+    its members, is rewritten with the usual names."""
     check_limits(data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
@@ -83,7 +86,7 @@ def find_outermost(node: Any, wanted: Set[str], skipped: Set[str]) -> Iterator[A
 
 
 def member_finder(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
-    """Return a function that finds the member of an address. An exact match wins; otherwise case, backslashes and percent
+    """Return a function that finds the archive member for a path. An exact match wins; otherwise case, backslashes and percent
     escapes are ignored, because programs use them inconsistently."""
 
     def normalize(name: str) -> str:
