@@ -258,7 +258,7 @@ test("an account stays listed until its rows are gone", async () => {
   await synced(device);
   const holder = await device.page.context().newPage();
   await hold(holder, "meta");
-  await device.call("removeFromDevice");
+  await device.page.evaluate(() => void (window as any).vademecum.removeFromDevice()); // waits for the holder
   await isDeleting(holder);
   await soon(async () => expect((await databasesOf(holder)).join()).not.toContain("--facts"));
   await device.page.close();

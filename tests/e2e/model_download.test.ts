@@ -105,7 +105,7 @@ test("a damaged model is downloaded again", async () => {
 
 test("a model that differs from its manifest is refused", async () => {
   const files = model.files.map((file) => (file === graph ? file : { ...file, sha256: "0".repeat(64) }));
-  expect((await open(page, { ...model, files })).error).toContain("does not arrive as the server has it");
+  expect((await open(page, { ...model, files })).error).toContain("differs from the file on the server");
   expect((await open(page, { ...model, hash: "0".repeat(64) })).error).toContain("404");
 });
 
