@@ -39,7 +39,7 @@ class Starting {
     this.terminated = true;
   }
 
-  answer(data: { kind: "answer" } | { kind: "error"; message: string }): void {
+  answer(data: { kind: "output" } | { kind: "failure"; message: string }): void {
     if (!this.terminated) this.#listener({ data: { ...data, id: this.#request!.id } });
   }
 }
@@ -93,9 +93,9 @@ async function goneOver() {
 
 test("a replaced model is terminated and reports nothing", async () => {
   const { embedding, before, first, second } = await goneOver();
-  second.answer({ kind: "answer" });
+  second.answer({ kind: "output" });
   expect((await embedding.embedder())?.manifest.hash).toBe("two");
-  first.answer({ kind: "answer" });
+  first.answer({ kind: "output" });
   expect(await before).toBeNull();
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "two" });
   expect(Starting.all.map(({ terminated }) => terminated)).toEqual([true, false]);
@@ -103,9 +103,9 @@ test("a replaced model is terminated and reports nothing", async () => {
 
 test("a replaced model's failed start changes nothing", async () => {
   const { embedding, before, first, second } = await goneOver();
-  first.answer({ kind: "error", message: "No room." });
+  first.answer({ kind: "failure", message: "No room." });
   await before;
-  second.answer({ kind: "answer" });
+  second.answer({ kind: "output" });
   expect((await embedding.embedder())?.manifest.hash).toBe("two");
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "two" });
   expect(Starting.all).toHaveLength(2);
@@ -121,7 +121,7 @@ test("a temporary storage error leaves the model usable", async () => {
   expect(embedding.state$.value).toEqual({ kind: "failed", message: "The storage is busy." });
   vi.stubGlobal("caches", undefined);
   const embedder = embedding.embedder();
-  (await worker(1)).answer({ kind: "answer" });
+  (await worker(1)).answer({ kind: "output" });
   expect((await embedder)?.manifest.hash).toBe("one");
 });
 
@@ -137,13 +137,13 @@ test("a discarded model restarts on the next request", async () => {
   keepHere(model("one"), base);
   server.close(); // offline
   const first = embedding.embedderIfDownloaded();
-  (await worker(1)).answer({ kind: "answer" });
+  (await worker(1)).answer({ kind: "output" });
   const lost = (await first)!;
   embedding.discard(lost, new Error("Out of memory."));
   expect(Starting.all[0]!.terminated).toBe(true);
   expect(embedding.state$.value).toEqual({ kind: "failed", message: "Out of memory." });
   const second = embedding.embedderIfDownloaded();
-  (await worker(2)).answer({ kind: "answer" });
+  (await worker(2)).answer({ kind: "output" });
   const next = await second;
   embedding.discard(lost, new Error("The embedder is closed.")); // who waited for it as well
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "one" });
@@ -161,7 +161,7 @@ test("failed downloads retry, but not on full disks", async () => {
   onTestFinished(() => void vi.useRealTimers());
   const fail = async (n: number) => {
     const before = embedding.state$.value;
-    (await worker(n)).answer({ kind: "error", message: "It broke off." });
+    (await worker(n)).answer({ kind: "failure", message: "It broke off." });
     await soon(() => expect(embedding.state$.value).not.toBe(before));
   };
   embedding.start({ summary$, isAway$: NEVER, reconnected$ });
@@ -184,6 +184,6 @@ test("failed downloads retry, but not on full disks", async () => {
   expect(Starting.all).toHaveLength(3);
   summary$.next(summary("live"));
   vi.advanceTimersByTime(2_500);
-  (await worker(4)).answer({ kind: "answer" });
+  (await worker(4)).answer({ kind: "output" });
   await soon(() => expect(embedding.state$.value.kind).toBe("ready"));
 });
