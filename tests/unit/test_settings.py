@@ -61,9 +61,9 @@ def test_valid_origin_and_proxies_are_accepted(tmp_path, origin, proxies):
 def test_delay_after_failures_is_bounded():
     limiter = RateLimiter(Rates(), lambda: 0.0)
     for _ in range(2000):
-        limiter.record_failure("somebody")
+        limiter.record_failure("an address")
     with pytest.raises(Exception, match=f"Try again in {DELAY_MAX_S:.0f} s"):
-        limiter.check_failures("somebody")
+        limiter.check_failures("an address")
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())

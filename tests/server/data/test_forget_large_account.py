@@ -24,11 +24,11 @@ def test_forget_reads_rows_in_bounded_batches(tmp_path, monkeypatch):
                 lambda seen, portion, *more: (portions.append(portion), note(seen, portion, *more)),
             )
             bodies = []
-            bury = forget._delete_all_rows
+            delete_all_rows = forget._delete_all_rows
             monkeypatch.setattr(
                 forget,
                 "_delete_all_rows",
-                lambda tx, stubs: (bury(tx, stubs), bodies.append(len(tx._bodies)))[0],
+                lambda tx, stubs: (delete_all_rows(tx, stubs), bodies.append(len(tx._bodies)))[0],
             )
             receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
             assert (receipt["rows"], receipt["leftovers"]) == (10, 0) and receipt["checked"] >= 10

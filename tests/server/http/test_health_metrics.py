@@ -289,7 +289,7 @@ def test_readiness_checks_of_blocked_store_share_one_thread(tmp_path):
         async with house(tmp_path) as h:
             with h.services.accounts._lock:
                 checks = [asyncio.create_task(h.services.accounts.ping()) for _ in range(20)]
-                await asyncio.sleep(0)  # by then each check has submitted its call
+                await asyncio.sleep(0)  # let each check submit its call
                 await asyncio.sleep(0)
                 async with asyncio.timeout(20):
                     assert await h.services.instance.run(

@@ -1,4 +1,4 @@
-"""What browsers need to compute the server's vectors: the manifests, and model files with resumable
+"""The server gives browsers the manifests of its models, and model files with resumable
 downloads.
 """
 

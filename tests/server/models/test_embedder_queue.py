@@ -161,7 +161,7 @@ async def test_index_stays_open_while_a_cancelled_search_reads(tmp_path, monkeyp
         await asyncio.to_thread(begun.wait, 30)
         given_up.cancel()
         await asyncio.gather(given_up, return_exceptions=True)
-        assert ada.id in h.services.indexes._open, "somebody reads it"
+        assert ada.id in h.services.indexes._open, "a reader holds the index open"
         go_on.set()
         await soon(lambda: ada.id not in h.services.indexes._open)
 

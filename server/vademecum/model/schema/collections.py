@@ -226,7 +226,7 @@ MachineId = Annotated[str, Meta(max_length=64)]
 
 
 class Observation(Row, kw_only=True):
-    """What a coding agent did in a project. `count`: how often in one session of the agent. `redactions`: how many
+    """An action of a coding agent in a project. `count`: how often in one session of the agent. `redactions`: how many
     secrets were redacted before it was stored."""
 
     project_id: Id

@@ -27,7 +27,7 @@ class FolderLocation(NamedTuple):
 
 
 class FolderAccess(NamedTuple):
-    """What a caller may learn about the folders of this machine.
+    """The information about folders of this machine that a caller may receive.
 
     `is_local`: the caller is a command on this machine. `missing`: folders that were checked and do not exist.
     """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from unit.engines.files import forked_worker
-from unit.engines.files.file_reader import anew, children, read
+from unit.engines.files.file_reader import children, read, read_in_new_process
 
 
 @contextmanager
@@ -28,5 +28,5 @@ def unharmed():
 
 @pytest.fixture
 def unharmed_anew():
-    with harmless(anew):
+    with harmless(read_in_new_process):
         yield

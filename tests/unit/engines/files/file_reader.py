@@ -1,6 +1,6 @@
 """Parse a file as the server does, and check what remains in the system.
 
-`read` forks a prepared process. `anew` starts a worker as the server does, for tests of the start and of memory limits.
+`read` forks a prepared process. `read_in_new_process` starts a worker as the server does, for tests of the start and of memory limits.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ def read(data, filename="file.txt", **limits):
     return forked_worker.parsed(data, filename, Limits(**limits))
 
 
-def anew(data, filename="file.txt", **limits):
+def read_in_new_process(data, filename="file.txt", **limits):
     return asyncio.run(parse(data, filename, Limits(**limits)))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import vademecum
 from unit.engines.files import hostile_files
-from unit.engines.files.file_reader import anew, children, code_of, readers, refused, run_alone
+from unit.engines.files.file_reader import children, code_of, read_in_new_process, readers, refused, run_alone
 from unit.engines.files.sample_files import pdf, slides, word, workbook
 from vademecum.engines.files.result import Limits, Unreadable
 from vademecum.engines.files.subprocess_runner import SLOTS, parse
@@ -43,7 +43,7 @@ async def started(count=1):
 def test_slow_file_times_out(seconds):
     data = hostile_files.slow()
     before = time.monotonic()
-    assert refused(data, by=anew, seconds=seconds) == "PARSE_TIMEOUT"
+    assert refused(data, by=read_in_new_process, seconds=seconds) == "PARSE_TIMEOUT"
     assert time.monotonic() - before < seconds + 15
 
 
@@ -70,7 +70,7 @@ def test_hanging_worker_is_killed():
     "text", [b"word " * 3_000_000, b"[" + b"1,[]," * 1_000_000 + b"1]"], ids=["text", "json"]
 )
 def test_memory_limit_is_reported(text):
-    assert refused(text, "a.json", anew, memory_bytes=60 * MB) == "PARSE_MEMORY"
+    assert refused(text, "a.json", read_in_new_process, memory_bytes=60 * MB) == "PARSE_MEMORY"
 
 
 def outcomes(data, sizes):
@@ -78,7 +78,7 @@ def outcomes(data, sizes):
     said = {}
     for memory in sizes:
         try:
-            said[memory] = "read" if anew(data, memory_bytes=memory * MB).parts else "nothing"
+            said[memory] = "read" if read_in_new_process(data, memory_bytes=memory * MB).parts else "nothing"
         except Unreadable as error:
             said[memory] = code_of(error)
     return said
@@ -246,7 +246,7 @@ def test_file_name_is_not_used_as_path(tmp_path):
         "x" * 10_000,
         "\udce4.txt".encode("utf-8", "replace").decode(),
     ):
-        assert anew(b"only this", name).parts[0].text == "only this"
+        assert read_in_new_process(b"only this", name).parts[0].text == "only this"
 
 
 def test_worker_is_not_a_fork_of_the_server():

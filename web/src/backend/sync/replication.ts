@@ -273,7 +273,7 @@ export class Replicator {
 
   /**
    * Send one request of a batch. While the server is busy, retry requests after the first here, so that RxDB
-   * does not repeat the earlier ones. RxDB retries the first request with the rows that are current by then.
+   * does not repeat the earlier ones. RxDB retries the first request with the rows that are current at that time.
    */
   async #sendPush(path: string, body: string, signal: AbortSignal, isFirst: boolean) {
     const { server, timeouts: patience, retryMs } = this.#options;

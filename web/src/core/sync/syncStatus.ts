@@ -1,4 +1,4 @@
-/** What the sync status line shows, and which changes are announced to screen readers. */
+/** The content of the sync status line, and the changes that are announced to screen readers. */
 
 export type SyncKind =
   | "starting" // the state is not known yet

@@ -1,7 +1,7 @@
 /**
  * The progress of "Forget everything", which continues when the user changes the page. The receipt is stored
- * on this device until the user has read it, separately from the account, which may be removed from the
- * device by then.
+ * on this device until the user has read it, apart from the account, which may be gone
+ * by that time.
  */
 
 import { useSyncExternalStore } from "react";
