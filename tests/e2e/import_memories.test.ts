@@ -40,6 +40,7 @@ test("imported messages are not extracted again", async () => {
   );
   await device.call("regenerateAnswer", "e2", "And now in Thun.");
   await device.setOffline(false);
+  await device.untilSyncIs("live"); // before that, every question is answered with quotations
   const there = async () =>
     (await harness.liveRows(bob, "episodes")).map(({ userMessage }) => userMessage).sort();
   await expect.poll(there).toEqual(["And now in Thun.", "I live in Bern."]);
