@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ import vademecum
 ROOT = Path(__file__).parents[1]
 FORKSERVER = multiprocessing.get_context("forkserver")
 FORKSERVER.set_forkserver_preload(["preloaded_app"])
-START_LOCK = threading.Lock()
+PROCESS_LOCK = threading.Lock()
 
 
 def _run_command(
@@ -49,36 +50,12 @@ def _run_command(
     main(words, prog_name="vademecum")
 
 
-def fork_command(
-    words: list[str],
-    environment: dict[str, str],
-    streams: list[Path],
-    cwd: Path,
-    before_command: Callable[[], None] | None = None,
-) -> BaseProcess:
-    """Run the command in a forked process. `streams`: files or named pipes for standard input, output and error."""
-    return start_process(_run_command, words, environment, streams, cwd, before_command)
-
-
-def start_process(target: Callable[..., None], *arguments: object) -> BaseProcess:
-    """Call `target` in a process forked from the prepared one."""
-    with START_LOCK:
-        before = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))
-        try:
-            forkserver.ensure_running()
-        finally:
-            if before is None:
-                del os.environ["PYTHONPATH"]
-            else:
-                os.environ["PYTHONPATH"] = before
-    process = FORKSERVER.Process(target=target, args=arguments)
-    process.start()
-    return process
-
-
 class ForkedProcess:
-    """A forked process with the interface of subprocess.Popen."""
+    """A forked process with the interface of subprocess.Popen. Threads may start and poll processes at the same time.
+
+    Python reads an exit status from a pipe once, and the start of any process polls all of them. Two polls at the same
+    time would leave the second one without a status, and its result would be 255.
+    """
 
     def __init__(self, process: BaseProcess) -> None:
         assert process.pid is not None
@@ -87,14 +64,15 @@ class ForkedProcess:
 
     @property
     def returncode(self) -> int | None:
-        return self._process.exitcode
+        return self.poll()
 
     def poll(self) -> int | None:
-        return self._process.exitcode
+        with PROCESS_LOCK:
+            return self._process.exitcode
 
     def wait(self, timeout: float) -> int:
-        self._process.join(timeout)
-        code = self._process.exitcode
+        multiprocessing.connection.wait([self._process.sentinel], timeout)
+        code = self.poll()
         assert code is not None, f"the process did not end within {timeout} s"
         return code
 
@@ -107,3 +85,31 @@ class ForkedProcess:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def fork_command(
+    words: list[str],
+    environment: dict[str, str],
+    streams: list[Path],
+    cwd: Path,
+    before_command: Callable[[], None] | None = None,
+) -> ForkedProcess:
+    """Run the command in a forked process. `streams`: files or named pipes for standard input, output and error."""
+    return start_process(_run_command, words, environment, streams, cwd, before_command)
+
+
+def start_process(target: Callable[..., None], *arguments: object) -> ForkedProcess:
+    """Call `target` in a process forked from the prepared one."""
+    with PROCESS_LOCK:
+        before = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))
+        try:
+            forkserver.ensure_running()
+        finally:
+            if before is None:
+                del os.environ["PYTHONPATH"]
+            else:
+                os.environ["PYTHONPATH"] = before
+        process = FORKSERVER.Process(target=target, args=arguments)
+        process.start()
+        return ForkedProcess(process)

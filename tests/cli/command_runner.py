@@ -109,9 +109,7 @@ class Home:
                 stream.write_text(stdin if stream.name == "stdin" else "")
             arguments = [*map(str, words), "--data", str(data or self.data)]
             process = fork_command(arguments, environment, streams, Path.cwd())
-            process.join(120)
-            assert process.exitcode is not None, f"{words} does not end"
-            return Done(process.exitcode, streams[1].read_text(), streams[2].read_text())
+            return Done(process.wait(120), streams[1].read_text(), streams[2].read_text())
 
     def ok(self, *words: object, **more: Any) -> Done:
         done = self.run(*words, **more)
@@ -142,7 +140,7 @@ class Home:
         words = ["serve", "--port", "0", "--data", str(self.data), *flags]
         if not in_new_process:
             streams = [Path(os.devnull), log, log]
-            return ForkedProcess(fork_command(words, self.environment(), streams, Path.cwd())), log
+            return fork_command(words, self.environment(), streams, Path.cwd()), log
         with log.open("wb") as file:
             command = [*COMMAND, *words]
             return subprocess.Popen(command, env=self.environment(), stdout=file, stderr=file), log

@@ -76,8 +76,7 @@ class ServerProcess:
         if not in_new_process:
             self.log.touch()
             streams = [Path(os.devnull), self.log, self.log]
-            process = fork_command(words, environment, streams, Path.cwd(), self.before_serving)
-            self.process = ForkedProcess(process)
+            self.process = fork_command(words, environment, streams, Path.cwd(), self.before_serving)
             return self.process
         with self.log.open("ab") as log:
             command = [sys.executable, *self.program, *words]

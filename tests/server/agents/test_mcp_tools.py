@@ -74,8 +74,7 @@ class Setup:
             pass_on = f"exec 3<&0; cat <&3 >{stdin} & exec cat {stdout}"
             async with Client(StdioServerParameters(command="sh", args=["-c", pass_on])) as client:
                 yield client
-            process.join(60)
-            assert process.exitcode == 0, "it ends when its input ends"
+            assert process.wait(60) == 0, "it ends when its input ends"
 
     @asynccontextmanager
     async def remote(self, token: str, query: str = "") -> AsyncIterator[Client]:

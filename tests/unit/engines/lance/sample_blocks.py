@@ -33,8 +33,7 @@ def kill_at(program: str, folder: Path, places: list[str]) -> None:
     """Run the program for each place in a new process that kills itself. Its `folder` is named after the place."""
     for place in places:
         process = start_process(_run, program, folder / place, place)
-        process.join(120)
-        assert process.exitcode == -signal.SIGKILL, place
+        assert process.wait(120) == -signal.SIGKILL, place
 
 
 def _run(program: str, folder: Path, place: str) -> None:
