@@ -15,7 +15,7 @@ import click
 
 from vademecum.engines.onnx import download, pinned_models
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.sources import install_model
+from vademecum.engines.onnx.model_sources import install_model
 from vademecum.settings import Settings, default_data
 
 LOCK = "requirements-offline.lock"

