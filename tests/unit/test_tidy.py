@@ -51,8 +51,8 @@ WEB_ALLOWED = {
     "embedder": {"embedder", "core", "lib"},
     "storage": {"storage", "core", "lib"},
     "backend": {"backend", "storage", "embedder", "parsers", "core", "lib"},
-    "worker.ts": {"backend", "core", "lib"},
-    "client": {"client", "worker.ts", "storage", "core", "lib"},
+    "backendWorker.ts": {"backend", "core", "lib"},
+    "client": {"client", "backendWorker.ts", "storage", "core", "lib"},
     "ui": {"ui", "client", "core", "lib", "locale"},
     "main.tsx": {"ui", "locale"},
 }  # fmt: skip

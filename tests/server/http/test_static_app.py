@@ -28,7 +28,7 @@ def built(kind):
     return next((BUILT / "assets").glob(kind))
 
 
-@pytest.mark.parametrize("kind", ["ort-*.wasm", "ort-*.mjs", "worker-*.js"])
+@pytest.mark.parametrize("kind", ["ort-*.wasm", "ort-*.mjs", "backendWorker-*.js"])
 def test_asset_is_immutable_and_compressed_on_request(tmp_path, kind):
     async def scenario(anyone):
         path = built(kind)
@@ -94,7 +94,7 @@ def test_cached_page_is_not_sent_again(tmp_path, header, known):
 )
 def test_asset_is_compressed_only_if_accepted(tmp_path, header, packed):
     async def scenario(anyone):
-        url = f"/assets/{built('worker-*.js').name}"
+        url = f"/assets/{built('backendWorker-*.js').name}"
         answer = await anyone.head(url, headers={"Accept-Encoding": header})
         assert answer.headers.get("content-encoding") == ("gzip" if packed else None)
 
@@ -103,7 +103,7 @@ def test_asset_is_compressed_only_if_accepted(tmp_path, header, packed):
 
 def test_invalid_asset_path_is_404_problem(tmp_path):
     async def scenario(anyone):
-        packed = built("worker-*.js").name + ".gz"
+        packed = built("backendWorker-*.js").name + ".gz"
         for name in (
             "nothing.js",
             "%2e%2e",

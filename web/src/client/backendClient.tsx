@@ -22,7 +22,7 @@ import type { Drafts } from "./drafts.ts";
 
 export type RemoteAccountApi = Remote<AccountApi>;
 
-const worker = new Worker(new URL("../worker.ts", import.meta.url), { type: "module" });
+const worker = new Worker(new URL("../backendWorker.ts", import.meta.url), { type: "module" });
 
 export const signInApi: Remote<SignInApi> = wrap<SignInApi>(worker);
 

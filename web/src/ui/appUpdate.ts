@@ -1,4 +1,7 @@
-/** Updates of the app. The service worker downloads a new version, which waits until the user applies it. */
+/**
+ * Updates of the app. The service worker downloads a new version, which waits until the user applies it. What the
+ * service worker caches is set in web/vite.config.ts (`workbox`).
+ */
 
 import { registerSW } from "virtual:pwa-register";
 import { SharedState, useSharedState } from "../client/sharedState.ts";
