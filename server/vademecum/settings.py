@@ -25,7 +25,7 @@ MB = 2**20
 UPLOAD_MAX = 64 * MB  # the maximum size of a multipart body
 # Old names of settings that are still accepted.
 RENAMED = {
-    "tidy_delay_s": "compaction_delay_s",
+    "tidy_delay_s": "edited_text_erase_delay_s",
     "assistant_silence_s": "assistant_idle_timeout_s",
     "assistant_whole_s": "assistant_timeout_s",
     "observations_days": "observation_retention_days",
@@ -108,7 +108,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     erase_delay_s: Annotated[
         float, Meta(ge=0, description="seconds from a deletion to its erasure from the disk")
     ] = 60
-    compaction_delay_s: Annotated[
+    edited_text_erase_delay_s: Annotated[
         float, Meta(ge=0, description="seconds from an edit to the erasure of the old text")
     ] = 86_400
     attached_max: Annotated[int, Meta(ge=1, description="accounts' files that stay open")] = 256

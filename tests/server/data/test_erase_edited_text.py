@@ -45,7 +45,7 @@ def runs_of(h):
 
 def test_edits_erase_old_text_from_disk(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True, erase_delay_s=600, compaction_delay_s=600) as h:
+        async with house(tmp_path, model=True, erase_delay_s=600, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
             document = (await ada.upload(FILENAME, SECRET)).json()["document"]
             await ada.push("sessions", session("s1"))
@@ -103,7 +103,7 @@ def test_additions_alone_schedule_no_rewrite(tmp_path):
 
 def test_edit_of_waiting_row_erases_old_text(tmp_path):
     async def scenario():
-        async with house(tmp_path, compaction_delay_s=0.5) as h:
+        async with house(tmp_path, edited_text_erase_delay_s=0.5) as h:
             ada = await h.person()
             await ada.push("episodes", episode("e1"))
             changed = episode("e1", aiResponse=NEW)
@@ -116,7 +116,7 @@ def test_edit_of_waiting_row_erases_old_text(tmp_path):
 
 def test_edit_within_the_same_commit_erases_old_text(tmp_path):
     async def scenario():
-        async with house(tmp_path, compaction_delay_s=0.5) as h:
+        async with house(tmp_path, edited_text_erase_delay_s=0.5) as h:
             ada = await h.person()
             await ada.push("episodes", episode("e1"))
             async with h.services.users.detached(ada.id):
@@ -140,7 +140,7 @@ def test_edit_within_the_same_commit_erases_old_text(tmp_path):
 
 def test_continuous_edits_cause_one_rewrite_per_delay(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.05, compaction_delay_s=1) as h:
+        async with house(tmp_path, erase_delay_s=0.05, edited_text_erase_delay_s=1) as h:
             ada = await h.person()
             served = runs_of(h)
             await ada.push("facts", fact("f1", sourceDocumentId="d1"))
@@ -159,7 +159,7 @@ def test_continuous_edits_cause_one_rewrite_per_delay(tmp_path):
 
 def test_erasure_after_delete_also_erases_edited_text(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.5, compaction_delay_s=600) as h:
+        async with house(tmp_path, erase_delay_s=0.5, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
             served = runs_of(h)
             await ada.push(
@@ -178,7 +178,7 @@ def test_erasure_after_delete_also_erases_edited_text(tmp_path):
 
 def test_later_edit_does_not_postpone_erasure(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.5, compaction_delay_s=600) as h:
+        async with house(tmp_path, erase_delay_s=0.5, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
             await ada.push(
                 "facts",
@@ -195,16 +195,16 @@ def test_later_edit_does_not_postpone_erasure(tmp_path):
 
 def test_restart_preserves_erasure_and_its_deadline(tmp_path):
     async def scenario():
-        async with house(tmp_path, compaction_delay_s=4) as h:
+        async with house(tmp_path, edited_text_erase_delay_s=4) as h:
             ada = await h.person()
             await ada.push("facts", fact("f1", sourceDocumentId="d1", value=VALUE))
             began = asyncio.get_running_loop().time()
             await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
         for _ in range(2):
-            async with house(tmp_path, compaction_delay_s=600) as h:
+            async with house(tmp_path, edited_text_erase_delay_s=600) as h:
                 assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
                 assert scan(tmp_path, [VALUE.encode()]) == 1, "it is not done at each start either"
-        async with house(tmp_path, compaction_delay_s=600) as h:
+        async with house(tmp_path, edited_text_erase_delay_s=600) as h:
             await done(h, ada)
             assert asyncio.get_running_loop().time() - began >= 3.9
             assert scan(tmp_path, [VALUE.encode()]) == 0

@@ -126,7 +126,7 @@ async def test_project_deletion_erases_memory_and_optionally_its_turns(tmp_path:
 
 
 async def test_compaction_erases_old_text_of_edited_memory(tmp_path: Path) -> None:
-    async with house(tmp_path, model=True, erase_delay_s=600, compaction_delay_s=600) as h:
+    async with house(tmp_path, model=True, erase_delay_s=600, edited_text_erase_delay_s=600) as h:
         ada = await told(h)
         for kind in ("episodes", "entities", "summaries"):
             assert await ada.push(kind, dead(ROWS[kind])) == []

@@ -1,8 +1,8 @@
 """Erase deleted content from the disk. A DuckDB file and a Lance folder keep deleted bytes until they are rewritten.
 
 A delete blanks the row at once. Its bytes are erased `erase_delay_s` later, or at once for "forget everything". An edit
-leaves the old text in its segment; the old text is erased `compaction_delay_s` after the first edit, so that a day of
-edits causes one rewrite. `scan` checks the result on the uncompressed bytes.
+leaves the old text in its segment, which is rewritten `edited_text_erase_delay_s` after the first edit, so that a day of
+edits causes one rewrite. Both delays are in `settings.py`. `scan` checks the result on the uncompressed bytes.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class BackgroundJobs:
         self._folder = settings.data / "jobs"
         self._hub = hub
         self._inference = inference
-        self._compaction_delay_s = settings.compaction_delay_s
+        self._edited_text_erase_delay_s = settings.edited_text_erase_delay_s
         self._extracts = settings.extracts
         self.jobs: dict[str, JobQueue] = {}
         self.leaving: JobQueue | None = None
@@ -110,7 +110,7 @@ class BackgroundJobs:
         if deletes_content(changes):
             self.schedule("erase", user_id)
         elif replaces_text(changes):  # the erasure of a delete also removes the old texts of edits
-            self.schedule("erase", user_id, self._compaction_delay_s)
+            self.schedule("erase", user_id, self._edited_text_erase_delay_s)
 
     def on_fence(self, user_id: str) -> None:
         """End the streams of an account that was just fenced, so that its clients reconnect and get the reason."""
