@@ -115,7 +115,7 @@ async def create_account(server: ServerProcess, name: str) -> Account:
     return Account(User(name, user_id, token, "", 0), log)
 
 
-async def write_row(account: Account, number: int) -> Json:
+async def row_operations(account: Account, number: int) -> Json:
     row = session(f"s{number}", Random(f"{account.user.email}-{number}"))
     await account.user.store("sessions", row)
     assert account.user.errors == []
@@ -126,7 +126,7 @@ async def write_rows(server: ServerProcess, accounts: list[Account]) -> None:
     """Write rows that a normal stop checkpoints, then rows that are in the log when the server is killed."""
     for account in accounts:
         account.checkpointed = {
-            row["id"]: row for row in [await write_row(account, n) for n in range(CHECKPOINTED)]
+            row["id"]: row for row in [await row_operations(account, n) for n in range(CHECKPOINTED)]
         }
     server.stop()
     client = await server.start()
@@ -135,7 +135,7 @@ async def write_rows(server: ServerProcess, accounts: list[Account]) -> None:
         assert not account.log.exists(), "the stop did not checkpoint the log"
         await account.user.pull_device.catch_up(account.user)
         for number in range(LOGGED):
-            account.logged.append(await write_row(account, CHECKPOINTED + number))
+            account.logged.append(await row_operations(account, CHECKPOINTED + number))
             account.ends.append(account.log.stat().st_size)
         await account.user.pull_device.catch_up(account.user)
     await client.aclose()
@@ -174,7 +174,7 @@ async def restart_twice(server: ServerProcess, outcome: Outcome) -> Outcome:
                 await current_epoch(account),
             ]
             for number in range(100, 103):
-                await write_row(account, number)
+                await row_operations(account, number)
             outcome.before[name] = await sessions_of(account)
     outcome.ready = (await client.get("/ready")).status_code
     await client.aclose()

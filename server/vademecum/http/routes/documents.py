@@ -21,7 +21,7 @@ from vademecum.services.documents import borrow as borrowing
 from vademecum.services.documents import documents
 from vademecum.services.documents.upload import UploadedFile
 from vademecum.services.memory.delete import delete_all
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.settings import UPLOAD_MAX
 
 
@@ -162,7 +162,7 @@ async def suggestions_route(request: Req, limit: ResultsInAddress = 5) -> Stream
 async def get_route(request: Req, document_id: FromPath[str]) -> Response[bytes]:
     """Return the metadata of a document. Its text is in the rows of `vectorEmbeddings`."""
     async with request.open_store() as store:
-        return json_response(await write_row.read(store, "documents", document_id))
+        return json_response(await row_operations.read(store, "documents", document_id))
 
 
 @delete(
@@ -176,7 +176,7 @@ async def get_route(request: Req, document_id: FromPath[str]) -> Response[bytes]
 async def delete_route(request: Req, document_id: FromPath[str]) -> Deleted:
     """Delete a document with its text and vectors from every device. Facts from the document are kept and marked
     `sourceRemoved`."""
-    await request.write(lambda tx: write_row.delete_unscoped(tx, "documents", document_id))
+    await request.write(lambda tx: row_operations.delete_unscoped(tx, "documents", document_id))
     return Deleted(1)
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from vademecum.model.schema.collections import Collection, Json, is_timestamp
 from vademecum.model.sync.merge import is_valid_base, merge, merge_without_base
+from vademecum.model.sync.rejections import FORGOTTEN_MESSAGE, is_repeated_rejection, without_sync_error
 from vademecum.model.sync.tombstone import make_tombstone
 
 RowState = Literal["live", "deleted", "missing"]
@@ -61,26 +62,6 @@ class DecisionContext(msgspec.Struct, frozen=True):
     without_dangling_references: Callable[[Json], Json]
     forgotten_at: str
     now: str
-
-
-def without_sync_error(row: Json) -> Json:
-    """Return the row without `syncError`. Return the same object if it has none."""
-    return {k: v for k, v in row.items() if k != "syncError"} if "syncError" in row else row
-
-
-def is_repeated_rejection(new: Json, assumed: Json | None) -> bool:
-    """Return whether RxDB sent a rejected row again although the user has not edited it after the rejection."""
-    if assumed is None or "syncError" not in new or "syncError" not in assumed:
-        return False
-    return without_sync_error(new) == without_sync_error(assumed)
-
-
-def with_sync_error(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
-    """Return a rejected row with its `syncError`. The device keeps it until the user edits it."""
-    mark: Json = {"code": code, "message": message, "at": at}
-    if base is not None:
-        mark["base"] = base
-    return {**without_sync_error(row), "syncError": mark}
 
 
 def decide(
@@ -182,11 +163,7 @@ def _decide_unknown(
 
 
 def _forgotten(base: str | None) -> Decision:
-    message = (
-        "Everything was forgotten after this was written. It is kept on this device only; "
-        "to keep it everywhere, save it again."
-    )
-    return Decision("refuse", code="FORGOTTEN", message=message, base=base)
+    return Decision("refuse", code="FORGOTTEN", message=FORGOTTEN_MESSAGE, base=base)
 
 
 def _is_forgotten(proposed: Json, context: DecisionContext) -> bool:

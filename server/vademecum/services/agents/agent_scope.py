@@ -10,7 +10,7 @@ from vademecum.errors import BadRequest
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope
 from vademecum.model.records.store_interface import UserStore
 from vademecum.services.memory.scope import ProjectSelector, find_project_by_name
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 
 class NamedProject(msgspec.Struct, frozen=True):
@@ -50,4 +50,4 @@ async def resolve_agent_scope(store: UserStore, project: ProjectSelector) -> Res
 
 async def read_named_project(store: UserStore, project_id: str) -> NamedProject:
     """Return the id and name of a project. Raises NotFound for a missing project."""
-    return _named_project.decode(await write_row.read(store, "projects", project_id))
+    return _named_project.decode(await row_operations.read(store, "projects", project_id))

@@ -22,7 +22,7 @@ from vademecum.model.sync.quotas import Limits, check_quota
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.agents import folder_check, project_claims
 from vademecum.services.memory.scope import is_within, list_scoped_keys
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.pagination import ListEntry, Page, PageRequest, list_newest, sort_by_time
 
 OBSERVATIONS = "observations"
@@ -153,5 +153,7 @@ def set_pinned(
     tx: Transaction, scope: MemoryScope, observation_id: str, pinned: bool, limits: Limits
 ) -> Json:
     """Pin or unpin an observation. Return its row. Raises NotFound for an observation outside the scope."""
-    write_row.check_within(tx, scope, OBSERVATIONS, observation_id)
-    return write_row.change_keeping_updated_at(tx, OBSERVATIONS, observation_id, {"pinned": pinned}, limits)
+    row_operations.check_within(tx, scope, OBSERVATIONS, observation_id)
+    return row_operations.change_keeping_updated_at(
+        tx, OBSERVATIONS, observation_id, {"pinned": pinned}, limits
+    )

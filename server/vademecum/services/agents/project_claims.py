@@ -38,7 +38,7 @@ from vademecum.services.agents.folder_check import (
     location_of,
 )
 from vademecum.services.memory import projects
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import list_live_keys, read_batches
 
 CLAIMS_MAX = 1000  # claims of an account; beyond that, the least recently used claim is deleted
@@ -165,7 +165,7 @@ class Claims:
             self._delete_claim(min((named.row for named in self._claims.values()), key=_eviction_order))
         project_id = resolution.project_id or self._create_project(resolution.project_name)
         row = {**fields, "projectId": project_id}
-        self._cache_claim(write_row.add(self._tx, "roots", row, self._limits, root_id))
+        self._cache_claim(row_operations.add(self._tx, "roots", row, self._limits, root_id))
         return project_id
 
     def _resolve_new(self, identity: Identity) -> _Resolution:
@@ -211,7 +211,7 @@ class Claims:
 
     def _change_claim(self, root_id: str, fields: Json) -> Json:
         return self._cache_claim(
-            write_row.change_keeping_updated_at(self._tx, "roots", root_id, fields, self._limits)
+            row_operations.change_keeping_updated_at(self._tx, "roots", root_id, fields, self._limits)
         )
 
     def _cache_claim(self, claim: Json) -> Json:

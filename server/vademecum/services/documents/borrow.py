@@ -8,7 +8,7 @@ from vademecum.errors import Conflict, no_such
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.documents.documents import check_session_id
-from vademecum.services.sync.write_row import require_live_row
+from vademecum.services.sync.row_operations import require_live_row
 
 
 def check_session(tx: Transaction, session_id: str) -> None:

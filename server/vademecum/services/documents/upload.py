@@ -27,7 +27,7 @@ from vademecum.services.documents.documents import find_same_content, is_complet
 from vademecum.services.models.active_model import Inference
 from vademecum.services.runtime.concurrency_limits import UploadLimit
 from vademecum.services.runtime.ids import new_id
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 
 class Uploaded(msgspec.Struct):
@@ -215,9 +215,9 @@ def _store(
     blocks = _blocks(row["id"], chunks, tokens, times)
     for key in set(list_block_keys(tx, row["id"])) - {f"vectorEmbeddings/{block['id']}" for block in blocks}:
         delete_with_dependents(tx, key)
-    row = write_row.put(tx, "documents", row, limits)
+    row = row_operations.put(tx, "documents", row, limits)
     for block in blocks:
-        write_row.put(tx, "vectorEmbeddings", block, limits)
+        row_operations.put(tx, "vectorEmbeddings", block, limits)
     return Uploaded(row, existing=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vademecum.model.sync import cascade
 from vademecum.model.sync.transaction import Transaction
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 
 def delete_all(tx: Transaction, collection: str) -> int:
@@ -16,6 +16,6 @@ def delete_all(tx: Transaction, collection: str) -> int:
 
 def delete_project(tx: Transaction, project_id: str, *, with_sessions: bool) -> int:
     """Delete a project with its dependents. Its sessions return to the pool, or are deleted too."""
-    key = write_row.require_live_key(tx, "projects", project_id)
+    key = row_operations.require_live_key(tx, "projects", project_id)
     sessions = [k for k in tx.dependents(key) if k.startswith("sessions/")] if with_sessions else []
     return len(cascade.delete_with_dependents(tx, *sessions, key))

@@ -14,7 +14,7 @@ from vademecum.model.schema.derived_ids import entity_id, normalize_name
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import is_within, list_scoped_keys
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
@@ -29,9 +29,9 @@ def upsert(tx: Transaction, project: InProject, fields: Json, limits: Limits) ->
     row_id = entity_id(project.project_id, fields["type"], fields["name"])
     notes = {"notes": fields["notes"]} if (fields.get("notes") or "").strip() else {}
     if tx.row_state(f"entities/{row_id}") == "live":
-        return write_row.change(tx, "entities", row_id, notes, limits), False
+        return row_operations.change(tx, "entities", row_id, notes, limits), False
     new = {"name": fields["name"], "type": fields["type"], "projectId": project.project_id, **notes}
-    return write_row.add(tx, "entities", new, limits, row_id), True
+    return row_operations.add(tx, "entities", new, limits, row_id), True
 
 
 async def list_by_type(store: UserStore, scope: MemoryScope, kind: str, page_request: PageRequest) -> Page:
@@ -42,7 +42,7 @@ async def list_by_type(store: UserStore, scope: MemoryScope, kind: str, page_req
 async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
     """Return the stored entity. Raises NotFound for a missing entity or one outside the scope."""
     check_within(store, scope, entity_id)
-    return await write_row.read(store, "entities", entity_id)
+    return await row_operations.read(store, "entities", entity_id)
 
 
 def check_within(store: UserStore, scope: MemoryScope, entity_id: str) -> None:

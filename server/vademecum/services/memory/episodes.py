@@ -11,7 +11,7 @@ from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import find_project_id, find_session_home, locate_row
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import list_live_children, list_live_keys
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
@@ -26,7 +26,7 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
         home = find_session_home(tx.head, fields["sessionId"])
         if home != InProject(expected):
             raise Conflict("The session is not in that project. Nothing was stored.")
-    return write_row.add(tx, "episodes", {**fields, "citations": [], "status": "done"}, limits)
+    return row_operations.add(tx, "episodes", {**fields, "citations": [], "status": "done"}, limits)
 
 
 def find_session_id(store: UserStore, episode_id: str) -> str | None:
@@ -42,7 +42,7 @@ async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
     location = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
     if location is None or not sees(scope, location.project_id):
         raise no_such("episodes")
-    return await write_row.read(store, "episodes", episode_id)
+    return await row_operations.read(store, "episodes", episode_id)
 
 
 async def list_by_session(

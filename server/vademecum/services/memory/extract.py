@@ -37,7 +37,7 @@ from vademecum.services.memory.remember import (
     store_extracted_memory,
 )
 from vademecum.services.memory.scope import find_session_home, is_within
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import list_live_keys, read_batches
 
 if TYPE_CHECKING:
@@ -225,9 +225,9 @@ class _ExtractionWriter:
         """Add a row under a derived id, or set the field `fills` of a live row that lacks it."""
         key = f"{collection}/{row_id}"
         if tx.head(key) is None:
-            write_row.add(tx, collection, fields, self.limits, row_id)
+            row_operations.add(tx, collection, fields, self.limits, row_id)
         elif fills in fields and tx.row_state(key) == "live" and not tx.row(key).get(fills):
-            write_row.change(tx, collection, row_id, {fills: fields[fills]}, self.limits)
+            row_operations.change(tx, collection, row_id, {fills: fields[fills]}, self.limits)
 
 
 def _without_secrets(found: ValidatedExtraction) -> ValidatedExtraction:

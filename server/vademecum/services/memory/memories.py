@@ -20,7 +20,7 @@ from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import find_session_home, is_within, list_scoped_keys
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import Batch, list_live_children, read_batches
 from vademecum.services.sync.pagination import Page, PageRequest, count_fitting, list_newest
 
@@ -65,7 +65,7 @@ async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
     """Return the stored memory. Raises NotFound for a missing memory or one outside the scope."""
     if not is_within(scope, store.row_index.rows.get(key_of(memory_id))):
         raise no_such("memories")
-    return await write_row.read(store, "memories", memory_id)
+    return await row_operations.read(store, "memories", memory_id)
 
 
 async def list_by_session(
@@ -135,8 +135,10 @@ def undo_supersession(
     old_id = _require_row(tx, scope, memory_id).get("supersedes")
     if not old_id or not is_within(scope, tx.head(key_of(old_id))):
         raise Conflict("This memory replaced no other. Nothing was changed.")
-    restored = write_row.change_keeping_updated_at(tx, "memories", old_id, {"supersededBy": None}, limits)
-    memory = write_row.change_keeping_updated_at(tx, "memories", memory_id, {"supersedes": None}, limits)
+    restored = row_operations.change_keeping_updated_at(
+        tx, "memories", old_id, {"supersededBy": None}, limits
+    )
+    memory = row_operations.change_keeping_updated_at(tx, "memories", memory_id, {"supersedes": None}, limits)
     return memory, restored
 
 
@@ -154,5 +156,5 @@ def delete(tx: Transaction, scope: MemoryScope, memory_id: str) -> int:
 
 
 def _require_row(tx: Transaction, scope: MemoryScope, memory_id: str) -> Json:
-    write_row.check_within(tx, scope, "memories", memory_id)
-    return write_row.require_live_row(tx, "memories", memory_id)
+    row_operations.check_within(tx, scope, "memories", memory_id)
+    return row_operations.require_live_row(tx, "memories", memory_id)

@@ -18,7 +18,7 @@ from vademecum.model.sync.transaction import Transaction
 from vademecum.services.agents import ingest
 from vademecum.services.memory import entities, relationships
 from vademecum.services.memory.scope import is_within
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 MOVED = ("sessions", "memories", "summaries", "roots", "merged")
 
@@ -30,7 +30,7 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
     exceeds the storage quota.
     """
     for each in (project_id, into):
-        write_row.require_live_row(tx, "projects", each)
+        row_operations.require_live_row(tx, "projects", each)
     if project_id == into:
         raise BadRequest("A project cannot become a part of itself. Nothing was changed.")
     # Moved rows exist twice during the transaction, so the storage quota is checked only at the end.
@@ -41,7 +41,7 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
     for key in moved:
         collection, _, row_id = key.partition("/")
         fields = {"projectId": into, "updatedAt": _a_moment_later(tx.row(key)["updatedAt"])}
-        write_row.change_keeping_updated_at(tx, collection, row_id, fields, roomy)
+        row_operations.change_keeping_updated_at(tx, collection, row_id, fields, roomy)
     done = [key for key in inside if key.startswith(f"{ingest.OBSERVATIONS}/")]
     for key in done:
         _move_observation(tx, key, into, roomy)
@@ -52,7 +52,7 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
     if exceeded is not None:
         raise LimitReached(exceeded.message("Nothing was changed."), code=exceeded.code)
     # No quota check is needed, because this row is smaller than the deleted row of the project.
-    write_row.add(tx, "merged", {"projectId": into}, roomy, project_id)
+    row_operations.add(tx, "merged", {"projectId": into}, roomy, project_id)
     return len(moved) + len(done) + len(known)
 
 

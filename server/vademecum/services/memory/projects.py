@@ -8,7 +8,7 @@ from vademecum.model.schema.collections import Json
 from vademecum.model.schema.derived_ids import normalize_name
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import list_live_children, list_live_keys
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
@@ -16,13 +16,13 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """Create a project. Raises BadRequest for a blank name."""
     _check_name(fields)
-    return write_row.add(tx, "projects", fields, limits)
+    return row_operations.add(tx, "projects", fields, limits)
 
 
 def change(tx: Transaction, project_id: str, fields: Json, limits: Limits) -> Json:
     """Set fields of a project. Raises NotFound for a missing project, and BadRequest for a blank name."""
     _check_name(fields)
-    return write_row.change(tx, "projects", project_id, fields, limits)
+    return row_operations.change(tx, "projects", project_id, fields, limits)
 
 
 def _check_name(fields: Json) -> None:
@@ -36,7 +36,7 @@ async def list_projects(store: UserStore, page_request: PageRequest) -> Page:
 
 async def list_sessions(store: UserStore, project_id: str, page_request: PageRequest) -> Page:
     """Return a page of the sessions currently in the project. Raises NotFound for a missing project."""
-    write_row.check_live(store, "projects", project_id)
+    row_operations.check_live(store, "projects", project_id)
     return await list_newest(
         store, list_live_children(store, f"projects/{project_id}", "sessions"), page_request
     )

@@ -14,7 +14,7 @@ from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory import entities
 from vademecum.services.memory.scope import is_within, locate_row
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import list_live_children
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
@@ -43,7 +43,7 @@ def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> 
     if existing:
         return tx.row(existing[0]), False
     row_id = relationship_id(edge.from_id, edge.to_id, edge.label)
-    return write_row.add(tx, "relationships", msgspec.to_builtins(edge), limits, row_id), True
+    return row_operations.add(tx, "relationships", msgspec.to_builtins(edge), limits, row_id), True
 
 
 def disconnect(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
@@ -70,8 +70,8 @@ async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, page_re
 
 def _check_within(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
     """Raise NotFound if an entity of the edge is outside the scope."""
-    write_row.check_within(tx, scope, "entities", edge.from_id)
-    write_row.check_within(tx, scope, "entities", edge.to_id)
+    row_operations.check_within(tx, scope, "entities", edge.from_id)
+    row_operations.check_within(tx, scope, "entities", edge.to_id)
 
 
 def _ends(edge: Edge) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from vademecum.services.memory.memories import is_current, key_of, list_keys_in_
 from vademecum.services.memory.recall import Recall
 from vademecum.services.memory.scope import ProjectSelector, find_session_home, is_within, resolve_scope
 from vademecum.services.models.active_model import OPEN_TIMEOUT_S
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.pagination import PAGE_BYTES
 
 NEAREST = 10  # memories that are compared with a new one
@@ -208,7 +208,7 @@ def normalize_and_redact(text: str) -> tuple[str, str]:
 
 async def _resolve_partition(store: UserStore, statement: Statement) -> MemoryPartition:
     if statement.session_id is not None:
-        write_row.check_live(store, "sessions", statement.session_id)
+        row_operations.check_live(store, "sessions", statement.session_id)
     scope = await resolve_scope(store, statement.session_id, statement.project)
     if isinstance(scope, Everything):
         raise BadRequest("A memory is in one project, or in none: name the project, or leave `project` out.")
@@ -274,7 +274,7 @@ def _refresh(tx: Transaction, statement: Statement, lookup: MemoryLookup, limits
                 "pinned": row["pinned"] or statement.pinned,
                 "updatedAt": max(tx.now, row["updatedAt"]),
             }
-            return write_row.change(tx, "memories", memory_id, fresh, limits)
+            return row_operations.change(tx, "memories", memory_id, fresh, limits)
     return None
 
 
@@ -296,9 +296,11 @@ def _add(
         "projectId": partition.project_id if isinstance(partition, InProject) else None,
         "supersedes": old["id"] if old is not None else None,
     }
-    row = write_row.add(tx, "memories", fields, limits, row_id)
+    row = row_operations.add(tx, "memories", fields, limits, row_id)
     if old is not None:
-        write_row.change_keeping_updated_at(tx, "memories", old["id"], {"supersededBy": row["id"]}, limits)
+        row_operations.change_keeping_updated_at(
+            tx, "memories", old["id"], {"supersededBy": row["id"]}, limits
+        )
     return row, old["id"] if old is not None else None
 
 

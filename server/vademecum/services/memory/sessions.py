@@ -7,29 +7,29 @@ from vademecum.model.records.store_interface import UserStore
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import list_live_keys
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """Create a session. Raises Duplicate for an external id in use, NotFound for a missing project."""
-    return write_row.add(tx, "sessions", {**fields, "mode": "analysis"}, limits)
+    return row_operations.add(tx, "sessions", {**fields, "mode": "analysis"}, limits)
 
 
 def change(tx: Transaction, external_id: str, fields: Json, limits: Limits) -> Json:
     """Set fields of a session. `projectId` None removes it from its project. Raises NotFound for a missing row."""
-    return write_row.change(tx, "sessions", _find_id(tx, external_id), fields, limits)
+    return row_operations.change(tx, "sessions", _find_id(tx, external_id), fields, limits)
 
 
 def delete(tx: Transaction, external_id: str) -> None:
     """Delete the session with its dependents. Raises NotFound for a missing session."""
-    write_row.delete_unscoped(tx, "sessions", _find_id(tx, external_id))
+    row_operations.delete_unscoped(tx, "sessions", _find_id(tx, external_id))
 
 
 async def read(store: UserStore, external_id: str) -> bytes:
     """Return the stored session. Raises NotFound for a missing session."""
-    return await write_row.read(
+    return await row_operations.read(
         store, "sessions", _require_id(store.row_index.links.unique_owners.get(f"sessions/{external_id}"))
     )
 

@@ -9,7 +9,7 @@ from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import find_session_home, locate_row
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import list_live_children
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
@@ -22,7 +22,7 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
         raise BadRequest("A summary is of a session or a project: name one. Nothing was stored.")
     if session_id is not None and project_id is not None:
         _check_within(tx, session_id, InProject(project_id))
-    return write_row.add(tx, "summaries", fields, limits)
+    return row_operations.add(tx, "summaries", fields, limits)
 
 
 def _check_within(tx: Transaction, session_id: str, home: InProject) -> None:
@@ -36,8 +36,8 @@ def _check_within(tx: Transaction, session_id: str, home: InProject) -> None:
 def change(tx: Transaction, scope: MemoryScope, summary_id: str, fields: Json, limits: Limits) -> Json:
     """Set fields of a summary. Raises NotFound for a missing summary or one outside the scope."""
     _check_content(fields)
-    write_row.check_within(tx, scope, "summaries", summary_id)
-    return write_row.change(tx, "summaries", summary_id, fields, limits)
+    row_operations.check_within(tx, scope, "summaries", summary_id)
+    return row_operations.change(tx, "summaries", summary_id, fields, limits)
 
 
 def _check_content(fields: Json) -> None:
@@ -59,7 +59,7 @@ async def list_by_project(store: UserStore, project_id: str, page_request: PageR
 
     Raises NotFound for a missing project.
     """
-    write_row.check_live(store, "projects", project_id)
+    row_operations.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
     named = [project, *list_live_children(store, project, "sessions")]
     keys = {key for name in named for key in list_live_children(store, name, "summaries")}
@@ -74,7 +74,7 @@ def _project_of(store: UserStore, key: str) -> str | None:
 
 async def read_overview(store: UserStore, project_id: str) -> bytes | None:
     """Return the project's newest overview, or None. Raises NotFound for a missing project."""
-    write_row.check_live(store, "projects", project_id)
+    row_operations.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
     keys = [
         key

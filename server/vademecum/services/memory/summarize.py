@@ -24,7 +24,7 @@ from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.runtime.concurrency_limits import QuestionLimit
 from vademecum.services.runtime.llm_worker import unasked
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import read_batches
 
 if TYPE_CHECKING:
@@ -227,8 +227,10 @@ def _store_summary(tx: Transaction, subject: str, content: str, limits: Limits) 
     own = [key for key in named if tx.row_state(key) == "live" and _belongs_only_to(tx, key, subject)]
     if own:
         shown = max((tx.row(key) for key in own), key=lambda row: (row["createdAt"], row["id"]))
-        return write_row.change(tx, "summaries", shown["id"], {"content": content}, limits)
-    return write_row.add(tx, "summaries", {"content": content, OWNER_FIELDS[collection]: owner_id}, limits)
+        return row_operations.change(tx, "summaries", shown["id"], {"content": content}, limits)
+    return row_operations.add(
+        tx, "summaries", {"content": content, OWNER_FIELDS[collection]: owner_id}, limits
+    )
 
 
 def _belongs_only_to(tx: Transaction, key: str, subject: str) -> bool:

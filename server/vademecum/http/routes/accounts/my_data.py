@@ -14,7 +14,7 @@ from vademecum.model.schema.json_values import FORGET_EVERYTHING
 from vademecum.services.data.export import Export
 from vademecum.services.data.forget import Receipt, forget_everything
 from vademecum.services.memory.project_contents import list_project_keys
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 
 class Confirmation(msgspec.Struct):
@@ -65,7 +65,7 @@ async def export_stream(request: Req, project_id: str | None) -> Stream:
         if project_id is None:
             spooled = request.services.spool.account_folders(request.user.email)
         else:
-            write_row.check_live(store, "projects", project_id)
+            row_operations.check_live(store, "projects", project_id)
             only = list_project_keys(store, project_id, with_sessions=True)
     export = Export(
         request.services.users, request.user.id, account, request.services.registry, only, spooled

@@ -29,7 +29,7 @@ from vademecum.services.agents.observation_search import (
 )
 from vademecum.services.memory.scope import ProjectSelector, parse_project_parameter
 from vademecum.services.runtime.composition import Services
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 READ_MAX = 50
 # The parameter is required, but Litestar passes None if it is absent: `resolve_agent_scope` then says what is missing.
@@ -288,7 +288,7 @@ async def delete_route(
     `*`."""
     async with open_scope(request, state, parse_project_parameter(project)) as (store, scope):
         await store.write(
-            lambda tx: write_row.delete(tx, scope.memory_scope, ingest.OBSERVATIONS, observation_id)
+            lambda tx: row_operations.delete(tx, scope.memory_scope, ingest.OBSERVATIONS, observation_id)
         )
     return ScopedDeletion(scope.agent_scope, 1)
 

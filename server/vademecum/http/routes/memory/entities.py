@@ -14,7 +14,7 @@ from vademecum.model.memory.scope import InProject, MemoryScope
 from vademecum.model.schema.collections import Entity, EntityType, Id, Name, Relationship, Text
 from vademecum.services.memory import entities, relationships
 from vademecum.services.memory.relationships import Edge
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 
 class NewEntity(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -99,7 +99,7 @@ async def get_route(request: Req, entity_id: FromPath[str], scoped: Scoped) -> R
 )
 async def delete_route(request: Req, entity_id: FromPath[str], scoped: Scoped) -> Deleted:
     """Delete an entity and its relationships. Name a session or a project, as in `getEntity`."""
-    await scoped.write(request, lambda tx, scope: write_row.delete(tx, scope, "entities", entity_id))
+    await scoped.write(request, lambda tx, scope: row_operations.delete(tx, scope, "entities", entity_id))
     return Deleted(1)
 
 

@@ -11,7 +11,7 @@ from vademecum.http.responses import Deleted, json_response, page_response, resp
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Episode, Id, Text
 from vademecum.services.memory import episodes
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 
 class NewEpisode(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ async def get_route(request: Req, episode_id: FromPath[str], scoped: Scoped) -> 
 async def delete_route(request: Req, episode_id: FromPath[str], scoped: Scoped) -> Deleted:
     """Delete a turn from every device. Entities, memories and facts that were extracted from the turn are kept. Name a session
     or a project; a turn outside that scope is not found."""
-    await scoped.write(request, lambda tx, scope: write_row.delete(tx, scope, "episodes", episode_id))
+    await scoped.write(request, lambda tx, scope: row_operations.delete(tx, scope, "episodes", episode_id))
     return Deleted(1)
 
 

@@ -25,7 +25,7 @@ from vademecum.services.data.forget import Receipt, forget_project
 from vademecum.services.memory import delete as deleting
 from vademecum.services.memory import projects, summaries
 from vademecum.services.memory.project_merge import merge
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 
 class NewProject(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -95,7 +95,7 @@ async def list_route(request: Req, window: Windowed) -> Response[bytes]:
 async def get_route(request: Req, project_id: FromPath[str]) -> Response[bytes]:
     """Return the name and description of a project. Other routes return the contents of the project."""
     async with request.open_store() as store:
-        return json_response(await write_row.read(store, "projects", project_id))
+        return json_response(await row_operations.read(store, "projects", project_id))
 
 
 @patch(
@@ -213,7 +213,7 @@ async def delete_route(
     responds after the erasure, with a receipt."""
     services = request.services
     async with request.open_store() as store:
-        write_row.check_live(store, "projects", project_id)
+        row_operations.check_live(store, "projects", project_id)
     await services.spool.ingest_account(request.user.email)
     await services.spool.delete_project_events(request.user, project_id)  # events that could not be ingested
     with_sessions = sessions == "delete"

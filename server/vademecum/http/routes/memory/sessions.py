@@ -14,7 +14,7 @@ from vademecum.http.problem_details import problem_specs
 from vademecum.http.responses import Deleted, json_response, page_response, response_spec, row_response
 from vademecum.model.schema.collections import Id, Session
 from vademecum.services.memory import sessions
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 BY_EXTERNAL = "/v1/sessions/by-external/"
 Title = Annotated[str, Meta(max_length=1000)]
@@ -131,7 +131,7 @@ async def delete_route(request: Req) -> Deleted:
 async def delete_by_id_route(request: Req, session_id: FromPath[str]) -> Deleted:
     """Delete a session with its turns and summaries from every device. Documents, entities and relationships are kept, because
     they do not belong to the session."""
-    await request.write(lambda tx: write_row.delete_unscoped(tx, "sessions", session_id))
+    await request.write(lambda tx: row_operations.delete_unscoped(tx, "sessions", session_id))
     return Deleted(1)
 
 

@@ -11,7 +11,7 @@ from vademecum.http.responses import Deleted, page_response, response_spec, row_
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Id, Summary, Text
 from vademecum.services.memory import summaries
-from vademecum.services.sync import write_row
+from vademecum.services.sync import row_operations
 
 
 class NewSummary(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -92,7 +92,7 @@ async def change_route(
 async def delete_route(request: Req, summary_id: FromPath[str], scoped: Scoped) -> Deleted:
     """Delete a summary from every device. Its session or project is kept. Name a session or a project, as in
     `changeSummary`."""
-    await scoped.write(request, lambda tx, scope: write_row.delete(tx, scope, "summaries", summary_id))
+    await scoped.write(request, lambda tx, scope: row_operations.delete(tx, scope, "summaries", summary_id))
     return Deleted(1)
 
 

@@ -25,8 +25,8 @@ from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import locate_row
 from vademecum.services.runtime.ids import new_id
-from vademecum.services.sync.push import Rejected, RowWriter
 from vademecum.services.sync.push_decoding import IncomingRow, find_problem
+from vademecum.services.sync.row_writer import Rejected, RowWriter
 
 _ERRORS: dict[str, type[VademecumError]] = {
     "INVALID": BadRequest,

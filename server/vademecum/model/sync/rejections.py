@@ -1,0 +1,48 @@
+"""Rejected rows: the reasons, their messages for people, and the `syncError` that returns a row to its device.
+
+| code | reason | decided in |
+|---|---|---|
+| INVALID | the row, or its merge with changes of other devices, does not fit the schema | `push_decoding`, `row_writer` |
+| DUPLICATE | another live row has the same unique value | `row_writer` |
+| FORGOTTEN | the row was created before "forget everything" | `conflict_rules` |
+| DOCUMENT_LIMIT, STORAGE_LIMIT, TOO_LARGE, TIER | a limit of the account | `quotas` |
+"""
+
+from __future__ import annotations
+
+from vademecum.model.schema.collections import Json
+
+FORGOTTEN_MESSAGE = (
+    "Everything was forgotten after this was written. It is kept on this device only; "
+    "to keep it everywhere, save it again."
+)
+
+
+def duplicate_message(collection: str, field: str) -> str:
+    """Return the message for a row whose unique `field` has the value of another row."""
+    return f"Another of your {collection} has this {field} already."
+
+
+def merge_message(problem: object) -> str:
+    """Return the message for a row that is valid alone but not together with changes of other devices."""
+    return f"Together with what another device changed, this is more than a row can hold: {problem}"
+
+
+def without_sync_error(row: Json) -> Json:
+    """Return the row without `syncError`. Return the same object if it has none."""
+    return {k: v for k, v in row.items() if k != "syncError"} if "syncError" in row else row
+
+
+def is_repeated_rejection(new: Json, assumed: Json | None) -> bool:
+    """Return whether RxDB sent a rejected row again although the user has not edited it after the rejection."""
+    if assumed is None or "syncError" not in new or "syncError" not in assumed:
+        return False
+    return without_sync_error(new) == without_sync_error(assumed)
+
+
+def with_sync_error(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
+    """Return a rejected row with its `syncError`. The device keeps it until the user edits it."""
+    mark: Json = {"code": code, "message": message, "at": at}
+    if base is not None:
+        mark["base"] = base
+    return {**without_sync_error(row), "syncError": mark}
