@@ -36,7 +36,6 @@ test("waiting for a file can be skipped", async () => {
   await device.drop("logbook.txt", LOGBOOK);
   await device.ask("How much is the rent?");
   await page.getByText("Reading logbook.txt first. The answer will follow.").waitFor();
-  expect(await violations(page)).toEqual([]);
   await page.getByRole("button", { name: "Answer without it" }).click();
   const selector = { sessionId: page.url().split("/s/")[1]! };
   const turn = async () => (await device.rows("episodes", { selector }))[0]!;
@@ -52,6 +51,7 @@ test("a reopened page answers the waiting question", async () => {
   await device.drop("voyage.txt", LOGBOOK.replaceAll("ferry", "barge"));
   await device.ask("How many people did the barge carry on day 3?");
   await page.getByText("Reading voyage.txt first. The answer will follow.").waitFor();
+  expect(await violations(page)).toEqual([]);
   const selector = { sessionId: page.url().split("/s/")[1]! };
   await device.reopen();
   device.page.setDefaultTimeout(60_000);
