@@ -1,7 +1,7 @@
-"""Call the API from a command: through the running server, or, without one, through the same app in this process.
+"""Call the API from a command: through the running server or, without one, through the app in the command's process.
 
 Only one process can open a DuckDB file. A server holds a lock on `<data>/.lock` and writes its address to
-`<data>/server.json`. If the lock is free, that file remains from a crash.
+`<data>/server.json`. If the lock is free, an existing `server.json` is left over from a crash.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class OutdatedServer(Broken):
 
 
 class FolderInUse(Broken):
-    """Another command is using the folder, or its server is stopping. Both states end soon."""
+    """Another command is using the data folder, or its server is stopping. A later attempt may succeed."""
 
 
 class AnswerObject(dict[str, Any]):
-    """A JSON object that raises OutdatedServer for a missing field, because the server may predate an upgrade."""
+    """A JSON object that raises OutdatedServer for a missing field: the running server may have an older version."""
 
     def __init__(self, content: dict[str, Any], server_version: str) -> None:
         super().__init__((name, _wrap(value, server_version)) for name, value in content.items())
@@ -58,7 +58,10 @@ def _wrap(value: Any, server_version: str) -> Any:
 
 
 class ApiClient:
-    """A client of an app with this `version`, acting as a user (`email`) or as the local administrator."""
+    """A client of the API of an app with this `version`.
+
+    A call acts as the user with the given email or, without an email, as the local administrator.
+    """
 
     def __init__(self, client: httpx.AsyncClient, secret: str, version: str = __version__) -> None:
         self._client = client
@@ -81,7 +84,7 @@ class ApiClient:
         return _wrap(body, self._version)
 
     async def _send_with_retries(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Repeat the request while the server is busy, for at most `BUSY_WAIT_S`."""
+        """Send a request. Repeat it for at most `BUSY_WAIT_S` while the server answers that it is busy (503)."""
         end = time.monotonic() + BUSY_WAIT_S
         while True:
             response = await self._client.request(method, path, **options)
@@ -101,8 +104,8 @@ async def open_api_client(settings: Settings) -> AsyncIterator[ApiClient]:
     running = local_auth.read(settings.data)
     if running is None:
         raise FolderInUse(f"Another command is using {settings.data}. Try again when it is done.")
-    # Local commands do not verify the certificate, because it names another host. `trust_env` is off, so that no proxy
-    # sees the secret.
+    # Local commands do not verify the certificate, because it names the public host, not the address used here.
+    # `trust_env` is off, so that no proxy sees the secret.
     options = {"base_url": running.url, "timeout": TIMEOUT_S, "verify": False, "trust_env": False}
     async with httpx.AsyncClient(**options) as client:  # type: ignore[arg-type]
         try:
@@ -147,7 +150,10 @@ async def use_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T
 
 
 async def use_client_in_turn(settings: Settings, work: Callable[[ApiClient], Awaitable[T]]) -> T:
-    """Do the same as `use_client`, but wait for other commands that use the folder, so that several agents can work."""
+    """Run `work` as `use_client` does, but wait up to `LOCK_WAIT_S` while the folder is in use.
+
+    Several agents can thus use the folder in turn.
+    """
     end = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
@@ -159,7 +165,7 @@ async def use_client_in_turn(settings: Settings, work: Callable[[ApiClient], Awa
 
 
 def run_with_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T]], wait: bool = False) -> T:
-    """Run `work` from synchronous code. If `wait`, wait for other commands that use the folder."""
+    """Run `work` from synchronous code. If `wait` is true, wait for the folder as `use_client_in_turn` does."""
     try:
         return asyncio.run((use_client_in_turn if wait else use_client)(settings, work))
     except KeyboardInterrupt:
@@ -167,7 +173,7 @@ def run_with_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T]
 
 
 def single_vademecum_error(error: BaseException) -> VademecumError | None:
-    """Return the VademecumError if it is the only error in nested exception groups, or None."""
+    """Return the only error of `error` and its nested exception groups if it is a VademecumError, else None."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error if isinstance(error, VademecumError) else None

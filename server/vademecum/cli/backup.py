@@ -17,15 +17,16 @@ from vademecum.cli.options import data_option, json_option, settings_for, settin
 @data_option
 @json_option
 def backup(target: Path, data: Path, as_json: bool) -> None:
-    """Write a verified copy of accounts and records into the new folder TARGET, while the server goes on.
+    """Write a verified copy of accounts and records into the new folder TARGET, without stopping the server.
 
-    The backup does not contain the search index and the models, because the server can rebuild them. Accounts with damaged
-    records are skipped and listed, and the exit code is 1.
+    The backup does not contain the search index, which the server can rebuild, or the models, which can be installed
+    again. If the records of accounts are damaged, the command skips and lists these accounts and exits with 1.
 
     \b
     Example: vademecum backup /mnt/usb/vademecum
     """
-    body = {"path": os.path.realpath(target)}  # `resolve` fails for a link that points to itself
+    # `Path.resolve` would fail for a link that points to itself.
+    body = {"path": os.path.realpath(target)}
     result = run_with_client(
         settings_for(data), lambda client: client.call("POST", "/v1/local/backup", json=body)
     )
@@ -51,7 +52,8 @@ def restore(source: Path, yes: bool, user: str | None, data: Path, as_json: bool
     """Replace the current records with the backup SOURCE.
 
     Devices then sync from the start and upload their rows, so nothing that a device has is lost. Rows erased since the
-    backup stay erased. Accounts that exist stay as they are. Missing accounts are restored, unless they were removed.
+    backup stay erased. Existing accounts keep their password and tier. Missing accounts are restored, unless they were
+    removed.
 
     \b
     Example: vademecum restore /mnt/usb/vademecum --user ada@example.org
@@ -78,7 +80,10 @@ def restore(source: Path, yes: bool, user: str | None, data: Path, as_json: bool
 
 
 def _describe_removed(accounts: list[dict[str, str | None]]) -> list[str]:
-    """Return messages about accounts that were not restored because they were removed, by email or by id."""
+    """Return messages about the accounts that were not restored because they were removed.
+
+    A message names an account by its email if that is known, else by its id.
+    """
     messages = [
         f"{account['email']} was not restored: that account was removed permanently after the backup. The current one is new."
         for account in accounts

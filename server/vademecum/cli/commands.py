@@ -1,4 +1,4 @@
-"""List the commands of `vademecum`. Each has a module of its own and calls the API (see `api_client`)."""
+"""Define the group of `vademecum` commands. Most commands call the API (see `api_client`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from vademecum import __version__
 from vademecum.errors import VademecumError
 
-# The module of each command, in the order in which users need them.
+# Maps each command to its module below `vademecum.cli`, in the order of the help: from the first steps to maintenance.
 COMMANDS = {
     "serve": "serve.serve",
     "user": "user",
@@ -35,7 +35,7 @@ COMMANDS = {
 class Group(click.Group):
     """A command group that imports a command only when it is used, because imports dominate the startup time.
 
-    Errors are shown as one sentence.
+    A VademecumError or OSError is shown as a message without a traceback.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -54,7 +54,7 @@ class Group(click.Group):
         except VademecumError as error:
             raise click.ClickException(error.message) from error
         except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader closed the pipe
+            if error.errno == errno.EPIPE:  # the reader closed the pipe: click exits without a message
                 raise
             if error.filename is not None:
                 raise click.ClickException(f"{error.filename}: {error.strerror}.") from error
@@ -78,4 +78,4 @@ def main() -> None:
     All data is in one folder (--data, or VADEMECUM_DATA). Back it up with `vademecum backup`. Every command works
     whether or not the server is running.
     """
-    os.umask(0o077)  # new files are readable by their owner only
+    os.umask(0o077)  # only the operating system's user who runs the command may read new files

@@ -1,4 +1,4 @@
-"""Lock a data folder. Only the holder of the lock may open its files.
+"""Lock a data folder. Only the holder of the lock may open the folder's files.
 
 This module is separate from `api_client`, whose import of httpx would delay the start of a server.
 """
@@ -24,7 +24,7 @@ def is_data_folder(data: Path) -> bool:
     """Return whether a command or server has ever used the folder."""
     try:
         return (data / NAME).exists()
-    except OSError:  # the error is reported when the folder is opened
+    except OSError:  # opening the folder later reports this error
         return False
 
 
@@ -51,9 +51,9 @@ def try_lock(data: Path) -> Iterator[bool]:
 
 @contextmanager
 def wait_for_lock(data: Path) -> Iterator[bool]:
-    """Lock the folder like `try_lock`, but wait for a command or a stopping server to release the lock.
+    """Lock the folder like `try_lock`, but wait while a command or a stopping server holds the lock.
 
-    Do not wait for a running server.
+    Yield False after `LOCK_WAIT_S`. Yield False at once if a server is running.
     """
     end = time.monotonic() + LOCK_WAIT_S
     while True:
@@ -65,6 +65,6 @@ def wait_for_lock(data: Path) -> Iterator[bool]:
 
 
 def find_running_server(data: Path) -> local_auth.ServerInfo | None:
-    """Return the address of the folder's running server, or None. A file that remains from a crash is ignored."""
+    """Return the address of the folder's running server, or None. Ignore a `server.json` that a crash left behind."""
     with try_lock(data) as is_locked:
         return None if is_locked else local_auth.read(data)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 
-OVERDUE_S = 600  # an older erasure is overdue
+OVERDUE_S = 600  # an erasure is overdue this many seconds after it was requested
 
 
 class Finding(NamedTuple):
@@ -48,7 +48,8 @@ def doctor(data: Path, as_json: bool) -> None:
     """Check the data folder and the server, and say how to fix each problem.
 
     The command opens the file of each account as the server does, which repairs a log that a crash has damaged. Then it
-    reads the whole file and verifies its checksums. Requests of that account wait meanwhile. Nothing else is changed.
+    reads the whole file and verifies its checksums. During this check, requests of that account wait. Nothing else is
+    changed.
 
     \b
     Example: vademecum doctor --json
@@ -86,11 +87,11 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         auth = local_auth.read(data)
         running = not is_locked
     yield Finding("server", True, f"running at {auth.url}" if running and auth else "not running")
-    yield _examine_spool(data, running)  # must run before the checks below, which ingest the spool
+    yield _examine_spool(data, running)  # before the checks below, because they ingest the spool
     yield _examine_users(settings)
     yield _examine_erasures(data)
-    yield _examine_deleted_accounts(data, running)  # must run after the app has started, which erases them
-    yield _examine_logs(data)  # must run after every account was opened, which repairs its log
+    yield _examine_deleted_accounts(data, running)  # after `_examine_users`, whose app erases them
+    yield _examine_logs(data)  # after `_examine_users` has opened every account, which repairs its log
     yield _examine_rollbacks(data)
     yield _examine_ledgers(data)
     yield _examine_model(settings, running)
@@ -101,10 +102,10 @@ def _examine(settings: Settings) -> Iterator[Finding]:
 
 
 def _examine_proxies(settings: Settings) -> Finding:
-    """Find addresses that seem to be proxies, because they exceed the rate limit of a single address."""
+    """Report addresses that may be proxies, because they exceeded the rate limits of a single address."""
     try:
         crowded = run_with_client(settings, lambda client: client.call("GET", "/v1/local/crowded"))
-    except VademecumError as error:  # for example a server of an earlier version
+    except VademecumError as error:  # for example because the server has an earlier version
         return Finding("proxies", True, f"unknown: {error.message}")
     if not crowded:
         return Finding("proxies", True, "no address exceeds the limits of one client")
@@ -117,10 +118,13 @@ def _examine_proxies(settings: Settings) -> Finding:
 
 
 def _examine_clients(settings: Settings) -> Finding:
-    """Find clients that are ahead of the records, according to unsigned checkpoints, which prove nothing."""
+    """Report accounts with requests whose unsigned checkpoints are ahead of the records.
+
+    An unsigned checkpoint is only a hint; a signed one would be proof.
+    """
     try:
         ahead = run_with_client(settings, lambda client: client.call("GET", "/v1/local/ahead"))
-    except VademecumError as error:  # for example a server of an earlier version
+    except VademecumError as error:  # for example because the server has an earlier version
         return Finding("clients", True, f"unknown: {error.message}")
     if not ahead:
         return Finding("clients", True, "none is ahead of the records")
@@ -147,7 +151,7 @@ def _examine_logs(data: Path) -> Finding:
 
 
 def _examine_rollbacks(data: Path) -> Finding:
-    """Name the accounts whose records lacked acknowledged changes when they were opened."""
+    """Report the accounts whose records lacked acknowledged changes when the server opened them."""
     found = sorted((data / "ledger").glob("*.put-back"))
     if not found:
         return Finding("lost changes", True, "none")
@@ -163,7 +167,7 @@ def _examine_rollbacks(data: Path) -> Finding:
 
 
 def _examine_ledgers(data: Path) -> Finding:
-    """Name the damaged lines of the erasure ledgers."""
+    """Report the numbers of the damaged lines of the erasure ledgers."""
     from vademecum.engines.duckdb.erasure_ledger import ErasureLedger  # slow to import
 
     damaged = []
@@ -186,7 +190,7 @@ def _examine_ledgers(data: Path) -> Finding:
 
 
 def _examine_spool(data: Path, running: bool) -> Finding:
-    """Count the waiting and rejected events of agents and say why they wait."""
+    """Count the agent events that wait and those that were rejected, and say why events wait."""
     spool = data / SPOOL
     waiting = list(spool_files.find_waiting(spool))
     unreadable = spool_files.find_unreadable(spool)
@@ -216,7 +220,7 @@ def _examine_users(settings: Settings) -> Finding:
 
 
 async def _verify_accounts(client: ApiClient) -> tuple[int, list[str]]:
-    """Return the number of accounts, and a sentence for each that has a problem."""
+    """Return two values: the number of accounts, and a sentence about each account that has a problem."""
     accounts = await client.call("GET", "/v1/accounts")
     problems = []
     for account in accounts:
@@ -262,7 +266,10 @@ def _examine_deleted_accounts(data: Path, running: bool) -> Finding:
 
 
 def _examine_model(settings: Settings, running: bool) -> Finding:
-    """Report the model of the running server, which may use another models folder than this command."""
+    """Report the model in use.
+
+    A running server is asked, because it may use another models folder than this command.
+    """
     try:
         folder = active_model.find_folder(settings)
         if running:
@@ -288,7 +295,10 @@ def _examine_model(settings: Settings, running: bool) -> Finding:
 
 
 def _examine_assistant(settings: Settings) -> Finding:
-    """Send a request to the endpoint. Neither its messages nor the key are printed."""
+    """Check that the assistant's endpoint answers and has the model.
+
+    Print neither the endpoint's messages nor the key.
+    """
     from vademecum.services.chat.answer import create_endpoint  # slow to import
 
     endpoint = create_endpoint(settings)

@@ -20,9 +20,10 @@ from vademecum.cli.user import find_account
 def erase(email: str | None, data: Path, as_json: bool) -> None:
     """Remove deleted rows from the disk now, for example before you copy the disk or give it away.
 
-    A deleted row disappears for all users at once. Its bytes stay in the files until the server rewrites them: a minute
-    after a delete (--erase-delay-s of `serve`), a day after an edit. This command does not wait. It deletes no rows: use
-    the app, `forget` (everything of a user) or `user remove` (the account, too). Backups are not changed.
+    A deleted row is no longer visible, but its bytes stay in the files until the server rewrites them: a minute after a
+    delete (--erase-delay-s of `serve`), a day after an edit. This command rewrites the files at once. It deletes no
+    rows: to delete, use the app, `forget` (everything of a user) or `user remove` (the account, too). Backups are not
+    changed.
 
     \b
     Example: vademecum erase --user ada@example.org

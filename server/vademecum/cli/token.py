@@ -1,4 +1,4 @@
-"""`vademecum token …`: manage API tokens, with which programs sign in."""
+"""`vademecum token …`: manage the API tokens with which programs sign in."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def find_account(client: ApiClient, email: str) -> dict[str, Any]:
 @data_option
 @json_option
 def add(email: str, tier: str | None, password_stdin: bool, data: Path, as_json: bool) -> None:
-    """Add an account. Without a password it signs in by a link (`user link`) or by an API token.
+    """Add an account. Without a password, its user signs in with a link (`user link`) or an API token.
 
     \b
     Example: vademecum user add ada@example.org --tier JIGGA
@@ -59,7 +59,7 @@ def add(email: str, tier: str | None, password_stdin: bool, data: Path, as_json:
 
 
 def _choose_tier(settings: Settings, *, can_ask: bool) -> str:
-    """Ask for the tier. Raises BadRequest if the terminal is not interactive."""
+    """Ask the user for the tier. Raises BadRequest if `can_ask` is false."""
     tiers = [f"{tier}: {_describe_limits(limits)}" for tier, limits in settings.tiers.items()]
     if not can_ask:
         raise BadRequest(f"Choose a tier with --tier. {' '.join(tiers)} Nothing was changed.")
@@ -153,7 +153,7 @@ def link(email: str, data: Path) -> None:
 
     settings = settings_for(data)
     running = find_running_server(settings.data)
-    # Without a running server, use the address of a server with these settings.
+    # Without a running server, use the address that a server with these settings would have.
     expected = settings.origin or f"http://{settings.host}:{settings.port}"
     address = (running.public or running.url) if running else expected
     click.echo(address + run_with_client(settings, work)["link"])

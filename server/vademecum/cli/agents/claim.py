@@ -23,8 +23,8 @@ from vademecum.model.text.sanitize import sanitize_line
 def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) -> None:
     """Assign a folder to an existing project: PROJECT (a name or an id), or the project with the folder's name.
 
-    Agents that work in the folder then see that project's memory. What they recorded in the folder before moves to the
-    project. This cannot be undone.
+    Agents that work in the folder then see that project's memory. Everything in the folder's current project moves to
+    that project. This cannot be undone.
 
     \b
     Example: vademecum claim thesis --folder ~/src/thesis

@@ -50,4 +50,5 @@ def context(data: Path, email: str, folder: Path, tokens: int, as_json: bool) ->
         return
     click.echo(answer["text"])
     if answer["notice"]:
-        click.echo(sanitize_line(answer["notice"]))  # agents ignore the standard error of hooks
+        # To standard output, because agents ignore the standard error of hooks.
+        click.echo(sanitize_line(answer["notice"]))

@@ -21,8 +21,11 @@ from vademecum.settings import Settings
 
 
 class AgentSession:
-    """A session of one agent in a folder. The folder is identified at the first call. If its project is not found, the project
-    is resolved again, because projects can be merged and deleted."""
+    """A session of one agent in a folder. The first call resolves the project of the folder.
+
+    If a later call does not find that project, the folder's project is resolved again, because projects can be merged
+    and deleted.
+    """
 
     def __init__(self, settings: Settings, email: str, folder: Path) -> None:
         self._settings = settings

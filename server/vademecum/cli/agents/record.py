@@ -25,7 +25,8 @@ TOO_LARGE = f"The event is larger than {STDIN_MAX // 2**20} MB; only its beginni
 EMPTY = "A decision needs `content`; nothing is recorded."
 WAITS = "The event is recorded but not ingested yet:"
 TRUNCATED = f"\n[truncated: the event was larger than {STDIN_MAX // 2**20} MB]"
-DRAIN_MAX = 8  # read up to this many times STDIN_MAX: closing standard input early may look like an error
+# Discard at most DRAIN_MAX * STDIN_MAX further bytes: an early close may look like an error to the agent.
+DRAIN_MAX = 8
 
 
 def main(arguments: list[str]) -> None:
@@ -40,7 +41,10 @@ def main(arguments: list[str]) -> None:
 
 
 def record(data: str, email: str) -> list[str]:
-    """Record the event on standard input and return at most one warning. Raises an error if it is not recorded."""
+    """Record the event on standard input. Return a list of at most one message for the user.
+
+    An event of a kind that is not recorded is ignored. Raises VademecumError or OSError if recording fails.
+    """
     content = _read_stdin()
     is_truncated = len(content) > STDIN_MAX
     event = _parse_event(_repair_beginning(content) if is_truncated else content)
@@ -53,7 +57,7 @@ def record(data: str, email: str) -> list[str]:
         raise BadRequest(f"{email} is not an email.")
     event_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
     cwd = event.get("cwd")
-    folder = cwd if isinstance(cwd, str) and cwd else os.getcwd()  # the base of relative paths
+    folder = cwd if isinstance(cwd, str) and cwd else os.getcwd()  # relative paths in the event are relative to it
     location, warnings = _locate(os.environ.get(AGENT_FOLDER) or folder, os.path.expanduser("~"))
     if is_truncated:
         action = action._replace(content=action.content[: CONTENT_MAX - len(TRUNCATED)] + TRUNCATED)
@@ -118,7 +122,8 @@ def _read_stdin() -> bytes:
 
 
 def _repair_beginning(content: bytes) -> bytes:
-    from vademecum.cli.agents.truncated_json import repair_beginning  # few events are so large
+    # Imported here because only the rare event above STDIN_MAX needs it.
+    from vademecum.cli.agents.truncated_json import repair_beginning
 
     return repair_beginning(content)
 
@@ -134,7 +139,10 @@ def _parse_event(content: bytes) -> dict[str, object]:
 
 
 def _parse_options(arguments: list[str]) -> tuple[str, str]:
-    """Return the data folder and the email. Invalid options must not exit with a failure, as they do with click."""
+    """Return the data folder and the email. Raises BadRequest for an invalid option.
+
+    click is not used, because it would end the process with a failure for an invalid option.
+    """
     home = os.path.expanduser("~")
     options = {"--data": os.environ.get("VADEMECUM_DATA") or default_data(os.environ, home), "--user": ""}
     rest = iter(arguments)

@@ -1,4 +1,7 @@
-"""The help of `vademecum record`. The command itself is in `record`, which does not import this module."""
+"""Define the help of `vademecum record`.
+
+The command itself is in `record.py`, which avoids the slow import of click.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Write an event of `vademecum record` to the spool: one file for each event, complete or absent.
+"""Write an event of `vademecum record` to the spool. Each event is one file, which is either complete or absent.
 
-The file is not fsynced, because the agent's next step would wait for that. A power failure loses the events of the last
-seconds, but it stops the agent as well.
+The file is not fsynced, because the agent's next step would wait for that. A power failure may lose the events of the
+last seconds, but it also stops the agent.
 
-The spool is bounded (model/agents/spool_layout.py). Its size is stored in a file, because listing the folder would take
-longer the more events it contains.
+The spool is bounded (model/agents/spool_layout.py). The length of a separate file is the number of used blocks, because
+listing a folder of many events would be slow.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def folder_for(data: str, email: str) -> str:
 
 
 def write_event(folder: str, name: str, content: bytes) -> str:
-    """Write an event. Return why earlier events still wait, or "" if the server has given no reason.
+    """Write an event. Return the server's reason why earlier events still wait, or "" if there is no such reason.
 
-    Raises OSError or LimitReached, and then leaves no file.
+    Raises OSError or LimitReached if the event is not recorded; no file of the event remains.
     """
     os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -50,7 +50,7 @@ def write_event(folder: str, name: str, content: bytes) -> str:
     try:
         _write(block_count, os.O_APPEND, b"." * count_blocks(len(content)))
         return _read_text(os.path.join(folder, REASON_FILE))
-    except OSError:  # the event itself is written
+    except OSError:  # do not fail: the event itself has been written
         return ""
 
 

@@ -1,16 +1,16 @@
-"""Repair the beginning of an event that is too large to be read completely, so that it is valid JSON.
+"""Turn the beginning of an event that is too large to be read completely into valid JSON.
 
-Complete values are kept and open brackets are closed. A hook names its action and its file first; what makes an event large
-is a file's content or a command's output.
+Complete values are kept and open brackets are closed. The beginning suffices, because a hook event names its action and
+its file before the long text: the content of a file or the output of a command.
 """
 
 from __future__ import annotations
 
 import re
 
-HEAD = 2**20  # bytes that are read of a large event
-# A truncated text of this length is kept, because it would be truncated later anyway. A shorter text could end within a
-# secret, which would then not be recognized.
+HEAD = 2**20  # number of bytes of a large event that are parsed
+# A string that was cut off is kept if it is longer than this, because `CONTENT_MAX` cuts it further later. A shorter
+# string is replaced with "": it could end within a secret, and a partial secret is not recognized.
 TEXT_MIN = 10_000
 _SYMBOL = r'(?P<text>"[^"\\]*+(?:\\(?:u[0-9A-Fa-f]{4}|[^u])[^"\\]*+)*+)(?P<end>"?)|[\[\]{},:]'
 

@@ -1,7 +1,7 @@
-"""Limit the size and the time of request heads in uvicorn, because they are read before the client is authenticated.
+"""Limit the size and the duration of request heads in uvicorn, because they arrive before the client is authenticated.
 
-Without a limit, a header of 100 MB takes that much memory and blocks the server for seconds, because uvicorn concatenates
-it again with each chunk that arrives.
+Without a limit, a header of 100 MB takes that much memory and blocks the server for seconds, because uvicorn copies the
+whole header again for each chunk that arrives.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import msgspec
 from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-HEAD_MAX = 64 * 2**10  # bytes; slightly more may pass, because each chunk is read completely
-HEAD_S = (
-    60.0  # maximum time from the connection, or the first byte of its next request, to the end of the head
-)
-BODY_IDLE_S = 60.0  # a connection is closed if no byte of a body arrives for so long
+HEAD_MAX = 64 * 2**10  # in bytes; checked after each received chunk, so a slightly larger head may pass
+# Maximum number of seconds until a head is complete, from the connection or from the first byte of a later request.
+HEAD_S = 60.0
+BODY_IDLE_S = 60.0  # a connection is closed if no byte of a request body arrives for this many seconds
 _UNCHANGED = "Nothing was changed."
 
 
 def _send_unframed(cycle: RequestResponseCycle) -> None:
-    """Send a response without a length unchunked and end it by closing, as HTTP/1.0 requires (RFC 9112, 6.1)."""
+    """Send a response without Content-Length unchunked, and close the connection to mark its end.
+
+    HTTP/1.0 has no chunked encoding (RFC 9112, 6.1).
+    """
     send = cycle.send
     is_unframed = False
 
@@ -41,7 +43,7 @@ def _has_length(message: HTTPResponseStartEvent) -> bool:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """An HTTP protocol that limits the bytes outside of bodies: the head, and data that follows a body."""
+    """An HTTP protocol that limits the bytes outside of request bodies: a head, and data after the end of a body."""
 
     _head_bytes = 0
     _received_bytes = 0  # bytes received since the connection was made
@@ -68,8 +70,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _is_idle(self) -> bool:
         """Return whether the connection is between two requests and no timeout is running.
 
-        In this state, received data has stopped the keep-alive timeout but not started a request: it was a blank line, or
-        the rest of a body that was answered early.
+        Received data leads to this state if it stops the keep-alive timeout but does not start a request. Such data is
+        a blank line, or the rest of a request body whose response was sent early.
         """
         is_answered = self.cycle is None or self.cycle.response_complete
         return is_answered and self._timeout is None and self.timeout_keep_alive_task is None
@@ -101,10 +103,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timeout = self.loop.call_later(HEAD_S, self._close)
 
     def _start_body_timeout(self, previous: int | None) -> None:
-        """Close the connection if no byte arrived since the previous call.
+        """Close the connection if no byte has arrived since the previous call, else schedule the next call.
 
-        `previous` is the number of received bytes at that call; None if reading was paused, so that the client could not
-        send.
+        `previous` is the number of received bytes at the previous call. It is None at the first call, and if reading
+        was paused at the previous call, so that the client could not send.
         """
         received = None if self.flow.read_paused else self._received_bytes
         if previous is not None and previous == received:

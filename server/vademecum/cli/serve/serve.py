@@ -36,18 +36,20 @@ if TYPE_CHECKING:
 
     from vademecum.services.runtime.composition import Services
 
-STOP_S = 8  # when stopping, running requests are aborted after this time
+STOP_S = 8  # number of seconds that running requests may take to finish when the server stops
 PUBLISH_RETRY_S = 5.0  # interval of attempts to write `server.json` while the disk is full
-EXIT_S = 15.0  # maximum time from the signal to the end of the process, even if something hangs
-LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # sockets that a restarting process passes to itself
+EXIT_S = 15.0  # maximum time from the signal to stop until the end of the process, even if the shutdown hangs
+LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # names the sockets that a restart passes to the new program
 BACKLOG = 2048
-# `localhost` may resolve to an IPv6 address that the machine does not support. The other address suffices then.
+# `localhost` may resolve to an IPv6 address that the machine does not support. These errors are then ignored, because
+# the IPv4 address suffices.
 UNSUPPORTED_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 # Longer than clients and proxies keep an idle connection (nginx: 60 s). Otherwise the server may close it while the next
 # request is on its way.
 IDLE_S = 75
-GC_THRESHOLD = 50_000  # new objects between collections: a push creates thousands, none of them cyclic
-# A write reacquires the GIL after each statement, and waits up to this long for a thread that computes.
+# Number of new objects before a garbage collection; high, because a push creates thousands of objects without cycles.
+GC_THRESHOLD = 50_000
+# Switch interval of the GIL: a write waits this long after each SQL statement if another thread is computing.
 SWITCH_S = 0.0005
 _log = structlog.get_logger("vademecum.serve")
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how commands reach a server that listens on all addresses
@@ -79,7 +81,10 @@ def _url(is_ssl: bool, host: str, port: int) -> str:
 
 
 def _own_address(host: str) -> str:
-    """Return the address by which other machines reach this one. Nothing is sent; the system looks up its routes."""
+    """Return the address by which other machines reach this one.
+
+    `connect` only looks up the route and sends no packet.
+    """
     family, remote = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -90,9 +95,9 @@ def _own_address(host: str) -> str:
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that prints its address after the start, and closes event streams first when stopping.
+    """A uvicorn server that prints its address when it has started.
 
-    Otherwise uvicorn would wait for the streams.
+    When it stops, it closes the event streams first, because uvicorn would wait for their end.
     """
 
     def __init__(self, config: uvicorn.Config, app: Litestar, settings: Settings, warning: str) -> None:
@@ -100,7 +105,7 @@ class Server(uvicorn.Server):
         self._app = app
         self._settings = settings
         self._warning = warning
-        self._fenced: set[str] = set()  # accounts that were fenced at the start
+        self._fenced: set[str] = set()  # ids of the accounts that were fenced when the server started
         self._sockets: list[socket.socket] = []
         self._publishing: asyncio.Task[None] | None = None
         self._terminals = [number for number in (1, 2) if os.isatty(number)]
@@ -128,7 +133,7 @@ class Server(uvicorn.Server):
         host = self._settings.host
         local_host = LOOPBACK.get(host, host)
         url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
-        door = local_auth.ServerInfo(
+        server_info = local_auth.ServerInfo(
             _url(self.config.is_ssl, local_host, port),
             os.getpid(),
             services.local_secret,
@@ -138,34 +143,34 @@ class Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD, 20, 20)
         sys.setswitchinterval(SWITCH_S)
-        self._publish(door)
+        self._publish(server_info)
         self._fenced = set(services.users.fenced())
         services.instance.end = self._end_or_restart
         try:
             link = await services.account_service.ensure_owner()
-        except Busy:  # a full disk prevents only the first start
+        except Busy:  # the disk is full: start without a link, unless there is no account yet
             if not services.accounts.accounts:
                 raise
             link = None
         lines = [*describe_server(self._settings, url, address, link), *filter(None, [self._warning])]
         with suppress(OSError):  # standard error may be closed
-            click.echo("\n".join(lines), err=True)  # in one write
+            click.echo("\n".join(lines), err=True)
 
-    def _publish(self, door: local_auth.ServerInfo) -> None:
+    def _publish(self, server_info: local_auth.ServerInfo) -> None:
         """Write `server.json`; on a full disk, retry until there is space."""
         try:
-            local_auth.publish(self._settings.data, door)
+            local_auth.publish(self._settings.data, server_info)
         except Broken as error:
             if not lacks_room(error):
                 raise
             _log.error("server.json not written, commands cannot find the server", detail=error.message)
-            self._publishing = asyncio.create_task(self._publish_later(door))
+            self._publishing = asyncio.create_task(self._publish_later(server_info))
 
-    async def _publish_later(self, door: local_auth.ServerInfo) -> None:
+    async def _publish_later(self, server_info: local_auth.ServerInfo) -> None:
         while True:
             await asyncio.sleep(PUBLISH_RETRY_S)
             with suppress(Broken):
-                local_auth.publish(self._settings.data, door)
+                local_auth.publish(self._settings.data, server_info)
                 return
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -177,11 +182,11 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals as uvicorn does, but without raising them again: a requested stop is not a failure."""
+        """Handle signals as uvicorn does, but do not raise them again, because a requested stop is not a failure."""
         before = {
             number: signal.signal(number, self.handle_exit)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN  # started with `nohup`
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN  # ignored by `nohup`
         }
         try:
             yield
@@ -192,10 +197,10 @@ class Server(uvicorn.Server):
     def _end_or_restart(self, reason: str) -> None:
         """Replace this process with a new one, which is the only way to stop a stuck thread.
 
-        Fences keep the new process from opening the same file. If there is no new fence, the new process would get stuck
-        again, so this process ends without a restart.
+        Fences keep the new process from opening the files in which statements are stuck. If no account has been fenced
+        since the start, the new process would get stuck again, so this process ends without a restart.
         """
-        from vademecum.engines.duckdb.instance import end_process  # the app has imported it already
+        from vademecum.engines.duckdb.instance import end_process  # not slow: the app has imported it already
 
         services: Services = self._app.state.services
         if self.should_exit or set(services.users.fenced()) <= self._fenced:
@@ -217,9 +222,12 @@ class Server(uvicorn.Server):
 
 
 def _restart_process(listening_fds: list[int]) -> None:
-    """Run the same command in this process. Clients that connect in the meantime wait in the sockets' backlog."""
+    """Restart the command within this process (exec).
+
+    During the restart, new clients wait in the backlog of the sockets.
+    """
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - of numbers
-        with suppress(OSError):  # the descriptor of the listing itself
+        with suppress(OSError):  # the listing includes its own descriptor, which is closed by now
             os.set_inheritable(int(name), int(name) <= 2 or int(name) in listening_fds)
     os.environ[LISTEN_FDS] = ",".join(map(str, listening_fds))
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
@@ -232,7 +240,7 @@ def _inherited() -> list[socket.socket]:
 
 
 def _exit_after(seconds: float) -> None:
-    """End the process if it is still running then. Acknowledged commits are on the disk."""
+    """End the process if it is still running after `seconds`. Nothing is lost: acknowledged commits are on the disk."""
 
     def exit_process() -> None:
         _log.critical("shutdown hangs, exiting", after_s=seconds)
@@ -245,7 +253,7 @@ def _exit_after(seconds: float) -> None:
 
 @contextmanager
 def _hide_traceback(has_message: Callable[[], bool]) -> Iterator[None]:
-    """Suppress uvicorn's traceback of a failed start if we print a message instead."""
+    """Suppress uvicorn's traceback of a failed start if `has_message()`, because that message is printed instead."""
     log = logging.getLogger("uvicorn.error")
 
     def keep(_: logging.LogRecord) -> bool:
@@ -283,7 +291,7 @@ def open_sockets(settings: Settings) -> list[socket.socket]:
                     raise
                 unsupported = error
                 continue
-            port = sockets[-1].getsockname()[1]  # all addresses of a name use the same free port
+            port = sockets[-1].getsockname()[1]  # a port chosen by the system is used for all addresses
         if unsupported is not None and not sockets:
             raise unsupported
     except OSError as error:
@@ -302,7 +310,7 @@ def open_sockets(settings: Settings) -> list[socket.socket]:
 def _bind(new: socket.socket, address: tuple[Any, ...]) -> socket.socket:
     try:
         new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if new.family == socket.AF_INET6:  # IPv4 has its own socket
+        if new.family == socket.AF_INET6:  # accept no IPv4 connections here: IPv4 has its own socket
             new.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         new.bind(address)
         new.listen(BACKLOG)
@@ -313,7 +321,7 @@ def _bind(new: socket.socket, address: tuple[Any, ...]) -> socket.socket:
 
 
 def choose_protocol() -> Any:
-    """Return the protocol with bounded heads or, if httptools is missing, uvicorn's h11, which has its own bound."""
+    """Return the protocol with bounded heads or, if httptools is missing, uvicorn's h11, which bounds heads itself."""
     try:
         from vademecum.cli.serve.bounded_http import BoundedProtocol
     except ImportError:
@@ -364,7 +372,8 @@ def serve(data: Path, **flags: object) -> None:
     """
     settings = settings_for_new_folder(data, **flags)
     warning = tls.check(settings)
-    # If the folder may be in use, report that rather than the port.
+    # If a command has used the folder before, lock it before opening the port: if a running server uses both, the error
+    # should name the folder.
     sockets = _inherited() or ([] if is_data_folder(settings.data) else open_sockets(settings))
     from vademecum.app import create_app  # slow to import
     from vademecum.services.runtime import logging as logs
@@ -396,4 +405,4 @@ def serve(data: Path, **flags: object) -> None:
 
         is_stuck = hasattr(app.state, "services") and app.state.services.instance.stuck_count()
         if is_stuck or is_checking():
-            os._exit(0)  # otherwise the interpreter waits for the threads
+            os._exit(0)  # otherwise the interpreter would wait for the stuck threads

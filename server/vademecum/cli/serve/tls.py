@@ -11,7 +11,7 @@ from vademecum.settings import Settings
 # OpenSSL's error codes for the dates of a certificate.
 DATE_ERRORS = {9: "is not valid yet", 10: "has expired"}
 WRONG_KEY = "KEY_VALUES_MISMATCH"
-STEPS_MAX = 8  # more than a handshake needs
+STEPS_MAX = 8  # more steps than a handshake needs
 
 
 def check(settings: Settings) -> str:
@@ -26,7 +26,7 @@ def check(settings: Settings) -> str:
 
 
 def _load(certificate: Path, key: Path) -> ssl.SSLContext:
-    def no_password() -> str:  # otherwise OpenSSL asks on the terminal and a service hangs
+    def no_password() -> str:  # without it, OpenSSL would ask on the terminal, where a service would hang
         raise BadRequest(
             f"The key {key} is encrypted. Decrypt it to a file that only the server can read: "
             f"`openssl pkey -in {key} -out NEW`."
@@ -51,7 +51,10 @@ def _load(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def _check_dates(server: ssl.SSLContext, certificate: Path) -> str:
-    """Return why a client that trusts the certificate rejects its dates, or "". Clients check everything else."""
+    """Return what is wrong with the certificate's dates, or "".
+
+    Only the dates are checked, by a handshake in memory.
+    """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
