@@ -1,1 +1,4 @@
-"""One package an engine; engines never import each other. Each alone imports the library it is named for."""
+"""Each subpackage is an engine. Engines never import each other.
+
+Only the engine named after a library imports that library.
+"""

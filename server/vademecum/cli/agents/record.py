@@ -57,7 +57,7 @@ def record(data: str, email: str) -> list[str]:
         raise BadRequest(f"{email} is not an email.")
     event_id = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
     cwd = event.get("cwd")
-    folder = cwd if isinstance(cwd, str) and cwd else os.getcwd()  # relative paths in the event are relative to it
+    folder = cwd if isinstance(cwd, str) and cwd else os.getcwd()  # the base of the event's relative paths
     location, warnings = _locate(os.environ.get(AGENT_FOLDER) or folder, os.path.expanduser("~"))
     if is_truncated:
         action = action._replace(content=action.content[: CONTENT_MAX - len(TRUNCATED)] + TRUNCATED)

@@ -1,13 +1,13 @@
 """Store accounts and hashed secrets in a file that stays attached.
 
-All accounts and tokens are also in memory, because a server has few. A change that grants access is written to the file
-first. A change that revokes access is applied to memory first, so a failed write never grants access. Changes run one
-at a time, so a late change cannot restore a deleted account. After a failed write the file may or may not contain the
-change: the next change, or the maintenance task, makes the file match memory.
+All accounts and tokens are also in memory, because a server has few of them. A change that grants access is written to
+the file first. A change that revokes access is applied to memory first, so a failed write never grants access. Changes
+run one at a time, so a late change cannot restore a deleted account. After a failed write the file may or may not
+contain the change: the next change, or the maintenance task, makes the file match memory.
 
-Every change is checkpointed into the file before it is acknowledged (1.5 ms, also with 20,000 tokens). So a damaged
-log can cost only an unacknowledged change. Without the checkpoint, truncating the log would remove new accounts and
-restore revoked tokens and old passwords.
+Every change is checkpointed into the file before it is acknowledged (1.5 ms, also with 20,000 tokens). So a
+damaged log contains only an unacknowledged change. Without the checkpoint, truncating a damaged log would remove new
+accounts and restore revoked tokens and old passwords.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CURE = (
     "else put the `accounts.duckdb` of a backup in its place while no server runs. Documents stay as they are; accounts, "
     "tokens and passwords are then those of the backup, so revoke again what was revoked since"
 )
-ACCOUNTS = "accounts"  # the owner under which the engine's threads run calls for this file
+ACCOUNTS = "accounts"  # the `owner` argument of `Instance.run` for calls on this file
 _log = structlog.get_logger("vademecum.accounts")
 
 
@@ -68,15 +68,15 @@ class DuckDBAccountStore(AccountStore):
         self._is_suspect = False  # an fsync may have failed: rewrite the file before any other use
         self._is_unsure = False  # a change may have failed: correct the file with the next change
         self._alias = self._attach()  # empty while the file is not attached
-        self._has_failed_checkpoint = False  # committed changes are in the log only; retry
+        self._has_failed_checkpoint = False  # if true, the last commits are only in the log
         instance.on_rebuilt.append(self._forget_file)
-        self._lock = threading.Lock()  # one statement at a time, because the file may be rewritten in between
+        self._lock = threading.Lock()  # one thread at a time, because a rewrite replaces the file
         self._pinging: asyncio.Future[None] | None = None
         self._turn = asyncio.Lock()  # serializes changes of file and memory
-        self._ids: dict[str, str] = {}  # account ids by email_key
+        self._ids: dict[str, str] = {}  # maps `email_key` to the account id
         self.accounts: dict[str, Account] = {}
-        self.tokens: dict[str, Token] = {}  # tokens by hash
-        self._tokens_of: dict[str, dict[str, Token]] = {}  # tokens by account id, then by hash
+        self.tokens: dict[str, Token] = {}  # maps the hash to the token
+        self._tokens_of: dict[str, dict[str, Token]] = {}  # maps the account id to its tokens by hash
 
     @classmethod
     def open(
@@ -87,12 +87,13 @@ class DuckDBAccountStore(AccountStore):
         record_migrations: Path,
         on_notice: Callable[[str], None],
     ) -> DuckDBAccountStore:
-        """Attach or create the file. Raises Broken if a migration that was applied here has changed.
+        """Attach or create the file.
 
-        `on_notice` receives a sentence if a damaged log had to be cut.
+        `on_notice` is called with a sentence if a damaged log was truncated. Raises Busy if the disk is full, and
+        Broken if the file is damaged or a migration that was applied to it has changed.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
-        for stale in (".new", ".new.wal"):  # partial files of a crash
+        for stale in (".new", ".new.wal"):  # incomplete files that a crash left behind
             path.with_name(path.name + stale).unlink(missing_ok=True)
         known = migrate.load(migrations), migrate.load(record_migrations)
         try:
@@ -101,9 +102,9 @@ class DuckDBAccountStore(AccountStore):
         except (duckdb.Error, msgspec.ValidationError) as error:
             if isinstance(error, duckdb.Error) and is_full(error):
                 raise not_now() from error
-            said = str(error).partition("\n")[0]
+            message = str(error).partition("\n")[0]
             raise Broken(
-                f"The accounts' file {path} is damaged ({said}). Nothing was changed. Put a sound copy back, {CURE}."
+                f"The accounts' file {path} is damaged ({message}). Nothing was changed. Put a sound copy back, {CURE}."
             ) from error
         return accounts
 
@@ -137,7 +138,10 @@ class DuckDBAccountStore(AccountStore):
 
     @contextmanager
     def _detached(self) -> Iterator[None]:
-        """Keep the file complete and detached inside the block. Raises duckdb.Error if its log cannot be checkpointed."""
+        """Detach the file during the block; it then contains all commits.
+
+        Raises duckdb.Error if that is not possible.
+        """
         with self._lock:
             alias, self._alias = self._attached(), ""
             try:
@@ -147,7 +151,10 @@ class DuckDBAccountStore(AccountStore):
                 self._attached()
 
     def _check_record_migrations(self, cursor: Cursor, known: tuple[migrate.Migration, ...]) -> None:
-        """Check the migrations of users' files once, at the start, because those files are opened on demand."""
+        """Raise Broken if an applied migration of users' files has changed.
+
+        This is checked once, when the server starts, because users' files are opened on demand.
+        """
         table = f"{self._alias}.main.record_migrations"
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} (name VARCHAR, checksum VARCHAR)")
         applied = cursor.execute(f"SELECT name, checksum FROM {table}").fetchall()
@@ -163,7 +170,7 @@ class DuckDBAccountStore(AccountStore):
         if account is None:
             return
         key = email_key(account.email)
-        if self._ids.get(key) == account_id:  # another account may use this email now
+        if self._ids.get(key) == account_id:  # keep the entry if another account uses this email now
             del self._ids[key]
 
     def _remember_token(self, token: Token) -> None:
@@ -178,7 +185,7 @@ class DuckDBAccountStore(AccountStore):
         return account_id in self.accounts
 
     def name_of(self, account_id: str) -> str:
-        """Return the email of an account, or its id if it is gone."""
+        """Return the email of an account, or its id if there is no such account."""
         account = self.accounts.get(account_id)
         return account.email if account is not None else account_id
 
@@ -206,12 +213,14 @@ class DuckDBAccountStore(AccountStore):
     ) -> Account:
         """Apply `change` to the current account and return the result; the email must stay the same.
 
-        The same commit deletes the tokens for which `is_ending` is true. `change` may raise. Raises NotFound."""
+        The same commit deletes the tokens for which `is_ending` is true. If `change` raises, nothing is changed. Raises
+        NotFound.
+        """
         async with self._turn:
             changed = change(self._known(account_id))
             ended = [token for token in self.tokens_of(account_id) if is_ending(token)]
-            gone = (_deleting("tokens", "id", token.id) for token in ended)
-            await self._execute([_replacing("accounts", changed), *gone])
+            deletions = (_deleting("tokens", "id", token.id) for token in ended)
+            await self._execute([_replacing("accounts", changed), *deletions])
             for token in ended:
                 self._forget_token(token)
             if account_id in self.accounts:
@@ -247,24 +256,25 @@ class DuckDBAccountStore(AccountStore):
                 return False
             statement = "UPDATE {}.main.tokens SET expires_at = ? WHERE id = ?"
             await self._execute([(statement, [expires_at, token.id])])
-            if self.tokens.get(token.hash) is not token:  # revoked meanwhile; the revocation is written next
+            if self.tokens.get(token.hash) is not token:  # revoked during the write; its deletion follows
                 return False
             self._remember_token(msgspec.structs.replace(token, expires_at=expires_at))
             return True
 
     async def revoke_tokens(self, tokens: Iterable[Token]) -> None:
         """Revoke tokens. They are removed from memory before the file is written."""
-        gone = list(tokens)
-        for token in gone:
+        revoked = list(tokens)
+        for token in revoked:
             self._forget_token(token)
-        if gone:
+        if revoked:
             async with self._turn:
-                await self._execute([_deleting("tokens", "id", token.id) for token in gone])
+                await self._execute([_deleting("tokens", "id", token.id) for token in revoked])
 
     async def block(self, account_id: str, check: AccountCheck) -> None:
-        """Reject all sign-ins of this account without changing the file.
+        """Reject all sign-ins of this account by removing it from memory. The file stays unchanged.
 
-        If `check` raises, nothing changes. Raises NotFound."""
+        If `check` raises, nothing is changed. Raises NotFound.
+        """
         async with self._turn:
             check(self._known(account_id))
             self._forget(account_id)
@@ -272,7 +282,8 @@ class DuckDBAccountStore(AccountStore):
     async def remove_account(self, account_id: str) -> None:
         """Delete the account and its secrets from memory and file.
 
-        `rewrite` erases their bytes, and `UserStores.remove` erases the folder."""
+        `rewrite` erases their bytes from the file, and `UserStores.remove` erases the account's folder.
+        """
         for token_hash in self._tokens_of.pop(account_id, {}):
             self.tokens.pop(token_hash, None)
         self._forget(account_id)
@@ -316,7 +327,9 @@ class DuckDBAccountStore(AccountStore):
     def _checkpoint(self, cursor: Cursor) -> None:
         """Checkpoint the log into the file.
 
-        If that fails, the change is still committed, in the log. The file must then be attached again before use."""
+        If that fails, the last commit is still in the log. The file is then detached, and its next use attaches it
+        again.
+        """
         alias = self._attached()
         try:
             cursor.execute(f"CHECKPOINT {alias}")
@@ -352,8 +365,9 @@ class DuckDBAccountStore(AccountStore):
     async def adopt_missing(self, path: Path, left: set[str], empty: set[str]) -> AdoptionResult:
         """Add the accounts of a backup that are missing here, with their API tokens.
 
-        Deleted accounts (`left`) are not added. An account here with the same email is replaced if it is in `empty`."""
-
+        `left` contains the ids of accounts that were deleted; they are not added. If an account of this server has the
+        same email, it is replaced if its id is in `empty`; otherwise the backup's account is skipped.
+        """
         accounts, tokens = await self._instance.run(lambda cursor: self._read_copy(cursor, path), ACCOUNTS)
         result = AdoptionResult()
         adopted: set[str] = set()
@@ -376,7 +390,10 @@ class DuckDBAccountStore(AccountStore):
         return result
 
     def _read_copy(self, cursor: Cursor, path: Path) -> tuple[list[Account], list[Token]]:
-        """Return the rows of another accounts file, which may be of an older version: a copy of it is migrated."""
+        """Return the accounts and tokens of another accounts file.
+
+        They are read from a migrated copy, because the file may come from an older version.
+        """
         staged = self._path.with_name(self._path.name + ".new")
         with self._lock:
             try:
@@ -393,13 +410,13 @@ class DuckDBAccountStore(AccountStore):
                     staged.with_name(staged.name + end).unlink(missing_ok=True)
 
     async def ping(self) -> None:
-        """Check the file as `_ping` does. Concurrent callers share one check and one thread."""
+        """Check the file for /ready, as `_ping` describes. Concurrent callers share one check and one thread."""
         if self._pinging is None or self._pinging.done():
             self._pinging = asyncio.ensure_future(self._instance.run(self._ping, ACCOUNTS))
         await asyncio.shield(self._pinging)
 
     def _ping(self, cursor: Cursor) -> None:
-        """Read from the file, for /ready, and retry a failed checkpoint. Raises Busy if that fails again."""
+        """Check that the file can be read, and retry a failed checkpoint. Raises Busy if the retry fails."""
         with self._lock:
             if self._has_failed_checkpoint:
                 self._checkpoint(cursor)
@@ -425,7 +442,10 @@ def _differences(
 
 
 def _insert(table: str, row: Account | Token, verb: str = "INSERT") -> Statement:
-    """Return an INSERT that fails on an existing id: checking first would cost three times the insert."""
+    """Return an INSERT statement. With the default verb it fails if the id exists.
+
+    A separate check before the insert would take three times as long as the insert.
+    """
     fields = row.__struct_fields__
     names, marks = ", ".join(fields), ", ".join("?" * len(fields))
     values = [getattr(row, name) for name in fields]

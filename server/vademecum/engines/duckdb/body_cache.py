@@ -1,6 +1,6 @@
-"""Cache the bodies of recently written rows, because subscribers read each commit and each read would cost a statement.
+"""Cache the bodies of recently written rows. Subscribers read them after each commit, which would require a statement.
 
-A body is dropped when its row changes or is deleted, and is returned only for the `seq` of its write.
+A body is removed when its row is changed or deleted. It is returned only while its row still has the same `seq`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CACHE_BYTES_MAX = 16 * 2**10  # per user; 256 users may be attached
 
 class BodyCache:
     def __init__(self) -> None:
-        # key -> seq and body, the oldest first
+        # Maps the row's key to its seq and body, the oldest first.
         self._bodies: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
         self._bytes = 0
 
@@ -37,17 +37,23 @@ class BodyCache:
         self._bytes -= len(body)
 
     def find(self, keys: Iterable[str], row_index: RowIndex) -> dict[str, bytes]:
-        """Return the cached bodies of those rows that have not changed since."""
+        """Map those of `keys` that are cached to their bodies.
+
+        Leave out rows that have changed since they were cached.
+        """
         found: dict[str, bytes] = {}
         for key in keys:
-            kept, head = self._bodies.get(key), row_index.rows.get(key)
-            if kept is not None and head is not None and kept[0] == head.seq:
-                found[key] = kept[1]
+            cached, head = self._bodies.get(key), row_index.rows.get(key)
+            if cached is not None and head is not None and cached[0] == head.seq:
+                found[key] = cached[1]
         return found
 
 
 def _last_that_fit(changes: Collection[Change]) -> list[Change]:
-    """Return the last live rows that fit into the cache together, oldest first: a large commit evicts its first rows."""
+    """Return the last live rows of a commit that fit into the cache together, the oldest first.
+
+    Earlier rows of a large commit would be evicted at once.
+    """
     found: list[Change] = []
     room = CACHE_BYTES_MAX
     for change in reversed(list(changes)):

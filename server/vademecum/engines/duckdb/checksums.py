@@ -1,7 +1,7 @@
 """Compute and verify checksums of segments.
 
 A checksum is two MD5 digests in hexadecimal: one of all columns except the bodies, one of all except the heads. So
-neither loading nor reading needs the column that it does not use.
+heads are verified without reading bodies, and bodies without reading heads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import msgspec
 
-DIGEST = 32  # characters of a digest
+DIGEST = 32  # length of a digest in characters
 
 
 class DamagedSegment(duckdb.SerializationException):
@@ -42,7 +42,7 @@ def verify(
     heads: str | None = None,
     bodies: str | None = None,
 ) -> None:
-    """Compare a segment with its stored checksum, if it has one. Raises DamagedSegment."""
+    """Compare the given columns of a segment with its checksum (`stored`), if it has one. Raises DamagedSegment."""
     if stored is None:
         return
     for rest, expected in ((heads, stored[:DIGEST]), (bodies, stored[DIGEST:])):

@@ -12,9 +12,10 @@ from typing import Any
 import duckdb
 
 GRACE_S = 5.0  # a thread that does not return within this time after an interrupt counts as stuck
-BYTES_PER_S = 2**20  # minimum speed of attaching, copying or checkpointing a file; slow disks reach it
+BYTES_PER_S = 2**20  # speed of attaching, copying or checkpointing a file that even slow disks reach
 READS = ("SELECT", "FROM", "WITH", "SET")
-# These end a transaction or have no transaction to roll back, so an interrupt could leave their outcome unknown.
+# Statements that are never interrupted, because their outcome would be unknown. They end a transaction, or they have
+# none that could be rolled back.
 UNSAFE = ("COMMIT", "ROLLBACK", "CHECKPOINT", "ATTACH", "DETACH", "COPY")
 
 
@@ -50,7 +51,7 @@ class Cursor:
         elif verb in ("COMMIT", "ROLLBACK"):
             self._in_transaction = False
         limit_s = self._deadlines.read_s if is_read else self._deadlines.write_s
-        # A write outside a transaction commits automatically.
+        # A write outside a transaction commits automatically, so its outcome would be unknown after an interrupt.
         may_interrupt = is_read or (self._in_transaction and verb not in UNSAFE)
         with self._timed(limit_s, may_interrupt=may_interrupt):
             if values is None:
@@ -97,7 +98,7 @@ class Cursor:
         """Interrupt the running statement if it is late. Return whether it is so late that its thread counts as stuck.
 
         DuckDB drops an interrupt that arrives before the statement has begun, so each check interrupts again. The lock
-        keeps the statement from ending, and the next one from starting, in the meantime.
+        ensures that the interrupt cannot reach the next statement.
         """
         with self._lock:
             if self._deadline is None or now < self._deadline:

@@ -1,4 +1,4 @@
-"""Classify errors of DuckDB: those that mean a damaged file or a failing disk, and temporary ones."""
+"""Classify DuckDB errors: which of them mean a damaged file or a failing disk, and which of them are temporary."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class ReplacedError(duckdb.IOException):
 
 def reason(error: duckdb.Error) -> str | None:
     """Return a clause that says what is wrong with the file, or None if the error does not concern the file."""
-    said = str(error).strip().partition("\n")[0]
-    if is_full(error) or INVALIDATED in said:  # caused by another file
+    message = str(error).strip().partition("\n")[0]
+    if is_full(error) or INVALIDATED in message:  # a full disk, or an error of another file
         return None
     if isinstance(error, duckdb.FatalException):
-        return f"the disk failed while it was written ({said})"
+        return f"the disk failed while it was written ({message})"
     if isinstance(error, duckdb.IOException):
-        if is_scarce(error) or any(cause in said for cause in OUTSIDE):
+        if is_scarce(error) or any(cause in message for cause in OUTSIDE):
             return None
-        return f"it cannot be read or written ({said})"
+        return f"it cannot be read or written ({message})"
     if (
         isinstance(error, duckdb.InternalException | duckdb.SerializationException)
         or type(error) is duckdb.Error
     ):
-        return f"it is damaged ({said})"
+        return f"it is damaged ({message})"
     return None
 
 
@@ -51,7 +51,7 @@ def is_scarce(error: duckdb.Error) -> bool:
 
 
 def is_passing(error: duckdb.Error) -> bool:
-    """Return whether the error is temporary, so that the caller may retry: the statement did not cause it."""
+    """Return whether the statement did not cause the error, so that the caller may retry the statement."""
     kinds = duckdb.OperationalError | duckdb.InterruptException | duckdb.FatalException
     return isinstance(error, kinds) or reason(error) is not None
 

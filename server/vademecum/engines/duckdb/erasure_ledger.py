@@ -1,10 +1,11 @@
-"""Keep the data that must survive a restore: ids of erased rows, ids of revived rows, and the highest `seq`.
+"""Store the data that must survive a restore: ids of erased rows, ids of revived rows, and the highest `seq`.
 
-The ledger is one append-only file per user, outside the user's folder and outside backups. It contains ids and times, no
-content. After a crash or a full disk it may lack lines; opening the records adds them (`catch_up`). Each line ends with
-its checksum, except for lines of older versions. A damaged line is never applied; it is kept for `doctor`. Only the last
-line of a key counts. The line of an expired row is outdated once its tombstone is purged: if a backup restores the row,
-the row expires again unless the user has pinned it. A file of mostly outdated lines is compacted.
+The ledger is one append-only file per user, outside the user's folder and outside backups. It contains ids and times,
+no content. After a crash or a full disk it may lack lines; they are added when the records are opened (`catch_up`).
+Each line ends with its checksum, except for lines of older versions. A damaged line is never applied; it is kept for
+`doctor`. Only the last line of a key applies. The line of an expired row is outdated once its tombstone is purged: if a
+backup restores the row, the row expires again unless the user has pinned it. A file of mostly outdated lines is
+compacted.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.fsync import sync_folder
 from vademecum.model.sync.transaction import Change, RowIndex
 
-ROLLBACK = ".put-back"  # suffix of a file beside the ledger
+ROLLBACK = ".put-back"  # suffix of a file beside the ledger, which reports a rollback to `doctor`
 SEQ_MAX = 2**52  # a line with a higher seq is damaged
-SPARE = 1000  # while attached, the ledger may have this many lines beyond twice the current ones
+SPARE = 1000  # lines, beyond twice the current ones, that may be appended before the ledger is compacted
 _log = structlog.get_logger("vademecum.ledger")
 
 
 class LedgerLine(msgspec.Struct, omit_defaults=True):
-    """The deletion of a row at `seq`.
+    """The deletion of a row at `seq`, unless `revived` or `forgotten_at` is set.
 
     `aged` means that the row expired. `revived` means that the row was revived at `seq`; such a line is also `aged`, so
     that it is compacted like the line of an expired row. A line with `forgotten_at` and without a key means that all rows
@@ -46,22 +47,24 @@ class LedgerLine(msgspec.Struct, omit_defaults=True):
 
 
 _lines = msgspec.json.Decoder(LedgerLine)
-_CHECKSUM = b',"crc":"'  # followed by the CRC-32 of the rest of the line (8 hexadecimal digits) and `"}`
-_WHOLE = re.compile(rb'"crc":"[0-9a-f]{8}".$|}$')  # matches even if the last byte is damaged
+_CHECKSUM = b',"crc":"'  # followed by the CRC-32 of the preceding JSON (8 hexadecimal digits) and `"}`
+_WHOLE = re.compile(rb'"crc":"[0-9a-f]{8}".$|}$')  # a complete line, even if its last byte is damaged
 
 
 class ErasureLedger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
-        self._unwritten: list[
-            LedgerLine
-        ] = []  # pending while the disk is full; after a crash `catch_up` adds them
+        # Lines that a full disk has kept from being written. If a crash loses them, `catch_up` adds them.
+        self._unwritten: list[LedgerLine] = []
         self._counting = 0  # number of current lines when the file was last read
         self._appended = 0  # lines appended since then
 
     def append(self, changes: Iterable[Change], forgotten_at: str = "") -> None:
-        """Append the deletions and revivals among `changes`, a forgetting, and lines that could not be written before."""
+        """Append the deletions and revivals among `changes`, and a forgetting if `forgotten_at` is set.
+
+        Lines that could not be written before are written first.
+        """
         lines = [line for change in changes if (line := _line(change)) is not None]
         if forgotten_at:
             lines.append(LedgerLine(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
@@ -79,9 +82,9 @@ class ErasureLedger:
             sync_folder(self.path.parent)
 
     def catch_up(self, lines: list[LedgerLine], row_index: RowIndex, forgotten_at: str) -> None:
-        """Append the deletions, the revivals and the forgetting that a crash or a full disk kept out of `lines`.
+        """Append the deletions, revivals and forgetting that the ledger (`lines`) lacks after a crash or a full disk.
 
-        Each tombstone is checked: the presence of a later line proves nothing about earlier ones.
+        Every tombstone is checked, because an earlier line may be missing even if a later one is present.
         """
         known = newest(lines)
         missing = [
@@ -99,8 +102,8 @@ class ErasureLedger:
         ]
         missing.sort(key=lambda line: line.seq)
         if forgotten_at and ("" not in known or forgotten_at > known[""].forgotten_at):
-            # The seq of the forgetting is unknown, and a guess that is too high would delete newer rows. The deleted
-            # rows have their own lines by now. Only waiting rows need the time.
+            # The seq of the forgetting is unknown, and a guess that is too high would delete newer rows. 0 suffices:
+            # the deleted rows have their own lines, and waiting rows need only the time.
             missing.append(LedgerLine(0, forgotten_at=forgotten_at))
         with self._lock:
             self._append(missing)
@@ -110,7 +113,7 @@ class ErasureLedger:
                 self._compact(counting)
 
     def create_file(self) -> None:
-        """Create the file if it is missing, so that a ledger without records later shows that the records were lost."""
+        """Create the file if it is missing. A ledger without a records file later shows that the records were lost."""
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
@@ -141,7 +144,10 @@ class ErasureLedger:
         self._rollback.unlink(missing_ok=True)
 
     def record_rollback(self, at: str) -> None:
-        """Write a file for `doctor` with the time when the records were found to lack acknowledged commits. Never raise."""
+        """Write the time `at` to a file for `doctor`: the records were found to lack acknowledged commits.
+
+        Never raise.
+        """
         try:
             self._rollback.write_text(at, encoding="utf-8")
         except OSError as error:
@@ -178,10 +184,10 @@ class ErasureLedger:
 
 
 def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
-    """Return the current line of each key: its last deletion or revival, and under "" the combined forgetting.
+    """Map each key to its current line, which is its last deletion or revival. Map "" to the union of all forgettings.
 
-    A key's line is kept despite a later forgetting, because a restore creates its tombstone even if the backup lacks the
-    row.
+    A later forgetting does not replace the line of a key. A restore needs that line to create a tombstone even if the
+    backup lacks the row.
     """
     found: dict[str, LedgerLine] = {}
     for line in lines:
@@ -193,7 +199,7 @@ def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
 def _both(one: LedgerLine, other: LedgerLine) -> LedgerLine:
     forgotten_at = max(one.forgotten_at, other.forgotten_at)
     last = other if other.seq >= one.seq else one
-    # A row that the user deleted once keeps its line, even if it came back and expired.
+    # A row that the user deleted once keeps its line, even if the row was revived and then expired.
     return LedgerLine(last.seq, one.key, forgotten_at, aged=one.aged and other.aged, revived=last.revived)
 
 
@@ -211,9 +217,9 @@ def _revival(key: str, seq: int) -> LedgerLine:
 
 
 def _needed(lines: dict[str, LedgerLine], row_index: RowIndex) -> dict[str, LedgerLine]:
-    """Return the lines except those of expired rows whose tombstones were purged.
+    """Return the lines without the outdated ones, which are `aged` and belong to rows without a tombstone.
 
-    The last line is always kept, because it has the highest `seq`.
+    The line with the highest `seq` is always kept.
     """
     last = max((line.seq for line in lines.values()), default=0)
     return {
@@ -249,7 +255,7 @@ def _is_torn(line: bytes) -> bool:
 
 
 def _end_of_torn_line(file: BinaryIO) -> bytes:
-    """Return a newline if a crash truncated the last line, otherwise nothing.
+    """Return a newline if a crash truncated the last line, otherwise an empty string.
 
     Without the newline, the next line would be damaged too.
     """

@@ -18,8 +18,11 @@ from vademecum.model.sync.transaction import SEQ_JUMP, WAITING, RowHead, RowInde
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """Evidence that records lack acknowledged commits. `lines` are those of the ledger, `seq` is the highest seq in the file,
-    and `mark` the highest acknowledged seq, or 0."""
+    """Evidence that a records file lacks acknowledged commits.
+
+    `lines` is the content of the ledger, `seq` the highest seq in the records file, and `mark` the highest acknowledged
+    seq, or 0 if there is no mark.
+    """
 
     lines: list[LedgerLine]
     seq: int
@@ -32,7 +35,7 @@ def detect_rollback(
     """Return the evidence that a file lost the end of its log or was replaced by an old copy, or None.
 
     The evidence is a highest seq below the mark, or a row that is older than the ledger line of its key. The line of
-    "forget everything" is no evidence, because it covers rows that may have been uploaded since.
+    "forget everything" is no evidence, because devices may have uploaded rows again since then.
     """
     is_older = row_index.seq < mark or any(
         _is_outdated(row_index.rows.get(key), key, line, collections) for key, line in newest(lines).items()
@@ -66,14 +69,16 @@ def replay_erasures(tx: Transaction, lines: list[LedgerLine], places: Mapping[st
     """Apply the ledger to restored records. Return the number of rows that were deleted again.
 
     Only rows with their own ledger line become tombstones. A dependent without a line has moved since the backup: it is
-    moved to its current project (`places`) if that project exists in the restored records. Otherwise it is removed without
-    a tombstone, and devices upload it again. The sessions of a deleted project do not fall back to the pool, where their
-    memory would be visible, unless they have moved there. A row that was deleted and revived is removed too: its
-    restored content was deleted, and its current content is on the devices.
+    moved to its current project if that project exists in the restored records. Otherwise it is removed without a
+    tombstone, and devices upload it again. `places` maps keys to current projects; None is the pool.
+
+    The sessions of a deleted project do not fall back to the pool, where their memory would be visible, unless they
+    have moved there. A row that was deleted and then revived is removed, too: the backup contains its deleted content,
+    and the devices have its current content.
     """
-    # Remember each seq as restored: deleting a row changes the rows that refer to it, which then take a new seq.
+    # Remember the restored seq of each row, because deleting a row gives a new seq to the rows that refer to it.
     restored_seqs = {
-        key: head.seq for gone in (False, True) for key in tx.keys(deleted=gone) if (head := tx.head(key))
+        key: head.seq for deleted in (False, True) for key in tx.keys(deleted=deleted) if (head := tx.head(key))
     }
     line_of = newest(lines)
     forgetting = line_of.pop("", None)
@@ -115,28 +120,28 @@ def _forget_again(tx: Transaction, line: LedgerLine, restored_seqs: Mapping[str,
 
 
 def _is_due(tx: Transaction, key: str, line: LedgerLine, restored_seqs: Mapping[str, int]) -> bool:
-    """Return whether devices need the tombstone of this line again."""
+    """Return whether the row of this ledger line must become a tombstone again."""
     head = tx.head(key)
     if head is None:
-        return _is_synced(tx, key)  # devices do not have rows of other collections
-    return not head.deleted and restored_seqs[key] <= line.seq  # with a later seq, it was revived
+        return _is_synced(tx, key)  # devices need no tombstone of a row that they do not sync
+    return not head.deleted and restored_seqs[key] <= line.seq  # a row with a later seq was revived
 
 
 def _is_synced(tx: Transaction, key: str) -> bool:
-    """Return whether devices sync this row. A line with an unknown collection comes from another version."""
+    """Return whether devices sync this row. The collection is unknown if another version wrote the ledger line."""
     collection = tx.collections.get(key.partition("/")[0])
     return collection is not None and collection.synced
 
 
 def _sessions_of(tx: Transaction, deleted_keys: list[str]) -> list[str]:
-    """Return the sessions of deleted projects. Sessions are not deleted with their project."""
+    """Return the sessions of deleted projects, which the deletion of a project does not delete."""
     projects = [key for key in deleted_keys if key.startswith(PROJECTS)]
     named = sorted({key for project in projects for key in tx.dependents(project)})
     return [key for key in named if key.startswith(SESSIONS)]
 
 
 def _may_stay(tx: Transaction, key: str, places: Mapping[str, str | None]) -> bool:
-    """Return whether the row's current project is known and exists in these records."""
+    """Return whether the row's current place is known: the pool, or a project that exists in these records."""
     if key not in places or tx.head(key) is None:
         return False
     project_id = places[key]
@@ -144,7 +149,7 @@ def _may_stay(tx: Transaction, key: str, places: Mapping[str, str | None]) -> bo
 
 
 def _put_into(tx: Transaction, key: str, project_id: str | None) -> None:
-    """Move a row into a project, or into the pool."""
+    """Move a row into a project or, if `project_id` is None, into the pool."""
     row = {name: value for name, value in tx.row(key).items() if name != "projectId"}
     row |= {"projectId": project_id} if project_id is not None else {}
     tx.put(key, row, msgspec.json.encode(row))

@@ -31,11 +31,14 @@ class Fences:
         self._file_of = file_of
         self._name_of = name_of
         self._reasons = _stored(self._folder)
-        # This callback runs after an account was fenced.
+        # Called after an account was fenced, with its id.
         self.on_fence: Callable[[str], None] = lambda user_id: None
 
     def fence(self, user_id: str, reason: str) -> None:
-        """Reject all requests of this account from now on. If the file cannot be written, the fence ends with the process."""
+        """Reject all requests of this account from now on.
+
+        If the fence's file cannot be written, the fence ends with the process.
+        """
         if self._reasons.get(user_id) == reason:
             return
         self._reasons[user_id] = reason
@@ -62,7 +65,7 @@ class Fences:
             _log.warning("fence lifted", account=user_id)
 
     def fenced(self) -> dict[str, str]:
-        """Return the reason of every fenced account, by its id."""
+        """Map the id of each fenced account to the reason."""
         return dict(self._reasons)
 
     def check(self, user_id: str) -> None:
@@ -82,7 +85,7 @@ class Fences:
 
 
 def _stored(folder: Path) -> dict[str, str]:
-    """Return the fences on the disk. A fence whose reason cannot be read is still valid."""
+    """Map the user id of each fence on the disk to its reason. A fence whose reason cannot be read is still valid."""
     reasons = {}
     for path in sorted(folder.glob("*")) if folder.is_dir() else ():
         try:

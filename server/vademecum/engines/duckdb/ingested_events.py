@@ -23,9 +23,11 @@ def is_any(cursor: Cursor, alias: str) -> bool:
 def statements(
     alias: str, ids: Sequence[str], at: str, forget_before: str, *, forget_all: bool
 ) -> list[Statement]:
-    """Return the statements that record ids as ingested at `at` and delete those from before `forget_before`.
+    """Return the statements that record `ids` as ingested at `at` and delete the ids recorded before `forget_before`.
 
-    `forget_all` deletes all ids, these too, because an id contains the millisecond of an agent's step."""
+    If `forget_all` is true, all ids are deleted and `ids` are not recorded, because an id contains the time of an
+    agent's step.
+    """
     table = f"{alias}.main.taken"
     if forget_all:
         return [(f"DELETE FROM {table}", [])]

@@ -1,9 +1,9 @@
 """Manage the one DuckDB instance of the process. Users' files are attached to it under numbered names.
 
-These rules follow from measurements: Each thread has its own cursor. Never use `USE`: a name that is detached elsewhere
-breaks the cursor, so every statement names `alias.main.table`. An alias is never reused. Results are fetched completely
-before a file may be detached. Files are not compressed: reads of rows that this process wrote are ten times faster, and a
-byte scan can prove an erasure.
+These rules follow from measurements: Each thread has its own cursor. Never use `USE`: the cursor breaks if another
+thread detaches the used file. So every statement names `alias.main.table`. An alias is never reused. Results are
+fetched completely before a file may be detached. Files are not compressed, so that rows that this process wrote are
+read ten times faster and a byte scan can prove an erasure.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ OPTIMIZERS = ("expression_rewriter", "filter_pushdown", "in_clause", "row_group_
               "unused_columns")  # fmt: skip
 
 
-# Bytes of files that stay cached after their statements ended. The operating system caches files too.
+# Maximum number of bytes that DuckDB caches while no statement runs; the operating system caches files, too.
 CACHED_MAX = 8 * 2**20
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a statement runs in the calling thread; statements of different users run in parallel
-    "default_block_size": 16_384,  # bytes; a quarter of the default's footprint for a small user, and no slower
+    "default_block_size": 16_384,  # bytes; a quarter of the default's space for a small user, and no slower
     "memory_limit": "2GB",
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "force_compression": "uncompressed",
-    "checkpoint_threshold": "256MB",  # crossing it stalls a push for 100 ms and more; idle files are checkpointed
+    "checkpoint_threshold": "256MB",  # a checkpoint in a push takes 100 ms or more; maintenance does it
     "temp_directory": "",
 }
 
@@ -58,8 +58,8 @@ def connect(path: Path | str) -> Connection:
     return connection
 
 
-PARSED_MAX = 1024  # cached statements, of 3 kB each
-PARSED_LENGTH = 400  # characters; longer statements, with hundreds of values, are not cached
+PARSED_MAX = 1024  # maximum number of cached statements; each takes 3 kB
+PARSED_LENGTH = 400  # maximum length of a cached statement in characters; longer ones have hundreds of values
 _parsed: dict[str, duckdb.Statement] = {}
 
 
@@ -78,8 +78,8 @@ def parse_cached(cursor: Cursor, sql: str) -> duckdb.Statement:
 RESTORE = "else restore it from a backup with `vademecum restore`"
 
 
-STUCK_MAX = 3  # stuck threads; each may occupy a core, and only the end of the process stops it
-REBUILD_S = 15.0  # maximum wait for the calls of an invalidated instance to fail
+STUCK_MAX = 3  # this many stuck threads end the process: each may occupy a core, and nothing else stops it
+REBUILD_S = 15.0  # maximum wait for running calls to end before DuckDB is started again
 
 
 def end_process(reason: str) -> None:
@@ -89,10 +89,11 @@ def end_process(reason: str) -> None:
 
 
 class Instance:
-    """One DuckDB for all files. The callbacks run in the event loop.
+    """One DuckDB instance for all files. The callbacks run in the event loop.
 
-    `on_damage(owner, reason)` is called when a call finds damage. It returns False if the whole process must end.
-    `on_rebuilt` is called after DuckDB was started again, which detaches all files. `end` ends the process.
+    `owner` is the id of the user whose file a call uses, or a name for another file. `on_damage(owner, reason)` is
+    called when a call finds damage. It returns False if the whole process must end. `on_rebuilt` is called after DuckDB
+    was started again, which detaches all files. `end` ends the process.
     """
 
     _numbers = itertools.count(1)
@@ -117,10 +118,10 @@ class Instance:
         return Cursor(self._connection.cursor(), self.deadlines)
 
     async def run(self, work: Callable[[Cursor], T], owner: str = "") -> T:
-        """Run blocking `work` with the cursor of a thread. Calls of one `owner` (a user) run one after another.
+        """Run blocking `work` with the cursor of a thread. Calls with the same `owner` run one after another.
 
-        Work that has started is not cancelled. Raises Busy if the disk, DuckDB or a deadline failed, and not the
-        statement itself.
+        Work that has started is not cancelled. Raises Busy if the disk, DuckDB or a deadline made the call fail, not
+        the statement itself.
         """
         while (pause := self._shrinking or self._rebuilding) is not None:
             await asyncio.wait([pause])
@@ -139,7 +140,7 @@ class Instance:
     def _ran(self, owner: str, ended: asyncio.Future[T]) -> None:
         self._calls.discard(ended)
         error = None if ended.cancelled() else ended.exception()
-        if isinstance(error, Broken):  # a file could not be attached
+        if isinstance(error, Broken):  # from `attach`: examine the error of DuckDB that caused it
             error = error.__cause__
         if isinstance(error, duckdb.Error):
             if (reason := damage.reason(error)) is not None:
@@ -175,9 +176,8 @@ class Instance:
             running = {*self._calls, *([self._shrinking] if self._shrinking is not None else [])}
             if running:
                 await asyncio.wait(running, timeout=REBUILD_S)
-            if (
-                not all(call.done() for call in running) or self._calls or self.stuck_count()
-            ):  # its files stay locked as long as a call has not returned
+            # The files stay locked until all calls have returned.
+            if not all(call.done() for call in running) or self._calls or self.stuck_count():
                 self.end("DuckDB has to be started again, and a statement does not end")
             await asyncio.to_thread(self._reconnect)
             for follow in self.on_rebuilt:
@@ -209,7 +209,8 @@ class Instance:
         """Evict all but `CACHED_MAX` bytes of cached data as soon as no statement is running.
 
         DuckDB caches everything that it reads, up to its memory limit, and only a lower limit makes it evict. A running
-        statement could fail under the lower limit, so new statements wait until the eviction is done."""
+        statement could fail under the lower limit, so new statements wait until the eviction is done.
+        """
         self._is_shrink_due = self._has_run
         if self._is_shrink_due:
             self._begin_to_shrink()
@@ -233,7 +234,8 @@ class Instance:
         if excess <= 0:
             return
         try:
-            # This fails if more memory is in use than was counted, but only after evicting everything else.
+            # The statement fails if more memory is in use than was counted, but only after DuckDB has evicted what it
+            # can.
             with suppress(duckdb.OutOfMemoryException):
                 cursor.execute(f"SET memory_limit = '{sum(used.values()) - excess}B'")
         finally:
@@ -252,16 +254,18 @@ class Instance:
     def attach(self, path: Path, cure: str = RESTORE) -> str:
         """Attach a file that was closed cleanly and return its alias.
 
-        Raises Broken, with `cure` in its message, or Busy if the disk is full."""
+        Raises Broken, whose message ends with `cure`, or Busy if disk space, memory or file handles are lacking.
+        """
         try:
             return self._attach(path)
         except duckdb.Error as error:
             raise _cannot_be_opened(path, error, cure) from error
 
     def attach_repaired(self, path: Path, cure: str = RESTORE) -> tuple[str, str | None]:
-        """Attach a file that may not have been closed cleanly. Raises Broken, as `attach`.
+        """Attach a file that may not have been closed cleanly. Raises the same errors as `attach`.
 
-        Return its alias and, if a damaged write-ahead log was truncated, a sentence about that."""
+        Return two values: the alias, and a sentence if a damaged write-ahead log was truncated, else None.
+        """
         try:
             return self._attach(path), None
         except duckdb.Error as error:
@@ -279,7 +283,7 @@ class Instance:
 
     def detach(self, alias: str) -> None:
         """Detach a file. Raises duckdb.Error if its log cannot be checkpointed; the file is detached in any case."""
-        if alias in self._attached:  # otherwise DuckDB was restarted in the meantime
+        if alias in self._attached:  # otherwise a restart of DuckDB has already detached it
             self._attached.discard(alias)
             self.cursor().execute(f"DETACH {alias}")
 
@@ -305,7 +309,7 @@ class Instance:
         self._is_shrink_due = False
         self._threads.close()
         self._threads.close_cursors()
-        if not self.stuck_count():  # closing waits for them
+        if not self.stuck_count():  # otherwise closing would wait for the stuck threads
             self._connection.close()
 
 
@@ -330,13 +334,14 @@ def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumEr
 
 
 def truncate_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
-    """Truncate the log at the byte where the replay failed, keeping a copy. Every complete commit before it is recovered.
+    """Truncate the log at the byte where the replay failed, and keep a copy. The commits before that byte are recovered.
 
     Return a sentence about the repair, or None if the damage is not in the log.
     """
     wal = path.with_name(path.name + ".wal")
     found = re.search(r"byte position (\d+)", str(error))
-    # A crash during a rewrite may leave the log of the old file beside the new one, which includes its commits.
+    # A crash during a rewrite may leave the log of the old file beside the new file, which already contains the commits
+    # of the log.
     is_of_another_file = "WAL does not match database file" in str(error)
     if not (found or is_of_another_file) or not wal.exists():
         return None

@@ -1,8 +1,9 @@
 """Access the table `jobs` of a user's file.
 
 Jobs that are not done are kept in memory, because each turn creates a job and each step of a job would look it up.
-Finished jobs are read only when their row is edited. The table `meta` stores two more values: the number of LLM requests
-on the last day with any, because jobs may be deleted and restarted, and the seq up to which turns have jobs.
+Finished jobs are read only when their row is edited. The table `meta` stores two further values. One is the last day
+with LLM requests and their number, which jobs cannot tell because they may be deleted and restarted. The other is the
+seq up to which all turns have jobs.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ FIELDS = Job.__struct_fields__
 COLUMNS = ", ".join(FIELDS)
 _ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
 _VALUES = ", ".join(["?"] * len(FIELDS))
-LLM_REQUESTS = "asked"  # in `meta`: the last day with requests, and their number
-EXTRACTED_UP_TO = "followed"  # in `meta`: the seq; empty for None
-# Jobs without attempts are those of imported turns, whose extracted data was imported too.
+LLM_REQUESTS = "asked"  # key in `meta` of the last day with requests, and their number
+EXTRACTED_UP_TO = "followed"  # key in `meta` of the seq up to which turns have jobs; "" for None
+# Leaves out jobs that are done without an attempt: they belong to imported turns, whose extracted data was imported,
+# too.
 ATTEMPTED = "WHERE state <> 'done' OR attempts > 0"
-UPDATES_MAX = 4  # maximum number of jobs that are updated individually
+UPDATES_MAX = 4  # if more jobs change, they are deleted and inserted again
 
 
 def load_jobs(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
@@ -46,7 +48,7 @@ def read_jobs(cursor: Cursor, alias: str, ids: Sequence[str]) -> dict[str, Job]:
 
 
 def list_jobs(cursor: Cursor, alias: str, limit: int) -> tuple[list[Job], dict[str, int]]:
-    """Return the newest jobs and the number of jobs in each state, from one snapshot."""
+    """Return two values from one snapshot: the newest jobs, and the number of jobs in each state."""
     cursor.execute("BEGIN")
     try:
         newest = _select(cursor, alias, f"{ATTEMPTED} ORDER BY seq DESC, id LIMIT ?", limit)
@@ -84,7 +86,7 @@ def apply_commit(tx: Transaction, stored: StoredJobs) -> None:
 def statements(
     alias: str, jobs: Mapping[str, Job | None], known: Mapping[str, Job], missing: Set[str] = frozenset()
 ) -> list[Statement]:
-    """Return the statements that store the jobs, by id; None deletes a job.
+    """Return the statements that store `jobs`, which maps ids to jobs. None deletes the job.
 
     `known` contains jobs as they are in the table. `missing` contains ids that are not in the table.
     """
@@ -111,12 +113,15 @@ def _delete(table: str, ids: list[str]) -> list[Statement]:
 
 
 def _where_ids(ids: Sequence[str]) -> tuple[str, Any]:
-    """Return a condition for ids. One id is the common case, and a statement without arrays costs half."""
+    """Return a WHERE clause for the ids, and its value.
+
+    A single id, the common case, needs no array: a statement without arrays takes half the time.
+    """
     return ("WHERE id = ?", ids[0]) if len(ids) == 1 else ("WHERE id IN (SELECT unnest(?))", list(ids))
 
 
 def _insert(table: str, new: list[tuple[Any, ...]]) -> list[Statement]:
-    """Return the INSERT. A single row needs no arrays, as in `_where_ids`."""
+    """Return the INSERT statement. For a single job it has no arrays, for the reason in `_where_ids`."""
     if len(new) == 1:
         return [(f"INSERT INTO {table} ({COLUMNS}) VALUES ({_VALUES})", [*new[0]])]
     columns = [list(column) for column in zip(*new, strict=True)]

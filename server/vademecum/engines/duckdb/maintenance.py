@@ -1,8 +1,8 @@
 """Maintain the files in the background.
 
-While files are idle, cached memory is released, write-ahead logs are checkpointed, so that a start after a crash has
-little to replay, and segments of older versions get checksums. The accounts file is repaired after a failed change.
-High-water marks are fsynced also while files are in use.
+While files are idle, cached memory is released and segments of older versions get checksums. Write-ahead logs of idle
+files are checkpointed, so that little must be replayed after a crash. The accounts file is repaired after a failed
+change. High-water marks are fsynced even while files are in use.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Store high-water marks: for each user the highest acknowledged `seq`, outside the records.
 
 Records whose highest `seq` is below the mark lack acknowledged commits: the disk lost the end of their write-ahead log, or
-they were replaced by an old copy. A mark below the records proves nothing, because a crash between COMMIT and the write of
-the mark causes it. A missing or damaged mark is set from the records when they are opened.
+they were replaced by an old copy. A mark below the highest `seq` is no sign of a loss: a crash between COMMIT and the
+write of the mark causes it. A missing or damaged mark is set from the records when they are opened.
 
 All marks share one append-only file, `<data>/ledger/marks`. A line is a user id, a seq and the CRC-32 of both; the last
-valid line of a user counts. A line is written after COMMIT and before the answer; `sync` follows in the background, because
-a second fsync per commit would cost more than a mark that lags.
+valid line of a user applies. A line is written after COMMIT and before the answer. It is fsynced later, in the
+background, because a second fsync per commit would be slow and a mark that is too low does no harm.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from vademecum.engines.duckdb.erasure_ledger import SEQ_MAX
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.fsync import sync_folder
 
-OUTDATED_MAX = 2**20  # bytes of outdated lines, after which the file is rewritten
+OUTDATED_MAX = 2**20  # the file is rewritten when it has more than this many bytes of outdated lines
 _LINE = re.compile(rb"(([0-9A-Za-z_-]+) ([0-9]{1,16})) ([0-9a-f]{8})")
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 _log = structlog.get_logger("vademecum.marks")
 
 
 class HighWaterMarks:
-    """The marks of all users. Thread-safe. Disk errors are logged, never raised, because they only make marks lag."""
+    """The marks of all users. Thread-safe. Disk errors are logged, never raised: they only leave marks too low."""
 
     def __init__(self, data: Path) -> None:
         self._path = data / "ledger" / "marks"
@@ -68,7 +68,7 @@ class HighWaterMarks:
             self.is_unsynced = False
             if self._file is None:
                 return
-            descriptor = os.dup(self._file.fileno())  # commits continue during the fsync
+            descriptor = os.dup(self._file.fileno())  # so that commits can use or close the file during the fsync
         try:
             _fdatasync(descriptor)
         except OSError as error:
@@ -116,7 +116,7 @@ class HighWaterMarks:
     def _compact(self) -> None:
         """Rewrite the file without outdated lines. If that fails, the old file stays complete."""
         self._outdated_bytes = 0
-        self._close()  # lines that follow go to the new file
+        self._close()  # opened again for the next line, which must go to the new file
         new = self._path.with_name(f"{self._path.name}.new")
         try:
             new.write_bytes(b"".join(_line(*mark) for mark in self._seqs.items()))
@@ -126,7 +126,7 @@ class HighWaterMarks:
 
 
 def _load(path: Path) -> tuple[dict[str, int], int]:
-    """Return the marks and the number of outdated bytes in their file."""
+    """Return two values: a map from user ids to marks, and the number of outdated bytes in the file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

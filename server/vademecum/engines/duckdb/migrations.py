@@ -1,7 +1,7 @@
 """Apply forward-only migrations, `NNNN_what.sql`, in order, each in one transaction that also records its checksum.
 
-A file is not opened if an applied migration has changed since, or if this version of the program does not know it (the
-file comes from a newer version): a wrong guess could destroy documents.
+A file is not opened if an applied migration has changed since, or if it is unknown because a newer version of the
+program wrote the file. A wrong guess about the file's tables could destroy documents.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def _read(path: Path) -> Migration:
 def pending(
     known: tuple[Migration, ...], applied: list[tuple[str, str]], where: str
 ) -> tuple[Migration, ...]:
-    """Return the migrations to apply. `applied` holds (name, checksum) pairs. Raises Broken, changing nothing."""
+    """Return the known migrations that are not in `applied`, which contains (name, checksum) pairs.
+
+    Raises Broken if an applied migration is unknown or has changed.
+    """
     checksums = {m.name: m.checksum for m in known}
     for name, checksum in applied:
         if name not in checksums:
@@ -60,7 +63,7 @@ def pending(
 
 
 def read_applied(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
-    """Return the migrations recorded in an attached file; empty if it has no record."""
+    """Return name and checksum of the migrations recorded in an attached file, or [] if it has no table for them."""
     try:
         return cursor.execute(f"SELECT name, checksum FROM {alias}.main.migrations").fetchall()
     except duckdb.CatalogException:
@@ -70,8 +73,11 @@ def read_applied(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
 def attach_migrated(
     instance: Instance, path: Path, known: tuple[Migration, ...], where: str, cure: str = RESTORE
 ) -> tuple[str, str | None]:
-    """Attach a file, creating it if it is missing, and migrate it. A damaged log is repaired first, because the file cannot
-    be opened otherwise. Return the alias and a sentence about the repair, as `Instance.attach_repaired` does."""
+    """Attach a file, creating it if it is missing, and migrate it.
+
+    A damaged log is repaired first, because otherwise the file cannot be opened. Return the alias and a sentence about
+    the repair, as `Instance.attach_repaired` does.
+    """
     alias, notice = instance.attach_repaired(path, cure)
     try:
         late = pending(known, read_applied(instance.cursor(), alias), where)

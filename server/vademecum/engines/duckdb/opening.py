@@ -28,7 +28,10 @@ def open_user_stores(
     attached_max: int = 256,
     attached_rows_max: int = 1_000_000,
 ) -> DuckDBUserStores:
-    """Return the stores of all users. `attached_max` files with `attached_rows_max` rows stay in memory together."""
+    """Return the stores of all users.
+
+    Unused files stay attached up to `attached_max` files and a total of `attached_rows_max` rows.
+    """
     loaded = migrations.load(migrations_folder)
     template = data / f".template-{loaded[-1].checksum[:12]}.duckdb"
     factory = DatabaseFactory(instance, tuple(registry), loaded, template)

@@ -19,7 +19,7 @@ def user_ledger(data: Path, user_id: str) -> ErasureLedger:
 
 
 def room_to_rewrite(data: Path, user_id: str) -> int:
-    """Return the bytes of free disk space that suffice to rewrite a user's records."""
+    """Return how many bytes of free disk space suffice to rewrite a user's records."""
     return sum(
         file.stat().st_size
         for file in user_folder(data, user_id).glob(f"{RECORDS_FILE}*")
@@ -63,7 +63,10 @@ def translate_disk_errors(user_id: str, what: str, folder: Path) -> Iterator[Non
 
 
 def remove_tree(folder: Path) -> None:
-    """Delete a folder, also through a link to another disk. Raises Broken if a part cannot be deleted."""
+    """Delete a folder. If the path is a link, delete the link and its target.
+
+    Raises Broken if a part cannot be deleted.
+    """
     try:
         if folder.exists():
             shutil.rmtree(folder.resolve())

@@ -31,15 +31,18 @@ _log = structlog.get_logger("vademecum.recovery")
 
 
 class Recovery:
-    """Recovers the files of fenced accounts. `detached` yields the folder of a user while the user's file is not open."""
+    """Recovers the files of fenced accounts.
+
+    `detached` returns a context manager that keeps a user's file closed and yields the user's folder.
+    """
 
     def __init__(self, fences: Fences, detached: Callable[[str], AbstractAsyncContextManager[Path]]) -> None:
         self._fences = fences
         self._detached = detached
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._attempts: dict[str, int] = {}  # consecutive attempts by user
-        self._recovered_at: dict[str, float] = {}  # on the monotonic clock
-        self._not_before: dict[str, float] = {}  # on the monotonic clock
+        self._attempts: dict[str, int] = {}  # number of consecutive attempts by user id
+        self._recovered_at: dict[str, float] = {}  # time of the last success by user id (monotonic)
+        self._not_before: dict[str, float] = {}  # earliest next attempt by user id (monotonic)
         self._turn = asyncio.Semaphore(1)
         self._is_closing = False
         self._children: set[asyncio.subprocess.Process] = set()
@@ -53,7 +56,7 @@ class Recovery:
     def begin(self, user_id: str) -> None:
         """Try to recover a fenced account in the background, unless the last attempt was too recent.
 
-        This applies after a success too: a file that fails again at once must not be copied repeatedly.
+        A success also delays the next attempt, so that a file that fails again at once is not copied repeatedly.
         """
         due = time.monotonic() >= self._not_before.get(user_id, 0.0)
         if due and user_id not in self._tasks and not self._is_closing:
@@ -73,7 +76,7 @@ class Recovery:
             self._attempts.pop(user_id, None)
         try:
             async with self._turn, self._detached(user_id) as folder:
-                if self._fences.reason(user_id) is None:  # a restore has lifted the fence
+                if self._fences.reason(user_id) is None:  # nothing to recover: a restore has lifted the fence
                     return
                 await recover(folder / RECORDS_FILE, self._children)
                 self._fences.lift(user_id)
@@ -94,9 +97,9 @@ class Recovery:
 
 
 async def recover(path: Path, children: set[asyncio.subprocess.Process]) -> None:
-    """Replace a detached file with a complete copy. A damaged log is cut and kept, as when a file is opened.
+    """Replace a detached file with a complete copy. A damaged log is truncated, as when a file is opened.
 
-    Raises OSError. `children` contains the process while it runs.
+    `children` contains the child process while it runs. Raises OSError.
     """
     log = path.with_name(f"{path.name}.wal")
     size = sum(one.stat().st_size for one in (path, log) if one.exists())
@@ -143,8 +146,9 @@ def _copy(path: str, new: str) -> None:
         connection.execute(f"ATTACH '{target}' AS target")
         connection.execute("COPY FROM DATABASE source TO target")
         if Path(f"{path}.wal.damaged").exists():
-            # Commits may be missing. Without an epoch, the next opening starts a new epoch, and devices upload them again.
-            # The kept copy of the log shows this, because an earlier attempt may have truncated the log and failed later.
+            # Commits of the truncated log may be missing. Delete the epoch, so that the next opening starts a new one
+            # and devices upload the missing rows. Look for the `.damaged` file instead of a notice, because an earlier
+            # attempt may have truncated the log and failed later.
             connection.execute("DELETE FROM target.main.meta WHERE name = 'epoch'")
         connection.execute("DETACH target")
     if Path(f"{new}.wal").exists():
@@ -152,7 +156,10 @@ def _copy(path: str, new: str) -> None:
 
 
 def _attach_source(connection: Connection, path: Path) -> None:
-    """Attach read-only, so that a file that cannot be read completely stays unchanged. Print a notice if its log is cut."""
+    """Attach the file read-only, so that it stays unchanged if it cannot be read.
+
+    Print a notice if its log is truncated.
+    """
     source = str(path).replace("'", "''")
     statement = f"ATTACH '{source}' AS source (TYPE duckdb, READ_ONLY)"
     try:

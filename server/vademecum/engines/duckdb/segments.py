@@ -1,10 +1,11 @@
 """Store rows in segments. A segment is one row of the table `packs`: the rows that one commit wrote to one collection.
 
-The cost of a push depends on its statements and columns, hardly on its bytes, so fifty rows are inserted as one. The cost
-of an attached file depends on its tables, so all collections share one table. A segment is named by its first `seq`. A
-row that was replaced or deleted is stale. It stays in its segment until a delete touches the segment or half of it is
-stale; then the segment is rewritten without stale rows. An index in memory has the segment of each row. Reads fetch ranges
-of neighboring segments of one collection: DuckDB skips the rest without an index.
+The time of a push depends on its number of statements and columns and hardly on its bytes, so fifty rows are inserted
+as one. The cost of an attached file depends on its number of tables, so all collections share one table. A segment is
+named by its first `seq`. A row that was replaced or deleted is stale. A segment is rewritten without its stale rows
+when a commit deletes one of its rows, or when more than half of its rows are stale. An index in memory contains the
+segment of each row. Reads fetch ranges of neighboring segments of one collection; DuckDB skips other segments without
+an index.
 
 A segment has a checksum, or gets one later (`compute_checksums`). `load_index` verifies heads, and the first read of a
 segment verifies bodies. Later damage is noticed when the file is attached again, or the segment is rewritten or backed up.
@@ -26,15 +27,15 @@ from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import parse_cached
 from vademecum.model.sync.transaction import WAITING, Change, RowHead, RowIndex
 
-SEGMENT_BYTES = 256 * 2**10  # bodies of one segment, unless a single body is larger
-RUN_MAX = 128  # segments read by one statement
-GAP_MAX = 4  # unwanted segments read to avoid splitting a range: a statement costs as much
-COMPACT_FROM = 1000  # stale entries in memory before compaction is considered
+SEGMENT_BYTES = 256 * 2**10  # maximum size of the bodies in a segment; a larger body gets a segment of its own
+RUN_MAX = 128  # maximum number of segments that one statement reads
+GAP_MAX = 4  # maximum distance of wanted segments in a range: the unwanted ones cost less than another statement
+COMPACT_FROM = 1000  # entries beyond twice the live ones, above which stale entries are removed from memory
 
 Entry = tuple[int, str]  # seq and key of a row
 SegmentName = tuple[str, int]  # collection, and first seq
 Statement = tuple[str, list[Any]]
-NewChecksum = tuple[SegmentName, int, str]  # the number of rows of the segment, and its checksum
+NewChecksum = tuple[SegmentName, int, str]  # the segment's name, number of rows and checksum
 Run = tuple[str, int, int]  # collection, and first seqs of the first and last segment of a range
 _Row = tuple[int, msgspec.Raw, msgspec.Raw]  # seq, head, body
 COLUMNS = "first, collection, seqs, heads, bodies, checksum"
@@ -44,7 +45,7 @@ _seqs = msgspec.json.Decoder(list[int])
 
 
 class StoredRowHead(msgspec.Struct, array_like=True, gc=False):
-    """A `RowHead` as it is stored, with the row's id instead of its seq. A waiting row has its whole key instead."""
+    """A `RowHead` as it is stored, with the row's id instead of its seq. The `id` of a waiting row is its whole key."""
 
     id: str
     deleted: bool
@@ -65,15 +66,18 @@ _heads = msgspec.json.Decoder(list[StoredRowHead])
 
 @dataclass(slots=True)
 class CollectionSegments:
-    """The segments of one collection. `seqs` and `keys` are parallel, in the order of seq, including stale rows."""
+    """The segments of one collection.
+
+    `seqs` and `keys` have one entry per row, also if it is stale, in the order of seq.
+    """
 
     seqs: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
-    firsts: list[int] = field(default_factory=list)  # ascending
-    totals: dict[int, int] = field(default_factory=dict)  # first -> number of rows
-    live: dict[int, int] = field(default_factory=dict)  # first -> number of rows that are not stale
-    without_checksum: set[int] = field(default_factory=set)  # firsts of segments without a checksum
-    verified: set[int] = field(default_factory=set)  # firsts of segments whose bodies were verified
+    firsts: list[int] = field(default_factory=list)  # first seq of each segment, ascending
+    totals: dict[int, int] = field(default_factory=dict)  # first seq -> number of rows
+    live: dict[int, int] = field(default_factory=dict)  # first seq -> number of rows that are not stale
+    without_checksum: set[int] = field(default_factory=set)  # first seqs of segments without a checksum
+    verified: set[int] = field(default_factory=set)  # first seqs of segments whose bodies were verified
 
     def segment_of(self, seq: int) -> int:
         return self.firsts[bisect_right(self.firsts, seq) - 1]
@@ -90,7 +94,7 @@ class CollectionSegments:
         self.without_checksum.discard(first)
 
     def runs(self, name: str, firsts: Iterable[int]) -> Iterator[Run]:
-        """Yield ranges of segments that cover `firsts`, with few others between them."""
+        """Yield ranges that contain the segments in `firsts` and few other segments."""
         locations = sorted(bisect_left(self.firsts, first) for first in firsts)
         start = last = -1
         for place in locations:
@@ -103,7 +107,7 @@ class CollectionSegments:
             yield name, self.firsts[start], self.firsts[last]
 
     def compact(self, heads: RowIndex) -> None:
-        """Drop stale entries when they outnumber the current ones."""
+        """Remove stale entries if they outnumber the live ones by more than `COMPACT_FROM`."""
         if len(self.seqs) > COMPACT_FROM + 2 * sum(self.live.values()):
             kept = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
             self.seqs, self.keys = [s for s, _ in kept], [k for _, k in kept]
@@ -111,12 +115,12 @@ class CollectionSegments:
 
 @dataclass(slots=True)
 class SegmentPlan:
-    """The changes of one commit to the segments of one collection; memory applies them after the commit."""
+    """The changes of one commit to the segments of one collection. They are applied to memory after the commit."""
 
     added: list[list[Entry]] = field(default_factory=list)
-    stale: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))  # first -> new stale rows
-    rewritten: dict[int, int] = field(default_factory=dict)  # first -> remaining rows; 0: it is deleted
-    with_new_checksum: set[int] = field(default_factory=set)  # firsts of segments that get their checksum
+    stale: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))  # first seq -> rows that become stale
+    rewritten: dict[int, int] = field(default_factory=dict)  # first seq -> number of remaining rows; 0 deletes it
+    with_new_checksum: set[int] = field(default_factory=set)  # first seqs of segments that get a checksum
 
 
 class SegmentIndex:
@@ -129,7 +133,7 @@ class SegmentIndex:
         return self._of[collection]
 
     def after(self, collection: str, seq: int, limit: int, heads: RowIndex) -> list[Entry]:
-        """Return at most `limit` rows after `seq` that are not stale, in the order of seq."""
+        """Return seq and key of at most `limit` rows after `seq` that are not stale, in the order of seq."""
         seqs, keys, rows = self._of[collection].seqs, self._of[collection].keys, heads.rows
         found: list[Entry] = []
         at = bisect_right(seqs, seq)
@@ -158,14 +162,14 @@ class SegmentIndex:
         ]
 
     def runs(self, packs: Iterable[SegmentName]) -> list[Run]:
-        """Return ranges of segments that cover all of these."""
+        """Return ranges that contain the given segments and few other segments."""
         by_name: defaultdict[str, list[int]] = defaultdict(list)
         for name, first in packs:
             by_name[name].append(first)
         return [run for name, firsts in by_name.items() for run in self._of[name].runs(name, firsts)]
 
     def apply_commit(self, plans: Mapping[str, SegmentPlan], heads: RowIndex) -> None:
-        """Apply a commit, which `heads` have applied already."""
+        """Apply the plans of a commit. `heads` must already include the commit."""
         for name, plan in plans.items():
             segments = self._of[name]
             for first, count in plan.stale.items():
@@ -199,9 +203,8 @@ def load_index(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[
     """Read the row index and the segment index of an attached file. Raises DamagedSegment."""
     statement = f"SELECT collection, first, seqs, heads, checksum FROM {alias}.main.packs ORDER BY first"
     latest: dict[str, RowHead] = {}
-    shared: dict[
-        tuple[str, ...], tuple[str, ...]
-    ] = {}  # storing equal parents once saves a third of the memory
+    # Rows with the same parents share one tuple, which saves a third of the memory.
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     index = SegmentIndex()
     for name, first, seqs, heads, stored_sum in cursor.execute(statement).fetchall():
         verify(name, first, seqs, stored_sum, heads=heads)
@@ -235,7 +238,10 @@ def _count_live(segments: CollectionSegments, heads: RowIndex) -> None:
 
 @dataclass(slots=True)
 class RowLocations:
-    """The locations of rows: the wanted keys by seq, the ranges of their segments, and the keys of waiting rows."""
+    """Where rows are stored. `keys` maps the seq of each row to its key, and `runs` are the ranges of their segments.
+
+    `waiting` are the keys of waiting rows, which are not in segments.
+    """
 
     keys: dict[int, str] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
@@ -243,7 +249,7 @@ class RowLocations:
 
 
 def locate_rows(index: SegmentIndex, entries: Iterable[Entry]) -> RowLocations:
-    """Return where these rows are stored. Adjacent rows are mostly in one segment, which is looked up once."""
+    """Return where these rows are stored. Consecutive entries of one segment need only one lookup."""
     locations = RowLocations()
     packs: set[SegmentName] = set()
     known, low, high = "", 0, 0
@@ -263,7 +269,10 @@ def locate_rows(index: SegmentIndex, entries: Iterable[Entry]) -> RowLocations:
 
 
 def read_bodies(cursor: Cursor, alias: str, locations: RowLocations, index: SegmentIndex) -> dict[str, bytes]:
-    """Return bodies by key. A row that a concurrent commit moved is missing: locate it again. Raises DamagedSegment."""
+    """Map the keys of rows to bodies. Raises DamagedSegment.
+
+    A row that a concurrent commit has moved is missing from the result. The caller must locate it again.
+    """
     found: dict[str, bytes] = {}
     wanted = locations.keys
     columns = "collection, first, seqs, bodies, checksum"
@@ -309,7 +318,10 @@ def compute_checksums(
     runs: Iterable[Run],
     is_valid: Callable[[str, StoredRowHead, bytes], bool],
 ) -> tuple[list[NewChecksum], list[SegmentName]]:
-    """Return checksums for segments without one, and the names of segments with an invalid row."""
+    """Compute checksums for those of the `wanted` segments that have none.
+
+    Return two values: the new checksums, and the names of segments that get none because a row is invalid.
+    """
     new_checksums: list[NewChecksum] = []
     invalid: list[SegmentName] = []
     for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
@@ -336,9 +348,11 @@ def write_commit(
     more: Iterable[Statement] = (),
     new_checksums: Iterable[NewChecksum] = (),
 ) -> dict[str, SegmentPlan]:
-    """Write the changes of a transaction, and `more`, in one transaction of DuckDB. On any error nothing is stored.
+    """Write the changes of a transaction, and run the statements in `more`, in one DuckDB transaction.
 
-    `segments_to_compact` are rewritten without stale rows. `new_checksums`: checksums of segments that have none.
+    If it fails, nothing is stored. The segments in `segments_to_compact` are rewritten without stale rows.
+    `new_checksums` are stored for segments that have no checksum. Map each changed collection to its plan for
+    `apply_commit`.
     """
 
     def is_current(name: str, seq: int, head: msgspec.Raw) -> bool:
@@ -374,7 +388,7 @@ def write_commit(
 def _plan(
     changes: Iterable[Change], index: SegmentIndex
 ) -> tuple[defaultdict[str, SegmentPlan], defaultdict[str, list[Change]], set[SegmentName]]:
-    """Return the plans and the changes for new segments by collection, and the segments to rewrite."""
+    """Return three values: collection -> plan, collection -> rows for new segments, and the segments to rewrite."""
     plans: defaultdict[str, SegmentPlan] = defaultdict(SegmentPlan)
     new_changes: defaultdict[str, list[Change]] = defaultdict(list)
     rewritten: set[SegmentName] = set()
@@ -415,7 +429,10 @@ def _new_segment(name: str, changes: list[Change]) -> list[Any]:
 
 
 def _rewrite_segment(segment_name: SegmentName, rows: list[_Row], *, has_checksum: bool) -> list[Any]:
-    """Return a rewritten segment. A segment without a checksum gets none, because its rows have not been verified."""
+    """Return the columns of a rewritten segment.
+
+    Without `has_checksum` it gets none, because its rows are not verified.
+    """
     name, first = segment_name
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
     columns = first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"
@@ -450,7 +467,10 @@ def _checksum_updates(
     plans: defaultdict[str, SegmentPlan],
     index: SegmentIndex,
 ) -> Iterator[Statement]:
-    """Yield updates of checksums, except for segments rewritten since they were read: a rewrite always drops rows."""
+    """Yield the updates that store new checksums.
+
+    Skip a segment that was rewritten after its checksum was computed, which its changed number of rows shows.
+    """
     for (name, first), count, value in new_checksums:
         segments, plan = index[name], plans[name]
         if (
@@ -463,7 +483,10 @@ def _checksum_updates(
 
 
 def _waiting_statements(alias: str, changes: Iterable[Change]) -> list[Statement]:
-    """Return statements for waiting rows. They are stored individually, because they are few and temporary."""
+    """Return the statements that delete and insert waiting rows.
+
+    Waiting rows are stored individually, because they are few and temporary.
+    """
     table = f"{alias}.main.waiting"
     leaving = [c.key for c in changes if c.before is not None and c.before.seq == WAITING]
     arriving = [c for c in changes if c.head is not None and c.head.seq == WAITING]
@@ -483,7 +506,8 @@ def _waiting_statements(alias: str, changes: Iterable[Change]) -> list[Statement
 def commit(cursor: Cursor, statements: Sequence[Statement]) -> None:
     """Run all statements in one transaction. A single statement needs no BEGIN and COMMIT.
 
-    That saves two calls. Each call reacquires the GIL, which dominates the time of a push under load."""
+    Omitting them saves two calls. Each call reacquires the GIL, which takes most of the time of a push under load.
+    """
     calls = [(parse_cached(cursor, sql), values) for sql, values in statements]
     if len(calls) == 1:
         cursor.execute(*calls[0])

@@ -1,4 +1,6 @@
-"""Run calls in the engine's threads. Each owner (a user) has at most one call in a thread; others wait in a queue.
+"""Run calls in the engine's threads. Each call has an owner: the id of a user, or the name of another file.
+
+At most one call of an owner runs at a time. Further calls of the owner wait in a queue.
 
 This module implements its own thread pool, because `ThreadPoolExecutor` cannot replace a thread that does not return.
 """
@@ -57,15 +59,18 @@ class _Lane:
 
 
 class ThreadPool:
-    """A pool of threads. `cursor` creates the cursor of a thread. `on_stuck` is called in the event loop when a thread counts
-    as stuck."""
+    """A pool of threads.
+
+    `cursor` creates the cursor of a thread. `on_stuck` is called in the event loop, with the owner of the call, when a
+    thread counts as stuck.
+    """
 
     def __init__(self, count: int, cursor: Callable[[], Cursor], on_stuck: Callable[[str], None]) -> None:
         self._cursor = cursor
         self._on_stuck = on_stuck
         self._changed = threading.Condition()
         self._lanes: dict[str, _Lane] = {}
-        self._ready: deque[str] = deque()  # owners with a call to run and none running
+        self._ready: deque[str] = deque()  # owners with queued calls and no running call
         self._workers: set[_Worker] = set()
         self._numbers = itertools.count()
         self._closing = threading.Event()
@@ -94,12 +99,12 @@ class ThreadPool:
         return answer
 
     def waiting(self) -> int:
-        """Return how many calls wait for a thread or for their owner's turn."""
+        """Return the number of calls that wait for a thread or for another call of their owner."""
         with self._changed:
             return sum(len(lane.calls) for lane in self._lanes.values())
 
     def stuck(self) -> list[str]:
-        """Return the owners whose thread does not return."""
+        """Return the owners of calls whose threads do not return."""
         with self._changed:
             return [one.call.owner for one in self._workers if one.is_abandoned and one.call is not None]
 
@@ -131,7 +136,7 @@ class ThreadPool:
         for thread in threads:
             while thread.is_alive() and not self._was_abandoned(thread):
                 thread.join(CHECK_S)
-        self._watchdog.join()  # a watchdog that runs at exit keeps the cursors, which DuckDB reports as leaks
+        self._watchdog.join()  # else it would keep cursors at exit, which DuckDB reports as leaks
 
     def _was_abandoned(self, thread: threading.Thread) -> bool:
         with self._changed:
@@ -210,14 +215,14 @@ class ThreadPool:
     def _abandon(self, worker: _Worker) -> None:
         with self._changed:
             call = worker.call
-            if call is None:  # the call has just returned
+            if call is None:  # the call has returned since the check
                 return
             worker.is_abandoned = True
             failed = [call, *self._lanes[call.owner].calls]
             self._lanes[call.owner].calls.clear()
             if worker.thread is not None:
                 self._start()
-        with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError):  # the loop may already be closed
             call.loop.call_soon_threadsafe(self._on_stuck, call.owner)
         for one in failed:
             _answer(one, None, StuckError())
@@ -232,5 +237,5 @@ def _answer(call: _Call, result: Any, error: BaseException | None) -> None:
         else:
             call.answer.set_result(result)
 
-    with suppress(RuntimeError):  # the loop is closed
+    with suppress(RuntimeError):  # the loop may already be closed
         call.loop.call_soon_threadsafe(answer)

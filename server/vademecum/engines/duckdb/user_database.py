@@ -1,6 +1,6 @@
 """Create, migrate, attach, commit to and rewrite one user's file. `segments` describes its content.
 
-All functions block: run them in the threads of the engine.
+Functions that access a file block: run them in the threads of the engine.
 """
 
 from __future__ import annotations
@@ -44,15 +44,14 @@ from vademecum.model.sync.transaction import (
     replaces_text,
 )
 
-ERASURE_DUE = (
-    "erasure_due"  # a key of `meta`, set by a commit that requires an erasure, until the file is rewritten
-)
+# Key of `meta`. A commit that requires an erasure sets it, and the rewrite of the file deletes it.
+ERASURE_DUE = "erasure_due"
 _gaps = msgspec.json.Decoder(Gaps)
 
 
 @dataclass(slots=True)
 class UserDatabase:
-    """An attached file with its indexes in memory. `notice` is a message for the operator about the opening."""
+    """An attached file with its indexes in memory. `notice` tells the operator if its log was truncated."""
 
     alias: str
     row_index: RowIndex
@@ -61,7 +60,7 @@ class UserDatabase:
     notice: str | None
     jobs: StoredJobs
     mac_key: str
-    erasure_due: bool = False  # whether a commit has deleted or replaced text since the file was rewritten
+    erasure_due: bool = False  # whether text was deleted or replaced since the last rewrite
     body_cache: BodyCache = field(default_factory=BodyCache)
 
     def begin_transaction(
@@ -101,7 +100,7 @@ class UserDatabase:
         The segments in `compact` are rewritten without stale rows. Return what `apply_commit` needs, or None if there was
         nothing to commit.
         """
-        # An earlier commit may have compacted or removed a segment since the compaction was requested.
+        # Skip segments that an earlier commit has compacted or removed since the compaction was requested.
         segments_to_compact = (
             [name for name in self.segment_index.segments_to_compact() if name in compact] if compact else []
         )
@@ -133,7 +132,7 @@ class UserDatabase:
         )
 
     def apply_commit(self, tx: Transaction, plans: Mapping[str, SegmentPlan]) -> None:
-        """Apply a committed transaction to memory. Call it in the event loop, where readers use memory."""
+        """Apply a committed transaction to memory. Call it in the event loop, where readers use the same memory."""
         self.row_index.apply(tx.changes)
         self.row_index.seq = tx.seq
         self.meta = tx.meta
@@ -147,8 +146,8 @@ class UserDatabase:
 class DatabaseFactory:
     """A factory that opens users' files, with the served collections and the migrations of their tables.
 
-    Other files are detached while a file is opened, so no statement here may read all attached files, as
-    `duckdb_tables()` does: a file that its snapshot includes is not really detached.
+    Other files may be detached while a file is opened. So no statement here may read all attached files, as
+    `duckdb_tables()` does: DuckDB would not really detach a file that such a statement reads.
     """
 
     instance: Instance
@@ -159,7 +158,8 @@ class DatabaseFactory:
     def open(self, path: Path, last_seq: int = 0) -> UserDatabase:
         """Attach a file, creating or migrating it first if necessary, and load its row heads.
 
-        `last_seq`: the last seq when this process detached the file, or 0. Then `seq` continues without a gap.
+        `last_seq` is the highest seq at which this process detached the file, or 0. If it is not 0, `seq` continues
+        without a gap.
         """
         is_new = not path.exists()
         if is_new:
@@ -174,9 +174,10 @@ class DatabaseFactory:
         try:
             meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
             new: dict[str, str] = {}
-            is_without_epoch = "epoch" not in meta  # new, or recovered after its log was cut
+            is_without_epoch = "epoch" not in meta  # a new file, or one recovered after its log was truncated
             if is_without_epoch or notice:
-                # A damaged log lost commits that devices have seen. As after a restore, devices upload them again.
+                # If a damaged log has lost commits that devices have seen, devices upload them again, as after a
+                # restore.
                 new["epoch"] = new_epoch()
             for name in {"id_key", "mac_key"} - meta.keys():
                 new[name] = new_id_key()
@@ -187,7 +188,7 @@ class DatabaseFactory:
             row_index.seq = max(row_index.seq, int(meta.get("seq_floor", "0")))
             is_cut = notice is not None or (is_without_epoch and row_index.seq > 0)
             if is_cut:
-                # The rows of the damaged log are newer on devices, as after a restore.
+                # As after a restore, devices may have newer versions of the rows.
                 before = {"restored_seq": str(row_index.seq), "gaps": "[]"}
                 row_index.seq += SEQ_JUMP
                 set_meta(cursor, alias, {"seq_floor": str(row_index.seq), **before})
@@ -217,10 +218,13 @@ class DatabaseFactory:
         publish_file(new, path)
 
     def prepare_template(self) -> None:
-        """Create the template that new files are copied from, unless a complete one exists. Called once, at the start."""
+        """Create the template that new files are copied from, unless a complete one exists.
+
+        Called once, when the server starts.
+        """
         for stale in self.template.parent.glob(".template-*"):
             if stale != self.template or not self._is_whole(stale):
-                with suppress(IsADirectoryError):  # a folder that this program did not create
+                with suppress(IsADirectoryError):  # leave a folder, which this program did not create
                     stale.unlink()
         if not self.template.exists():
             new = self.template.with_name(f"{self.template.name}.new")
@@ -249,8 +253,9 @@ def rewrite_records(instance: Instance, path: Path) -> None:
 def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
     """Replace a detached file with a copy of its live content and delete old logs.
 
-    Only a rewrite removes bytes from a DuckDB file. `then` is a statement for the new file, with `{}` for its alias.
-    Raises Broken if the copy is incomplete."""
+    Only a rewrite removes bytes from a DuckDB file. `then` is a statement to run in the new file, with `{}` for its
+    alias. Raises Broken if the copy is incomplete.
+    """
     with staged(path) as new, instance.sized_deadline(path):
         source = instance.attach(path)
         try:
@@ -274,9 +279,10 @@ def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
 
 @contextmanager
 def staged(path: Path) -> Iterator[Path]:
-    """Yield the path at which to build a replacement of `path`, and delete leftovers at that path afterwards.
+    """Yield the path at which to build a replacement of `path`. Delete leftovers at that path before and afterwards.
 
-    A leftover could contain content that was meant to be erased."""
+    A leftover could contain content that was meant to be erased.
+    """
     new = path.with_name(path.name + ".new")
     _unlink_all(new)
     try:
