@@ -334,7 +334,7 @@ def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumEr
 
 
 def truncate_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
-    """Truncate the log at the byte where the replay failed, and keep a copy. The commits before that byte are recovered.
+    """Copy the log and truncate it at the byte where its replay failed. Every commit before that byte is recovered.
 
     Return a sentence about the repair, or None if the damage is not in the log.
     """

@@ -68,7 +68,7 @@ class HighWaterMarks:
             self.is_unsynced = False
             if self._file is None:
                 return
-            descriptor = os.dup(self._file.fileno())  # so that commits can use or close the file during the fsync
+            descriptor = os.dup(self._file.fileno())  # the file itself may be closed during the fsync
         try:
             _fdatasync(descriptor)
         except OSError as error:

@@ -27,9 +27,9 @@ from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import parse_cached
 from vademecum.model.sync.transaction import WAITING, Change, RowHead, RowIndex
 
-SEGMENT_BYTES = 256 * 2**10  # maximum size of the bodies in a segment; a larger body gets a segment of its own
+SEGMENT_BYTES = 256 * 2**10  # maximum size of the bodies in a segment; a larger body has its own segment
 RUN_MAX = 128  # maximum number of segments that one statement reads
-GAP_MAX = 4  # maximum distance of wanted segments in a range: the unwanted ones cost less than another statement
+GAP_MAX = 4  # maximum distance of wanted segments in a range: reading those between is cheaper
 COMPACT_FROM = 1000  # entries beyond twice the live ones, above which stale entries are removed from memory
 
 Entry = tuple[int, str]  # seq and key of a row
@@ -118,8 +118,9 @@ class SegmentPlan:
     """The changes of one commit to the segments of one collection. They are applied to memory after the commit."""
 
     added: list[list[Entry]] = field(default_factory=list)
-    stale: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))  # first seq -> rows that become stale
-    rewritten: dict[int, int] = field(default_factory=dict)  # first seq -> number of remaining rows; 0 deletes it
+    # Maps the first seq of a segment to the number of rows that become stale.
+    stale: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    rewritten: dict[int, int] = field(default_factory=dict)  # first seq -> remaining rows; 0: delete it
     with_new_checksum: set[int] = field(default_factory=set)  # first seqs of segments that get a checksum
 
 

@@ -1,7 +1,8 @@
 """Read and write the records of one user.
 
 Code that accesses records receives a store that is bound to its user, so it cannot reach another user's records. There
-is one writer at a time. Writes that arrive during a commit are committed together next. Calls return after COMMIT.
+is one writer at a time. Writes that arrive during a commit are committed together after it. A write returns after
+COMMIT.
 """
 
 from __future__ import annotations
@@ -53,27 +54,30 @@ from vademecum.model.schema.collections import Collection
 from vademecum.model.sync.transaction import Change, RecordsMeta, RowIndex, Transaction, purges_tombstones
 
 T = TypeVar("T")
-GROUP_MAX = 8  # writes per commit: more would block the GIL and the event loop for too long
-COMPACT_BATCH = 32  # segments per batch
-CHECKSUM_BATCH = 32  # segments per batch
-READ_ATTEMPTS = 8  # after these attempts a read is queued as a write
+GROUP_MAX = 8  # maximum number of writes per commit; more would block the GIL and the event loop for too long
+COMPACT_BATCH = 32  # maximum number of segments that one commit compacts
+CHECKSUM_BATCH = 32  # maximum number of segments that get checksums in one commit
+READ_ATTEMPTS = 8  # after this many failed attempts a read is queued as a write
 _MISSING_ROWS = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
 MOVED_LOG = ".wal.moved"
 _log = structlog.get_logger("vademecum.store")
 
 
 def _live_bodies(tx: Transaction, keys: Sequence[str]) -> dict[str, bytes]:
-    """Return the bodies of the rows that exist. While a write runs, no row moves."""
+    """Map the keys of existing rows to their bodies. The rows cannot move, because the caller is a write."""
     bodies = {}
     for key in keys:
         if tx.head(key) is not None:
-            with suppress(KeyError):  # the row is missing in the file
+            with suppress(KeyError):  # skip a row that the file lacks
                 bodies[key] = tx.body(key)
     return bodies
 
 
 async def _attempts() -> AsyncIterator[None]:
-    """Yield once for each read attempt, with a growing pause: a commit may move rows between lookup and read."""
+    """Yield once per read attempt, with growing pauses.
+
+    An attempt fails if a commit moves rows between lookup and read.
+    """
     for attempt in range(READ_ATTEMPTS):
         yield
         await asyncio.sleep(attempt / 1000)
@@ -92,7 +96,7 @@ class _Write:
 class DuckDBUserStore(UserStore):
     """Reads and writes of one user. `pins` keeps the file attached while an operation is in progress.
 
-    While `is_unusable` is set, the file must be attached again before it is used.
+    While `is_unusable` is true, the file must be attached again before it is used.
     """
 
     def __init__(
@@ -158,13 +162,13 @@ class DuckDBUserStore(UserStore):
         """Return the bodies of these rows, as the interface defines. Raises Broken if the file lacks a row."""
         bodies = self._opened.body_cache.find(keys, self.row_index)
         if bodies:
-            await asyncio.sleep(0)  # cached reads must also yield, for callers that loop
+            await asyncio.sleep(0)  # let other tasks run, even if the caller loops over cached reads
         async for _ in _attempts():
             missing = [k for k in keys if k not in bodies and k in self.row_index.rows]
             if not missing:
                 return bodies
             bodies |= await self._read(self._opened.locate_rows(missing))
-        # Calls of one user run one after another, so a commit may have moved the rows before each read.
+        # Read the remaining rows in a write. Each attempt may have waited for a commit that then moved its rows.
         missing = [k for k in keys if k not in bodies and k in self.row_index.rows]
         bodies |= await self.write(lambda tx: _live_bodies(tx, missing))
         if any(k not in bodies and k in self.row_index.rows for k in missing):
@@ -172,7 +176,10 @@ class DuckDBUserStore(UserStore):
         return bodies
 
     async def _read(self, locations: RowLocations) -> dict[str, bytes]:
-        """Read rows in a thread. The locations were computed in the event loop, because memory may change in the meantime."""
+        """Read rows in a thread.
+
+        Compute `locations` in the event loop before, because commits change the indexes there.
+        """
         segment_index = self._opened.segment_index
         return await self._run(lambda c: segments.read_bodies(c, self.alias, locations, segment_index))
 
@@ -236,7 +243,7 @@ class DuckDBUserStore(UserStore):
             self._announce(list(tx.changes.values()))
 
     def _announce(self, changes: list[Change]) -> None:
-        """Notify subscribers of a commit. Errors are logged: the commit is already acknowledged."""
+        """Notify subscribers of a commit. Errors are only logged, because the commit is already acknowledged."""
         try:
             self._hooks.on_commit(self, changes)
         except Exception as error:
@@ -251,18 +258,18 @@ class DuckDBUserStore(UserStore):
             undo = tx.savepoint()
             try:
                 results.append(write.work(tx))
-            except duckdb.Error:  # the file cannot be read, so all queued writes fail
+            except duckdb.Error:  # the file cannot be read: fail all writes of the group
                 raise
             except Exception as error:
                 undo()
                 results.append(error)
         self._hooks.before_commit(tx)
         forgotten = tx.meta.forgotten_at if tx.meta.forgotten_at != self.forgotten_at else ""
-        if forgotten:  # the ids of tombstones must not disclose what was forgotten
+        if forgotten:  # use a new key, because ids of tombstones must not disclose what was forgotten
             tx.meta = replace(tx.meta, id_key=new_id_key())
         meta = {}
         if purges_tombstones(tx.changes.values()) or tx.meta.epoch != self.epoch:
-            # Store the last seq, because the remaining rows do not show it and no seq may be assigned twice.
+            # Store the last seq, because the remaining rows may all have lower ones and no seq may be assigned twice.
             meta["seq_floor"] = str(tx.seq)
         if not self._opened.erasure_due and needs_erasure(tx):
             meta[ERASURE_DUE] = "1"
@@ -282,7 +289,10 @@ class DuckDBUserStore(UserStore):
         return tx, plans, results
 
     def _append_to_ledger(self, tx: Transaction, forgotten: str) -> None:
-        """Append to the erasure ledger. If that fails, the commit stands, and the next append or opening catches up."""
+        """Append to the erasure ledger.
+
+        If that fails, the commit stays valid, and the next append or opening adds the lines.
+        """
         try:
             self._ledger.append(tx.changes.values(), forgotten)
         except OSError as error:
@@ -294,7 +304,8 @@ class DuckDBUserStore(UserStore):
     async def compact(self) -> None:
         """Rewrite all segments that contain stale rows, a batch at a time.
 
-        Rows that become stale meanwhile wait for the next call; otherwise it would not end during edits.
+        Rows that become stale during this call are left to the next one. Otherwise continuous edits could keep the call
+        from ending.
         """
         segments_to_compact = self._opened.segment_index.segments_to_compact()
         for at in range(0, len(segments_to_compact), COMPACT_BATCH):
@@ -302,7 +313,7 @@ class DuckDBUserStore(UserStore):
             await retry_conflicts(partial(self._enqueue, lambda tx: None, batch))
 
     async def add_checksums(self) -> bool:
-        """Add checksums to a batch of segments whose rows are all valid. Return False if none remain."""
+        """Add checksums to a batch of segments whose rows are all valid. Return False if there is no such segment."""
         remaining = [
             segment
             for segment in self._opened.segment_index.without_checksum()
@@ -366,7 +377,8 @@ class DuckDBUserStore(UserStore):
     def detach_safely(self) -> None:
         """Detach the file as `Instance.detach_safely` does. Blocks.
 
-        DETACH deletes the log by its path, so the log of a file that has replaced this one is moved away meanwhile.
+        DETACH deletes the log by its path. If another file has replaced this one, the log of that file is moved away
+        during the DETACH.
         """
         path = self.folder / RECORDS_FILE
         log, moved = (path.with_name(f"{RECORDS_FILE}{end}") for end in (".wal", MOVED_LOG))
@@ -381,7 +393,7 @@ class DuckDBUserStore(UserStore):
                     moved.replace(log)
 
     async def checkpoint(self) -> None:
-        """Checkpoint the write-ahead log into the file. Pushes wait meanwhile."""
+        """Checkpoint the write-ahead log into the file. Pushes wait until this is done."""
 
         def run_checkpoint(cursor: Cursor) -> None:
             with self._instance.sized_deadline(self.folder / RECORDS_FILE):
@@ -391,7 +403,10 @@ class DuckDBUserStore(UserStore):
 
 
 def remove_leftovers(data: Path) -> None:
-    """Delete partial files of a crash, and put logs back that were moved aside. Call it once, at the start."""
+    """Delete incomplete files that a crash left behind, and move logs back that `detach_safely` had moved away.
+
+    Called once, when the server starts.
+    """
     users = data / "users"
     for moved in users.glob(f"*/*/{RECORDS_FILE}{MOVED_LOG}"):
         log = moved.with_name(f"{RECORDS_FILE}.wal")
@@ -401,6 +416,6 @@ def remove_leftovers(data: Path) -> None:
         for partial_file in users.glob(f"*/*/{pattern}"):
             try:
                 partial_file.unlink(missing_ok=True)
-            except OSError as error:  # affects one user; opening the account reports it if it matters
+            except OSError as error:  # one user's problem, which opening the account reports if it matters
                 path = str(partial_file)
                 _log.error("a partial file of a crash could not be deleted", path=path, exc_info=error)

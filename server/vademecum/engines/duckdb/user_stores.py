@@ -1,7 +1,8 @@
 """Attach, pin and evict the files of all users. Eviction is LRU, bounded by the number of files and of rows.
 
-`open` pins a user's file for as long as the caller needs it. A task must not open a user that it already holds: a
-rewrite waits for all pins, and new pins wait for the rewrite. Such a call raises RuntimeError instead of deadlocking.
+`open` pins a user's file for as long as the caller needs it. A task must not open a user whose file it has already
+opened: a rewrite waits for all pins, and new pins wait for the rewrite. Such a call raises RuntimeError instead of
+deadlocking.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ from vademecum.model.sync.transaction import Transaction
 
 T = TypeVar("T")
 IDLE_WAIT_S = 30
-LOG_MAX = 4 * 2**20  # bytes of a write-ahead log that may remain without a checkpoint
-LOGS_MAX = 8 * 2**20  # bytes that all such logs may have together
+LOG_MAX = 4 * 2**20  # size in bytes above which the write-ahead log of an idle file is checkpointed
+LOGS_MAX = 8 * 2**20  # total size in bytes of all logs above which shorter logs are checkpointed, too
 _log = structlog.get_logger("vademecum.users")
 
 
 def _log_size(store: DuckDBUserStore | None) -> int:
-    """Return the length of the write-ahead log, or 0 if it cannot be read: other accounts must not be affected."""
+    """Return the length of the write-ahead log, or 0 if it cannot be read, which must not affect other accounts."""
     if store is None:
         return 0
     try:
@@ -73,8 +74,8 @@ def _log_size(store: DuckDBUserStore | None) -> int:
 async def _run_to_completion(work: Awaitable[T]) -> T:
     """Return the result of `work`, waiting for its end even if the caller is cancelled.
 
-    Work in a thread cannot be cancelled, and releasing a lock early would let the next caller in while the file is still
-    attached.
+    Work in a thread cannot be cancelled. Releasing a lock before its end would let another caller use the file at the
+    same time.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -87,7 +88,7 @@ async def _run_to_completion(work: Awaitable[T]) -> T:
 
 @dataclass(slots=True)
 class _Entry:
-    """An entry for one user with the store while it is attached. `seq` is the last seq at the last detach."""
+    """The state of one user. `store` is set while the file is attached. `seq` is the highest seq at the last detach."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     store: DuckDBUserStore | None = None
@@ -116,7 +117,7 @@ class DuckDBUserStores(UserStores):
         self.fences = fences
         self.marks = HighWaterMarks(data)
         self.recovery = Recovery(fences, self.detached)
-        # Users whose file is being replaced. Damage found during that is in the copy, not in the user's file.
+        # Users whose file is being replaced. Damage found during the replacement is in the new file, not in the user's.
         self._replacing: set[str] = set()
         files.instance.on_damage = self._fence
         files.instance.on_rebuilt.append(self._forget_files)
@@ -138,7 +139,7 @@ class DuckDBUserStores(UserStores):
             try:
                 yield store
             except (Busy, duckdb.Error):
-                self.fences.check(user_id)  # if the account was just fenced, that is the more useful error
+                self.fences.check(user_id)  # raise Fenced instead if the error has fenced the account
                 raise
             finally:
                 store.unpin()
@@ -147,7 +148,7 @@ class DuckDBUserStores(UserStores):
 
     @contextmanager
     def _opened_by_this_task(self, user_id: str) -> Iterator[None]:
-        """Mark the user as opened by this task. Raises RuntimeError if it is already."""
+        """Mark the user as opened by this task. Raises RuntimeError if the task has already opened the user."""
         holder = asyncio.current_task(), user_id
         if holder in self._holders:
             raise RuntimeError("A task opened a user whose file it has open already: close the file first.")
@@ -159,7 +160,7 @@ class DuckDBUserStores(UserStores):
 
     async def _acquire(self, user_id: str, *, touches_lru: bool) -> DuckDBUserStore:
         while True:
-            if not self._account_exists(user_id):  # deleted; tasks that have its file open may finish
+            if not self._account_exists(user_id):  # deleted; a task with the file open may finish
                 raise NotFound("There is no such account.")
             if self.fences.reason(user_id) is not None and not self.files.instance.is_stuck(user_id):
                 self.recovery.begin(user_id)
@@ -172,7 +173,7 @@ class DuckDBUserStores(UserStores):
             if entry.store is not None and not entry.store.is_unusable and not entry.lock.locked():
                 entry.store.pin()
                 return entry.store
-            # In its own task, because a cancelled caller must not leave the file half attached.
+            # Attach the file in a separate task, because a cancelled caller must not leave it half attached.
             await asyncio.shield(asyncio.ensure_future(self._fill(user_id, entry)))
 
     async def _fill(self, user_id: str, entry: _Entry) -> None:
@@ -212,7 +213,7 @@ class DuckDBUserStores(UserStores):
     async def _start_new_epoch(
         self, store: DuckDBUserStore, ledger: ErasureLedger, rollback: Rollback
     ) -> None:
-        """Start a new epoch of records that lack acknowledged commits, before anyone else uses them."""
+        """Start a new epoch for records that lack acknowledged commits, before other tasks use them."""
         self._hooks.on_new_epoch(store.user_id)
         try:
             erased = await store.write(lambda tx: start_epoch_after_rollback(tx, rollback))
@@ -221,7 +222,7 @@ class DuckDBUserStores(UserStores):
                 lambda _: self.files.instance.detach_safely(store.alias), store.user_id
             )
             raise
-        self._hooks.on_new_epoch(store.user_id)  # again, for streams that were opened meanwhile
+        self._hooks.on_new_epoch(store.user_id)  # again, for streams that were opened during the write
         evidence = {"seq": rollback.seq, "acknowledged_seq": rollback.mark, "erased_again": erased}
         _log.warning("records lack acknowledged changes", account=store.user_id, **evidence)
         await asyncio.to_thread(ledger.record_rollback, self._clock())
@@ -229,7 +230,7 @@ class DuckDBUserStores(UserStores):
     async def _open_database(
         self, path: Path, ledger: ErasureLedger, last_seq: int
     ) -> tuple[UserDatabase, Rollback | None]:
-        """Open a file. Return it with the evidence that it lacks acknowledged commits, if there is any."""
+        """Open a file. Return two values: the database, and evidence that it lacks acknowledged commits, or None."""
         if not path.exists() and ledger.path.exists():
             raise Broken(
                 f"The file {path.name} of folder {path.parent.name} is gone. Nothing was changed, because with an empty "
@@ -253,7 +254,7 @@ class DuckDBUserStores(UserStores):
     def _is_full(self) -> bool:
         """Return whether too many files or row heads are in memory.
 
-        A single file may exceed the bound: otherwise it would be loaded again for every request.
+        A single file may exceed the bound of rows, because otherwise it would be loaded again for every request.
         """
         if len(self._entries) > self._attached_max:
             return True
@@ -279,11 +280,12 @@ class DuckDBUserStores(UserStores):
     def _fence(self, user_id: str, reason: str) -> bool:
         """Fence an account whose file is damaged, and start to recover it.
 
-        Return False if the damaged file does not belong to one account: then all accounts need it.
+        Return False if the file does not belong to a single account. The process must then end, because all accounts
+        need the file.
         """
         if is_unowned(user_id) or user_id == ACCOUNTS:
             return False
-        if not self._account_exists(user_id):  # just deleted
+        if not self._account_exists(user_id):  # nothing to fence: the account has been deleted
             return True
         if user_id in self._replacing and not self.files.instance.is_stuck(user_id):
             return True
@@ -296,7 +298,7 @@ class DuckDBUserStores(UserStores):
         return True
 
     def _forget_files(self) -> None:
-        """Mark all stores as unusable after DuckDB was restarted without files."""
+        """Mark all stores as unusable after a restart of DuckDB, which detaches all files."""
         for store in self.attached_stores():
             store.is_unusable = True
 
@@ -326,7 +328,10 @@ class DuckDBUserStores(UserStores):
                     return
 
     async def _wait_until_idle(self, entry: _Entry) -> None:
-        """Wait up to `IDLE_WAIT_S` until the file is not pinned. Others may pin it meanwhile."""
+        """Wait until the file is not pinned, for at most `IDLE_WAIT_S`.
+
+        Other tasks may still pin it during the wait.
+        """
         try:
             async with asyncio.timeout(IDLE_WAIT_S):
                 while entry.store is not None and entry.store.pins:
@@ -376,16 +381,15 @@ class DuckDBUserStores(UserStores):
                     shutil.copyfile(source.with_name(source.name + end), new.with_name(new.name + end))
             result = self._prepare_replacement(cursor, new, floor, work)
             rewrite_file(self.files.instance, new)  # erases the bytes of what `work` deleted
-            (folder / f"{RECORDS_FILE}.wal").unlink(
-                missing_ok=True
-            )  # only a file that could not be opened has one
+            # The replaced file has a log only if it could not be opened.
+            (folder / f"{RECORDS_FILE}.wal").unlink(missing_ok=True)
             publish_file(new, folder / RECORDS_FILE)
         return result
 
     def _prepare_replacement(
         self, cursor: Cursor, path: Path, floor: int, work: Callable[[Transaction], T]
     ) -> T:
-        """Bring a file up to date, let `work` change it, and give it a new epoch."""
+        """Migrate a file, run `work` in it, and start a new epoch in it."""
         opened = self.files.open(path)
         try:
             opened.row_index.seq = max(opened.row_index.seq, floor)
@@ -394,9 +398,8 @@ class DuckDBUserStores(UserStores):
             result = work(tx)
             self._hooks.before_commit(tx)
             tx.meta = replace(tx.meta, epoch=new_epoch(), restored_seq=tx.seq, gaps=())
-            if (
-                tx.meta.forgotten_at != opened.meta.forgotten_at
-            ):  # the backup's key discloses what was forgotten
+            # Replace the backup's key, because ids of tombstones would disclose what was forgotten.
+            if tx.meta.forgotten_at != opened.meta.forgotten_at:
                 tx.meta = replace(tx.meta, id_key=new_id_key())
             compact = set(opened.segment_index.segments_to_compact())
             opened.commit(cursor, tx, {"seq_floor": str(tx.seq)}, compact)
@@ -416,7 +419,7 @@ class DuckDBUserStores(UserStores):
         """Checkpoint the logs of idle files, least recently used first.
 
         A long log makes the start after a crash slow, and its rows stay in memory until the checkpoint. Short logs are
-        checkpointed too if there are many.
+        checkpointed, too, while all logs together are longer than `LOGS_MAX`.
         """
         logs = {user_id: _log_size(entry.store) for user_id, entry in self._entries.items()}
         total = sum(logs.values())

@@ -19,7 +19,7 @@ from vademecum.engines.duckdb.instance import Connection, connect
 from vademecum.engines.duckdb.segments import COLUMNS, decode_rows
 from vademecum.model.sync.transaction import WAITING
 
-PROBLEM_MAX = 500  # characters of a problem's description
+PROBLEM_MAX = 500  # maximum length of a problem's description in characters
 
 
 class Verifier:

@@ -1,4 +1,4 @@
-"""Extract text from files, in one subprocess per file, so a hostile file fails only its own request.
+"""Extract text from files. Each file has its own subprocess, so that a hostile file fails only its own request.
 
 file_type          detects the type from the bytes, never from the name
 charset            decodes text of unknown encoding
@@ -6,5 +6,5 @@ subprocess_runner  starts the process, limits it and interprets its exit
 worker             runs inside the process
 formats            one module per format, imported only by the worker
 
-This package imports no module, because the worker process would then load the subprocess runner too.
+This `__init__` imports nothing, because the worker process would then load the subprocess runner, too.
 """

@@ -1,4 +1,4 @@
-"""Detect a file's type from its bytes. The name only distinguishes kinds of plain text."""
+"""Detect a file's type from its bytes. The name only distinguishes kinds of text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def detect_type(data: bytes, filename: str) -> str:
         return _detect_archive(data)
     if data.startswith(b"{\\rtf"):
         return "text/rtf"
-    if data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):  # old Office, or an encrypted new one
+    if data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):  # an old Office file, or an encrypted new one
         raise Unreadable("ENCRYPTED" if b"E\0n\0c\0r\0y\0p\0t" in data else "UNSUPPORTED_TYPE")
     return _detect_text(data, filename)
 
@@ -72,7 +72,7 @@ def _detect_archive(data: bytes) -> str:
             types = _content_types(archive)
     except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
         raise Unreadable("DAMAGED") from error
-    # Names of Office files ignore case, and some programs write backslashes.
+    # Some programs write backslashes in the names of an Office file's parts.
     normalized = [name.replace("\\", "/") for name in names]
     for main, kind in OOXML.items():
         if any(map(main.fullmatch, normalized)) or _MAIN_TYPES[kind] in types:
@@ -81,7 +81,7 @@ def _detect_archive(data: bytes) -> str:
 
 
 def _content_types(archive: zipfile.ZipFile) -> bytes:
-    """Return the content types of an Office file. Its main part may have any name."""
+    """Return the content types of an Office file. They show its kind even if the main part has an unusual name."""
     name = "[Content_Types].xml"
     is_listed = name in archive.namelist() and archive.getinfo(name).file_size < 2**20
     return archive.read(name) if is_listed else b""

@@ -19,11 +19,11 @@ OOXML = {
     re.compile(r"ppt/presentation\.xml", re.I): PPTX,
     re.compile(r"xl/workbook\.xml", re.I): XLSX,
 }
-SECTION_MAX = 1000  # characters
+SECTION_MAX = 1000  # maximum length of a section's name in characters
 
 
 class Part(msgspec.Struct):
-    """A part of a document's text, in reading order. `page` counts from 1."""
+    """A part of a document's text. `page` counts from 1."""
 
     text: str
     page: int | None = None
@@ -43,9 +43,11 @@ class Parsed(msgspec.Struct):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Limits for parsing one file. `expansion_*` limits the unpacked size of an archive, in bytes and relative to its own
-    size. `parts` is limited because each part takes almost 1 KB in the server, which has no memory limit, even if its text
-    is short."""
+    """Limits for parsing one file.
+
+    `expansion_*` limits the unpacked size of an archive, in bytes and relative to its packed size. `parts` is limited
+    because each part, even with a short text, takes almost 1 KB of memory in the server, which has no memory limit.
+    """
 
     seconds: float = 60
     memory_bytes: int = 2**30

@@ -1,4 +1,7 @@
-"""Parse each file in its own process. A kill, crash or hang becomes one Unreadable error for one request."""
+"""Parse each file in its own process.
+
+If the process crashes, hangs or is killed, only its request fails, as Unreadable.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,16 @@ PER_USER = max(1, CORES - 1)
 _slots: dict[int, FairSlots] = {}
 _threads = ThreadPoolExecutor(SLOTS, "reading")  # one thread waits for each process
 GRACE_S = 1.0
-# Crashes of a library. Every other exit without output means out of memory, because the worker reports exceptions.
+# Exit codes of a crashed library. Any other exit without output means out of memory, because the worker reports
+# exceptions.
 _CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 
 
 async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Parsed:
-    """Return the text of a file. Raises only Unreadable. Slots are shared fairly, with at most PER_USER concurrent files
-    per user."""
+    """Return the text of a file. Raises only Unreadable.
+
+    Users share the slots fairly. At most `PER_USER` files of a user are parsed at a time.
+    """
     limits = limits or Limits()
     async with _fair_slots().hold(current_user.get()):
         task = msgspec.msgpack.encode(Task(filename, limits, data))
@@ -66,7 +72,7 @@ async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
     try:
         output = await asyncio.shield(communication)
     finally:
-        if not communication.done():  # the caller was cancelled
+        if not communication.done():  # the caller was cancelled, so nobody needs the result
             process.kill()
             await asyncio.wait([communication])
     if output is None:
@@ -75,8 +81,11 @@ async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Start the worker with vfork, not through the event loop. uvloop forks, which runs the at-fork handlers of libraries
-    (LanceDB) and may hang. vfork shares memory until exec, so it does not slow down as the server grows."""
+    """Start the worker with `subprocess`, which uses vfork, instead of the event loop.
+
+    uvloop uses fork, which runs the at-fork handlers of libraries such as LanceDB and may hang. vfork shares memory
+    until exec, so it does not become slower with the memory of the server.
+    """
     return subprocess.Popen(  # noqa: S603 - nothing of the file or its name is in the command
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""Split tables into parts and repeat the column names above each, so a passage explains its numbers."""
+"""Split tables into parts. Repeat the column names above each part, so that every passage explains its numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from vademecum.engines.files.formats.ooxml.currencies import NAME, SYMBOLS
 from vademecum.engines.files.result import Part
 from vademecum.model.documents.chunking import BUDGET, points
 
-NAMES_MAX = BUDGET // 3  # points; longer column names would leave too little space for rows
-HEADER_ROWS_MAX = 10  # rows in which the header row may be; a title may be above it
+NAMES_MAX = BUDGET // 3  # in points; longer column names would leave too little space for rows
+HEADER_ROWS_MAX = 10  # the header row is one of this many first rows; a title may be above it
 SAMPLE = 20
 _NUMBER = re.compile(
     rf"[(+~-]?(?:[A-Z]{{0,3}}[{SYMBOLS}] ?|(?:{NAME}) )?[0-9][0-9.,:/%{SYMBOLS} )\xa0'-]*(?:{NAME})?"
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 def split_table(whole: Part, rows: Iterable[Row], separators: str) -> list[Part]:
-    """Split a table with column names into parts of one chunk each. Return `whole` if it fits a chunk or has no names.
+    """Split a table with column names into parts of one chunk each. Return [whole] if it fits a chunk or has no names.
 
     `rows` are the rows of `whole`, whose cells are separated by one of `separators`.
     """
@@ -67,7 +67,10 @@ def _group_rows(rows: Iterable[Row], sizes: Iterator[int]) -> Iterator[list[Row]
 
 
 def _find_header(rows: Sequence[Row], separators: str) -> int | None:
-    """Return the index of the header row: several names, no numbers, and a numeric column below. None if there is none."""
+    """Return the index of the header row, or None.
+
+    A header row contains several names and no numbers, and a column below it contains numbers.
+    """
     text = "".join(row.text for row in rows[:HEADER_ROWS_MAX])
     separator = max(separators, key=text.count)
     for at, row in enumerate(rows[:HEADER_ROWS_MAX]):
@@ -85,7 +88,10 @@ def _are_names(cells: Sequence[str]) -> bool:
 
 
 def _has_numbers(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a column has numbers in three quarters of its rows. Workbook rows omit trailing empty cells."""
+    """Return whether at least three quarters of the cells of any column are numbers.
+
+    Rows differ in length, because workbooks omit trailing empty cells.
+    """
     columns = zip_longest(*rows, fillvalue="") if len(rows) > 1 else ()
     return any(
         sum(bool(_NUMBER.fullmatch(cell)) for cell in column) * 4 >= 3 * len(rows) for column in columns
@@ -93,14 +99,14 @@ def _has_numbers(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _cells(row: Row, separator: str, most: int) -> list[str]:
-    """Return the cells of a row; no cells if the row takes more than `most` points."""
+    """Return the cells of a row, or no cells if the row takes more than `most` points."""
     if points(row.text) > most:
         return []
     return [cell.strip(_EDGES) for cell in join_quoted(row.text.split(separator), separator)]
 
 
 def join_quoted(pieces: Iterable[str], separator: str) -> Iterator[str]:
-    """Yield the pieces, joining those that an open quotation mark spans."""
+    """Yield the pieces. Join pieces that belong to one quoted text."""
     joined: list[str] = []
     is_open = False
     for piece in pieces:

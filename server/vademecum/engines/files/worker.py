@@ -1,6 +1,7 @@
-"""Run the process that parses one file: read it from standard input, set limits, write the result to standard output.
+"""Read a file from standard input, parse it within resource limits, and write the result to standard output.
 
-Only `subprocess_runner` starts it. The parent sees a result, an error code or a dead child.
+Only `subprocess_runner` starts this process. It receives a result or an error code, or it sees that the process has
+died.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from vademecum.engines.files.result import (
     Unreadable,
 )
 
-# Module and function by MIME type. All other types are read as plain text.
+# Maps a MIME type to the module and function that parse it. All other types are read as plain text.
 _PARSERS = {
     PDF: ("formats.pdf", "parse"),
     DOCX: ("formats.ooxml.docx", "parse"),
@@ -43,7 +44,8 @@ _PARSERS = {
     "text/tab-separated-values": ("formats.text", "parse_tsv"),
     "text/rtf": ("formats.text", "parse_rtf"),
 }
-# Out-of-memory messages of the loader, the system, lxml and Python. The last two appear when even the reason is lost.
+# Out-of-memory messages of the loader, the system, lxml and Python. The last two appear if there
+# is no memory for the actual message.
 _NO_MEMORY = (
     "failed to map segment",
     "cannot allocate memory",
@@ -79,7 +81,8 @@ def set_resource_limits(limits: Limits) -> None:
     """Set the resource limits of this process."""
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-    # SIGXCPU comes at the soft limit; at the hard limit the kernel sends SIGKILL, as for out of memory.
+    # The hard limit is higher, because at the hard limit the kernel sends SIGKILL, which also means out of memory. At
+    # the soft limit it sends SIGXCPU.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -97,13 +100,13 @@ def parse_file(task: Task) -> Parsed:
         raise Unreadable("TOO_EXPANSIVE")
     if not any(part.text.strip() for part in parsed.parts):
         raise Unreadable("EMPTY")
-    for part in parsed.parts:  # the section is sent with each part
+    for part in parsed.parts:  # limit the length, because the section is sent with each part
         part.section = part.section and part.section[:SECTION_MAX]
     return parsed
 
 
 def _parse_as(mime_type: str, task: Task) -> Parsed:
-    """Parse the file, importing only the library for its type, so a text file does not wait for the others."""
+    """Parse the file, importing only the library for its type, so that a text file does not wait for other imports."""
     module, function = _PARSERS.get(mime_type, ("formats.text", "parse_plain"))
     parse = getattr(import_module(f"vademecum.engines.files.{module}"), function)
     parsed: Parsed = (
@@ -113,7 +116,7 @@ def _parse_as(mime_type: str, task: Task) -> Parsed:
 
 
 def error_code(error: BaseException) -> str:
-    """Return the error code of an exception. Out of memory appears in many forms, and its consequences look like damage."""
+    """Return the error code of an exception. Out-of-memory errors have many forms, some of which look like damage."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError) or any(message in str(cause).lower() for message in _NO_MEMORY):
@@ -121,7 +124,7 @@ def error_code(error: BaseException) -> str:
         cause = cause.__cause__ or cause.__context__
     if not isinstance(error, Unreadable) and _is_memory_used_up():
         return "PARSE_MEMORY"
-    return error.code if isinstance(error, Unreadable) else "DAMAGED"  # the libraries' own errors are many
+    return error.code if isinstance(error, Unreadable) else "DAMAGED"  # a library raised an error of its own
 
 
 def _is_memory_used_up() -> bool:
@@ -137,7 +140,7 @@ def _is_memory_used_up() -> bool:
 
 
 def run_task(task: Task) -> bytearray:
-    output = bytearray()  # when memory runs out, `encode` crashes, but `encode_into` raises
+    output = bytearray()  # for `encode_into`, because `encode` crashes when memory runs out
     encoder = msgspec.msgpack.Encoder()
     try:
         encoder.encode_into(Outcome(parsed=parse_file(task)), output)
@@ -148,7 +151,7 @@ def run_task(task: Task) -> bytearray:
 
 def main() -> None:
     os.nice(NICE)  # the server's requests come first
-    # openpyxl would load numpy, which takes memory and time, for types that no file contains
+    # Keep openpyxl from importing numpy, which takes memory and time, for types that no file contains.
     sys.modules["numpy"] = None  # type: ignore[assignment]
     prefer_oom_kill()
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Task)

@@ -1,7 +1,7 @@
 """The search index of one user in LanceDB: derived from the records and replaceable.
 
 Only this package imports lancedb and pyarrow. `VectorIndex` is imported on first use, and lancedb when the first folder
-is opened. Both imports are slow, and the server should answer its first sync before that.
+is opened. Both imports are slow and must not delay the server's first answers to sync requests.
 """
 
 import os
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "VectorIndex":  # importing pyarrow is slow: access this in a thread
+    if name == "VectorIndex":  # access it in a thread, because importing pyarrow is slow
         from vademecum.engines.lance.vector_index import VectorIndex
 
         return VectorIndex

@@ -38,8 +38,10 @@ def schema(dims: int | None) -> pa.Schema:
 
 
 def to_table(blocks: Iterable[Block], dims: int | None, pace: Throttle = iter) -> pa.Table:
-    """Return the chunks of blocks as rows. Of blocks with the same id the last one wins; of chunks with the same index, the
-    first one."""
+    """Return the chunks of blocks as rows.
+
+    If blocks have the same id, the last one is used. If chunks of a block have the same index, the first one is used.
+    """
     columns: dict[str, list[Any]] = {name: [] for name in schema(dims).names if name != "vector"}
     vectors: list[NDArray[np.float32]] = []
     for block in pace({block.id: block for block in blocks}.values()):
@@ -81,7 +83,7 @@ def _vectors(block: Block, dims: int) -> NDArray[np.float32]:
 
 
 def _vector_column(vectors: NDArray[np.float32], dims: int) -> Any:
-    # A zero vector has no direction and therefore no cosine.
+    # Unusable vectors become null. For example, a zero vector has no direction and therefore no cosine.
     is_usable = are_usable_norms(row_norms(vectors))
     return pa.FixedSizeListArray.from_arrays(
         pa.array(np.where(is_usable[:, None], vectors, 0).astype(np.float32).ravel(), type=pa.float32()),
@@ -98,7 +100,7 @@ def read_vectors(batch: pa.RecordBatch, matrix: NDArray[np.float32], has_vector:
     flat = column.values.to_numpy(zero_copy_only=False)[begin : begin + matrix.size]
     matrix[:] = flat.reshape(matrix.shape)
     has_vector[:] = column.is_valid().to_numpy(zero_copy_only=False)
-    # Arrow leaves the values of a null vector undefined.
+    # Clear the values of null vectors, which Arrow leaves undefined.
     matrix[~has_vector] = 0
     norms = row_norms(matrix)
     has_vector &= are_usable_norms(norms)

@@ -1,7 +1,7 @@
 """Save and load the checkpoint of an index: the epoch and seq up to which it has read the records.
 
 The file is replaced atomically (write, fsync, rename) after Lance has committed. It also names the current Lance table,
-so an erasure switches tables in the same step.
+so that an erasure switches to a new table in the same step.
 """
 
 import os
@@ -17,8 +17,10 @@ FILE = "checkpoint.json"
 
 
 class IndexCheckpoint(msgspec.Struct, frozen=True):
-    """The saved state of an index. `version` is the version of the Lance table at that time: an older table has lost
-    writes."""
+    """The saved state of an index.
+
+    `version` is the version of the Lance table when the state was saved. A table with an older version has lost writes.
+    """
 
     layout: int = LAYOUT
     model: str | None = None

@@ -1,9 +1,9 @@
 """One Lance table of chunks on disk. All calls to lancedb are in this module.
 
-`VectorIndex` ensures that there is only one writer, and no reader while old versions are deleted. The table has no Lance
-indexes, so an erasure must erase only rows. Deleting and then adding rows creates two versions, but takes a fifth of the
-time of `merge_insert`, which reads the whole key column (14 instead of 75 ms at 50,000 rows). After a crash between the
-delete and the add, the checkpoint is still the old one, so the rows are written again.
+`VectorIndex` ensures that there is only one writer, and no reader while old versions are deleted. The table has no
+Lance indexes, so that an erasure only has to erase rows. Deleting and then adding rows creates two versions, but takes
+a fifth of the time of `merge_insert`, which reads the whole key column (14 instead of 75 ms at 50,000 rows). After a
+crash between the delete and the add, the checkpoint is still the old one, so the rows are written again.
 """
 
 import shutil
@@ -44,15 +44,15 @@ _SHOWN = [*_PLACE, "page", "section", "text"]
 
 # The client of Lance's own service, which this program does not use. It accounts for half of lancedb's import time:
 # 1.5 s of CPU in each process that has an index.
-_UNASKED = "lance_namespace_urllib3_client"
+_UNUSED_CLIENT = "lance_namespace_urllib3_client"
 
 
 @cache
 def _lancedb() -> Any:
-    """Import lancedb with an empty module in place of the unused client (`_UNASKED`)."""
-    found = find_spec(_UNASKED)
-    if found is not None and _UNASKED not in sys.modules:
-        sys.modules[_UNASKED] = module_from_spec(found)
+    """Import lancedb with an empty module in place of the unused client (`_UNUSED_CLIENT`)."""
+    found = find_spec(_UNUSED_CLIENT)
+    if found is not None and _UNUSED_CLIENT not in sys.modules:
+        sys.modules[_UNUSED_CLIENT] = module_from_spec(found)
     import lancedb
 
     return lancedb
@@ -78,7 +78,7 @@ class ChunkTable:
 
     @cached_property
     def _table(self) -> Any:
-        """Return the Lance table, opened on first use. Raises ValueError if its columns differ."""
+        """Return the Lance table, opened on first use. Raises ValueError if its columns are not those of `schema`."""
         table = _connect(self._folder).open_table(self.name)
         if not table.schema.equals(schema(self.dims)):
             raise ValueError("the table has other columns")
@@ -120,7 +120,7 @@ class ChunkTable:
         return sorted(set(rows["block_id"].to_pylist()))
 
     def in_sections(self, sections: Collection[str]) -> list[str]:
-        """Return the names of documents that have a chunk in one of these sections."""
+        """Return the ids of documents that have a chunk in one of these sections."""
         found: set[str] = set()
         for condition in _conditions("section", sections):
             rows = self._table.search().where(condition).select(["document_id"]).to_arrow()
@@ -159,9 +159,9 @@ class ChunkTable:
         for batch in self.batches([*_PLACE, "chunk_id", "terms"], document_ids):
             entries, row_of = read_terms(batch)
             lengths = row_lengths(entries, row_of, batch.num_rows)
-            held = np.isin(entries["term"], keys)
+            is_wanted = np.isin(entries["term"], keys)
             parts.append(
-                (Postings.build(entries[held], row_of[held], lengths), np.ones(len(lengths), np.bool_))
+                (Postings.build(entries[is_wanted], row_of[is_wanted], lengths), np.ones(len(lengths), np.bool_))
             )
             places.append(batch.select([*_PLACE, "chunk_id"]))
         found: list[tuple[float, tuple[Any, ...]]] = []
@@ -204,13 +204,13 @@ class ChunkTable:
 
 
 def tree_size(folder: Path) -> tuple[int, int]:
-    """Return the number of files under a folder and their bytes."""
+    """Return the number of files under a folder and their total size in bytes."""
     sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
     return len(sizes), sum(sizes)
 
 
 def remove(path: Path) -> tuple[int, int]:
-    """Delete a file or a folder, if it exists. Return the number of files and their bytes."""
+    """Delete a file or a folder, if it exists. Return the number of deleted files and their total size in bytes."""
     if path.is_dir() and not path.is_symlink():
         size = tree_size(path)
         shutil.rmtree(path)

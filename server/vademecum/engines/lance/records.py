@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """One chunk of a block. `index` is the chunk's number in the document. `also` is text that keyword search matches although
-    it is not part of the chunk; the index stores only its term counts."""
+    """One chunk of a block. `index` is the chunk's number in the document.
+
+    `also` is text that keyword search matches although it is not part of the chunk; the index stores only its term
+    counts.
+    """
 
     index: int
     page: int | None
@@ -33,13 +36,15 @@ class Block(msgspec.Struct, frozen=True):
     vectors: NDArray[np.float32] | None = None
 
 
-Throttle = Callable[
-    [Iterable[Block]], Iterable[Block]
-]  # yields the blocks one by one and may pause in between
+# Yields the given blocks one by one and may pause in between.
+Throttle = Callable[[Iterable[Block]], Iterable[Block]]
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One search result. The score is a cosine from `vector_search` and BM25 from `keyword_search`; they are not comparable."""
+    """One search result. The score is a cosine from `vector_search` and BM25 from `keyword_search`.
+
+    These are not comparable.
+    """
 
     document_id: str
     block: int
@@ -64,7 +69,7 @@ class IndexStats(msgspec.Struct, frozen=True):
 
 
 class ErasureResult(msgspec.Struct, frozen=True):
-    """The number of files and bytes that an erasure deleted. They include live rows, which were first copied to a new table."""
+    """The number of files and bytes that an erasure deleted, including live rows, which it had copied to a new table."""
 
     files: int
     bytes: int

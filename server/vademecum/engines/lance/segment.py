@@ -1,4 +1,4 @@
-"""The index rows of one user in memory: unit vectors in a matrix, terms as postings, the rest as Arrow columns.
+"""The index rows of one user in memory: unit vectors in a matrix, terms as postings, and all other fields as Arrow columns.
 
 All objects are immutable. A write creates a new `Snapshot`, so concurrent searches see either the old or the new rows.
 Deleted rows are masked. Segments of similar size are merged, as in an LSM tree, so a row is copied only a few times and a
@@ -54,7 +54,10 @@ class Segment:
 
     @classmethod
     def from_batches(cls, batches: Iterable[pa.RecordBatch], rows: int, dims: int | None) -> "Segment":
-        """Build a segment of `rows` rows from Lance batches, reading one batch at a time to hold the rows in memory once."""
+        """Build a segment of `rows` rows from Lance batches.
+
+        Only one batch is in memory at a time, in addition to the segment.
+        """
         matrix = None if dims is None else np.empty((rows, dims), np.float32)
         has_vector = np.zeros(rows, np.bool_)
         shown = [pa.RecordBatch.from_pylist([], COLUMNS)]
@@ -120,11 +123,11 @@ class Segment:
 
     def without(self, block_ids: Collection[str], document_ids: Collection[str]) -> "Segment":
         """Return the segment with the rows of these blocks and documents masked."""
-        gone = self.within(document_ids)
+        removed = self.within(document_ids)
         if block_ids:
             listed = pc.is_in(self.shown["block_id"], value_set=pa.array(list(block_ids), pa.string()))
-            gone = gone | listed.to_numpy()
-        return replace(self, alive=self.alive & ~gone)
+            removed = removed | listed.to_numpy()
+        return replace(self, alive=self.alive & ~removed)
 
     def packed(self) -> "Segment":
         """Return the segment without deleted rows if most rows are deleted, else the segment itself."""
@@ -148,7 +151,7 @@ class Segment:
         return self._named("block_id", self.alive & ~self.has_vector)
 
     def in_sections(self, sections: Collection[str]) -> set[str]:
-        """Return the names of documents that have a live row in one of these sections."""
+        """Return the ids of documents that have a live row in one of these sections."""
         within = pc.is_in(self.shown["section"], value_set=pa.array(list(sections), pa.string()))
         return self._named("document_id", self.alive & within.to_numpy())
 
@@ -204,7 +207,7 @@ class Snapshot:
         return sorted({name for part in self.segments for name in part.without_vectors()})
 
     def in_sections(self, sections: Collection[str]) -> list[str]:
-        """Return the names of documents that have a row in one of these sections."""
+        """Return the ids of documents that have a row in one of these sections."""
         return sorted({name for part in self.segments for name in part.in_sections(sections)})
 
     def _top(self, scores: Sequence[NDArray[Any]], k: int, floor: float) -> list[Hit]:

@@ -1,8 +1,8 @@
-"""The search index of one user: rows in Lance on disk, and the same rows in memory while they fit the cache.
+"""The search index of one user: rows in Lance on disk, and a copy of them in memory if it fits into the cache.
 
-The index may lag behind the records but is never wrong. The checkpoint is saved after Lance has committed. The copy in
-memory is updated in the same call or evicted. A search in an empty scope finds nothing. A damaged folder is emptied and
-reported. There is one writer at a time and any number of readers.
+The index may be older than the records, but it agrees with the records as of its checkpoint. The checkpoint is saved
+after Lance has committed. The copy in memory is updated in the same call or evicted. A search in an empty scope finds
+nothing. A damaged folder is emptied and reported. There is one writer at a time and any number of readers.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -106,27 +106,27 @@ class VectorIndex:
         rows = to_table(living, self._dims, pace)
         dead_blocks.update(block.id for block in living)
         with self._lock, self._guarded():
-            held = self._cache.get(self._key)
+            cached = self._cache.get(self._key)
             if self._table is None and rows.num_rows:
                 self._table = ChunkTable.create(self._folder, self._dims)
             if self._table is not None and (rows.num_rows or dead_blocks or dead_documents):
                 self._table.replace(rows, dead_blocks, dead_documents)
-            if held is not None:
+            if cached is not None:
                 added = Segment.from_batches(rows.to_batches(), rows.num_rows, self._dims)
-                self._keep(held.changed(added, dead_blocks, dead_documents))
+                self._keep(cached.changed(added, dead_blocks, dead_documents))
             self._save(*checkpoint)
 
     def vector_search(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
         """Return the k chunks of these documents with the highest cosine, by exact search."""
-        asked = np.asarray(vector, dtype=np.float32)
+        query_vector = np.asarray(vector, dtype=np.float32)
         if self._dims is None or not document_ids or k <= 0:
             return []
-        if asked.shape != (self._dims,):
-            raise ValueError(f"the vector has shape {asked.shape}, the index {self._dims} dimensions")
-        norm = float(np.linalg.norm(asked))
+        if query_vector.shape != (self._dims,):
+            raise ValueError(f"the vector has shape {query_vector.shape}, the index {self._dims} dimensions")
+        norm = float(np.linalg.norm(query_vector))
         if not np.isfinite(norm) or norm == 0:
             return []
-        unit, scope = asked / np.float32(norm), frozenset(document_ids)
+        unit, scope = query_vector / np.float32(norm), frozenset(document_ids)
         return self._search(
             lambda snapshot: snapshot.vector_search(unit, scope, k),
             lambda table: table.vector_search(unit, scope, k),
@@ -146,15 +146,15 @@ class VectorIndex:
         self, warm: Callable[[Snapshot], list[Hit]], cold: Callable[[ChunkTable], list[Hit]]
     ) -> list[Hit]:
         """Search in memory if the rows are cached or fit into the cache, otherwise on disk."""
-        held: Snapshot | None = self._cache.get(self._key)
-        if held is None:
+        cached: Snapshot | None = self._cache.get(self._key)
+        if cached is None:
             with self._lock, self._guarded():
                 if self._table is None:
                     return []
-                held = self._cache.get(self._key) or self._load(self._table)
-                if held is None:
+                cached = self._cache.get(self._key) or self._load(self._table)
+                if cached is None:
                     return cold(self._table)
-        return warm(held)
+        return warm(cached)
 
     def _load(self, table: ChunkTable) -> Snapshot | None:
         """Read all rows into memory. Return None if they exceed the bound of the cache."""
@@ -171,14 +171,14 @@ class VectorIndex:
         self._cache.drop(self._key)
 
     def without_vectors(self) -> list[str]:
-        """Return the ids of blocks without vectors, or nothing if the index has no model."""
+        """Return the ids of blocks that have a chunk without a vector, or [] if the index has no model."""
         with self._lock, self._guarded():
             if self._table is None or self._dims is None:
                 return []
             return self._rows(self._table).without_vectors()
 
     def in_sections(self, sections: Collection[str]) -> list[str]:
-        """Return the names of documents that have a chunk in one of these sections."""
+        """Return the ids of documents that have a chunk in one of these sections."""
         with self._lock, self._guarded():
             return self._rows(self._table).in_sections(sections) if self._table is not None else []
 
@@ -187,8 +187,8 @@ class VectorIndex:
 
         Jobs call this after every turn. Cached rows are preferred, because a Lance scan occupies two cores.
         """
-        held: Snapshot | None = self._cache.get(self._key)
-        return table if held is None else held
+        cached: Snapshot | None = self._cache.get(self._key)
+        return table if cached is None else cached
 
     def erase(self, document_ids: Collection[str] | None = None) -> ErasureResult:
         """Delete the rows of these documents, and erase all deleted and replaced rows from the folder.
@@ -206,12 +206,15 @@ class VectorIndex:
             return self._sweep()
 
     def optimise(self, after_versions: int = 16) -> bool:
-        """Compact small files and delete old versions if there are at least `after_versions`. Return whether it did so."""
+        """Compact small files and delete old versions if there are at least `after_versions` versions.
+
+        Return whether this was done.
+        """
         with self._lock, self._guarded():
             if self._table is None or self._table.versions < after_versions:
                 return False
             self._table.optimise()
-            # After the clock was set back, Lance keeps versions that lie in the future.
+            # After the clock was set back, Lance keeps versions from the future. Copying the rows drops these versions.
             if self._table.versions >= after_versions:
                 self._renew(self._table)
                 self._sweep()
@@ -249,7 +252,7 @@ class VectorIndex:
             remove(self._folder)
 
     def close(self) -> None:
-        """Close the index and release its memory. There are never pending writes."""
+        """Close the index and release its memory. No writes are pending, because each call completes its writes."""
         with self._lock:
             self._closed = True
             self._cache.drop(self._key)
@@ -286,7 +289,7 @@ class VectorIndex:
     def _guarded(self) -> Iterator[None]:
         """Run an operation. If it fails because the folder is damaged, empty the folder and raise IndexDamaged.
 
-        Other errors are re-raised.
+        Other errors are raised unchanged.
         """
         if self._closed:
             raise RuntimeError("this index is closed")

@@ -1,7 +1,7 @@
 """Send prompts to an endpoint: `POST {base}/chat/completions`, streamed.
 
-No redirect is followed, and the environment's proxies are used only if the settings allow it. Either would receive the
-question, the documents and the key.
+No redirect is followed, and the environment's proxies are used only if the settings allow it. A redirect's target or
+a proxy would receive the question, the documents and the key.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from vademecum.engines.llm.sse_parser import LINE_MAX, AnswerPiece, LineBuffer, 
 from vademecum.errors import AssistantBroke, VademecumError
 from vademecum.model.chat.strip_reasoning import AnswerText
 
-MODEL_LIST_MAX = 4 * 2**20  # bytes
-ERROR_BODY_MAX = 64 * 2**10
+MODEL_LIST_MAX = 4 * 2**20  # in bytes
+ERROR_BODY_MAX = 64 * 2**10  # in bytes
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 JSON, HTML = "application/json", "text/html"
 _STATUSES_WITH_DETAILS = (
@@ -49,7 +49,7 @@ _NO_SYSTEM_ROLE = re.compile(
 
 
 class AnswerBounds(msgspec.Struct, frozen=True):
-    """The maximum seconds to connect, seconds without data, and characters of an answer."""
+    """Maximum values: seconds to connect, seconds without data, and characters of an answer."""
 
     connect_s: float
     silence_s: float
@@ -73,10 +73,13 @@ class _ModelList(msgspec.Struct):
 
 
 def _create_tls_context(base: str, environment: bool) -> ssl.SSLContext:
-    """Return the TLS context. Loading certificates takes 0.1 s, so a plain HTTP base skips it, unless a proxy of the
-    environment may use TLS."""
+    """Return the TLS context.
+
+    Loading certificates takes 0.1 s. It is skipped for a plain HTTP base, unless a proxy of the environment may use
+    TLS.
+    """
     if base.startswith("http:") and not environment:
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # has no certificates; no connection uses TLS
     return httpx.create_ssl_context(trust_env=environment)
 
 
@@ -84,7 +87,10 @@ class Endpoint:
     def __init__(
         self, base: str, model: str, key: str, bounds: AnswerBounds, *, environment: bool = False
     ) -> None:
-        """Create a client. `base`: as `base_address` returns it. `environment`: use its proxies and certificates."""
+        """Create a client. `base` is an address as `base_address` returns it.
+
+        If `environment` is true, the proxies and certificates of the environment are used.
+        """
         self.base = base
         self.model = model
         self._bounds = bounds
@@ -93,7 +99,7 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {key}"
         self._client = httpx.AsyncClient(
             headers=headers,
-            # Cookies would link the requests of different users.
+            # Accept no cookies, because they would link the requests of different users.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             timeout=httpx.Timeout(bounds.silence_s, connect=bounds.connect_s),
             follow_redirects=False,
@@ -107,8 +113,11 @@ class Endpoint:
     async def answer(
         self, prompt: str, question: str, max_tokens: int, *, temperature: float, within_s: float
     ) -> str:
-        """Return the complete reply, truncated at `max_tokens`. The request streams, to tell a slow model from a dead one.
-        Raises AnswerTooSlow after `within_s` seconds, and the errors of `stream_answer`."""
+        """Return the complete reply, truncated at `max_tokens`.
+
+        The request streams, to distinguish a slow model from a dead one. Raises AnswerTooSlow after `within_s` seconds,
+        and the errors of `stream_answer`.
+        """
         try:
             async with (
                 asyncio.timeout(within_s),
@@ -132,8 +141,11 @@ class Endpoint:
     async def stream_answer(
         self, prompt: str, question: str, max_tokens: int, temperature: float | None = None
     ) -> AsyncIterator[AsyncIterator[AnswerPiece]]:
-        """Yield an iterator over the answer's pieces once the answer starts. Leaving the context cancels the request. Raises
-        AssistantError and AssistantBusy, on entry and during iteration. `temperature`: None means the model's default."""
+        """Yield an iterator over the answer's pieces once the answer starts. Leaving the context cancels the request.
+
+        If `temperature` is None, the model's default applies. Raises AssistantError and AssistantBusy, on entry and
+        during iteration.
+        """
         body = {
             "model": self.model,
             "messages": [{"role": "system", "content": prompt}, {"role": "user", "content": question}],
@@ -168,9 +180,12 @@ class Endpoint:
             raise unknown_model_error(self.model)
 
     async def _start(self, stack: AsyncExitStack, body: Mapping[str, Any], max_tokens: int) -> httpx.Response:
-        """Send the request. If the endpoint rejects the limit's name or system messages, retry with the newer name or with
-        the system prompt in the user message. The outcome is not cached: an error text may quote the question, so one
-        user's question could otherwise change the next user's request."""
+        """Send the request and return the response.
+
+        If the endpoint rejects the name of the token limit or system messages, retry with the newer name or with the
+        system prompt in the user message. The outcome is not cached: an error text may quote the question, so one
+        user's question could otherwise change the next user's request.
+        """
         limit = LIMIT
         while True:
             request = self._open("POST", "/chat/completions", {**body, limit: max_tokens})
@@ -212,7 +227,7 @@ class Endpoint:
             return _NoSystemRole(error.message)
         if status != httpx.codes.BAD_REQUEST:
             return error
-        if b'"content_filter"' in details:  # Azure
+        if b'"content_filter"' in details:  # as Azure reports it
             return content_filter_error()
         return _WantsNewerLimit(error.message) if NEWER_LIMIT.encode() in details else error
 
@@ -256,8 +271,10 @@ class Endpoint:
             raise invalid_reply_error()
 
     async def _visible_pieces(self, pieces: AsyncIterator[AnswerPiece]) -> AsyncIterator[AnswerPiece]:
-        """Yield the visible text; the last piece has `finish`. An answer over the character limit ends there with
-        `finish` "length"."""
+        """Yield the visible text. The last piece has `finish`.
+
+        An answer that exceeds the character limit is truncated there, with "length" as its `finish`.
+        """
         visible = AnswerText()
         remaining = self._bounds.characters
         async for piece in pieces:

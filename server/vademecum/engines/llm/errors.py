@@ -46,7 +46,7 @@ def endpoint_failure() -> AssistantBroke:
 
 
 def empty_answer_error(finish: str | None, max_tokens: int) -> AssistantBroke:
-    """Return the error for an answer without text. `finish`: why the model stopped."""
+    """Return the error for an answer without text. `finish` is the reason why the model stopped."""
     if finish == "length":
         return AssistantBroke(
             f"The assistant used all {max_tokens:,} tokens of an answer before it wrote any text, most likely for "
@@ -102,7 +102,7 @@ def status_error(status: int, model: str, retry_after: str | None) -> VademecumE
 
 
 def _seconds(retry_after: str | None) -> int:
-    """Return the seconds of a Retry-After header, from 1 to RETRY_MAX_S. Dates are not supported and give RETRY_S."""
+    """Return the seconds of a Retry-After header, from 1 to RETRY_MAX_S, or RETRY_S for a date or no header."""
     if retry_after is None or not (retry_after.isascii() and retry_after.isdigit()) or len(retry_after) > 9:
         return RETRY_S
     return min(max(int(retry_after), 1), RETRY_MAX_S)

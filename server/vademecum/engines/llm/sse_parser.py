@@ -19,7 +19,10 @@ FINISHES: tuple[Finish, ...] = get_args(Finish)
 
 
 class AnswerPiece(msgspec.Struct, frozen=True):
-    """A piece of an answer. `finish`: why the answer ends here. `restarts`: all text before this piece was reasoning."""
+    """A piece of an answer. `finish` is the reason why the answer ends with this piece, or None.
+
+    If `restarts` is true, all text before this piece was reasoning.
+    """
 
     text: str
     finish: Finish | None = None
@@ -32,7 +35,10 @@ class _ContentPart(msgspec.Struct):
 
 
 class _Delta(msgspec.Struct):
-    """`content`: a string, or (Mistral's Magistral) a list of parts; parts of type "text" form the answer."""
+    """New text of a reply. `content` is a string or, from Mistral's Magistral, a list of parts.
+
+    The parts of type "text" form the answer.
+    """
 
     content: str | list[_ContentPart] | None = None
 
@@ -44,7 +50,7 @@ class _Delta(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    """`message` replaces `delta` if the endpoint does not stream."""
+    """One of the replies of an endpoint. If the endpoint does not stream, `message` is set instead of `delta`."""
 
     index: int | None = 0
     delta: _Delta | None = None
@@ -53,7 +59,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Chunk(msgspec.Struct):
-    """`object`: "error" if vLLM failed."""
+    """A JSON object that an endpoint sends. `object` is "error" if vLLM failed."""
 
     choices: list[_Choice] | None = None
     error: Any = None
@@ -65,7 +71,7 @@ _DONE = AnswerPiece("", "stop")
 
 
 class LineBuffer:
-    """Split a byte stream into complete lines, before decoding, because a chunk may end inside a character."""
+    """A buffer that splits a byte stream into lines. It does not decode, because data may end inside a character."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -96,7 +102,7 @@ def parse_line(line: bytes) -> AnswerPiece | None:
         return parse_json_answer(line)
     field, _, value = line.partition(b":")
     value = value.strip()
-    if field == b"error":  # llama.cpp
+    if field == b"error":  # as llama.cpp reports errors
         raise endpoint_failure()
     if field != b"data" or not value:
         return None
@@ -114,7 +120,7 @@ def _decode_chunk(value: bytes) -> _Chunk:
     try:
         return _chunk.decode(text)
     except msgspec.DecodeError:
-        pass  # msgspec rejects lone surrogates, json accepts them
+        pass  # try `json`, because msgspec rejects lone surrogates
     except RecursionError:
         raise invalid_reply_error() from None
     try:

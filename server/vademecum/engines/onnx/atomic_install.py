@@ -1,6 +1,6 @@
 """Build a model's folder beside the installed models and move it into place atomically.
 
-At any moment the old or the new model is complete on disk, so a server that starts, even after a crash, finds one.
+At any moment either the old or the new model is complete on disk, so a server that starts after a crash finds a model.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 
 from vademecum.fsync import sync_folder
 
-STALE_S = 3600.0
-_HERE = -100  # AT_FDCWD
-_EXCHANGE = 2  # RENAME_EXCHANGE
+STALE_S = 3600.0  # age in seconds from which a temporary folder is left over and deleted
+_AT_FDCWD = -100  # constants of Linux
+_RENAME_EXCHANGE = 2
 
 
 @contextlib.contextmanager
@@ -42,7 +42,7 @@ def install_folder(new: Path, target: Path) -> None:
     sync_folder(new)
     try:
         new.rename(target)
-    except OSError:  # the target exists
+    except OSError:  # the target exists, so the folders must be exchanged
         _exchange(new, target)
     sync_folder(target.parent)
 
@@ -62,7 +62,7 @@ def _exchange(one: Path, other: Path) -> None:
     """
     swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
     if swap is not None:
-        if not swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
+        if not swap(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
             return
         # These two errors mean that the swap is not supported.
         if (code := ctypes.get_errno()) not in (errno.EINVAL, errno.ENOSYS):

@@ -9,7 +9,7 @@ from vademecum.engines.files.charset.letter_frequency import detect_by_letters
 from vademecum.engines.files.charset.utf16 import decode_utf16
 from vademecum.engines.files.result import Unreadable
 
-# The UTF-32 BOM begins with that of UTF-16, so it is checked first.
+# UTF-32 precedes UTF-16, because a UTF-32 BOM may begin with the UTF-16 BOM.
 _BOMS = (
     (b"\xff\xfe\0\0", "utf-32"),
     (b"\0\0\xfe\xff", "utf-32"),
@@ -17,16 +17,15 @@ _BOMS = (
     (b"\xfe\xff", "utf-16"),
     (b"\xef\xbb\xbf", "utf-8-sig"),
 )
-SAMPLE = 1_000_000  # bytes used to guess the encoding
-# Terminal control characters: a backspace with an overstrike (bold and underline in man pages), BEL, the end-of-file
-# character of DOS. ESC and line ends do not count.
+SAMPLE = 1_000_000  # number of bytes from which the encoding is guessed
+# A character and a backspace, which man pages use to print bold and underlined text.
 _STRUCK_OVER = re.compile(r"[^\n\x08]\x08")
+# Control characters that are rare in text, such as BEL. Tabs, line ends and ESC do not count.
 _CONTROL = re.compile(r"[\0-\x07\x0e-\x1a]")
 _CONTROL_BYTE = re.compile(rb"[\0-\x07\x0e-\x1a]")
 CONTROLS_SHARE = 0.02
-_JAPANESE = re.compile(
-    rb"\x1b\$[@B]"
-)  # an escape of ISO-2022-JP, which mail uses: two ASCII bytes form one character
+# An escape sequence of ISO-2022-JP, which mail uses. After it, two ASCII bytes form one character.
+_JAPANESE = re.compile(rb"\x1b\$[@B]")
 _LABEL = re.compile(rb"(?:encoding|charset|coding)[:= ]{1,10}[\"']?([a-z0-9_-]+)", re.I)
 # Encoding labels of the web that Python does not know.
 _ENCODINGS = {
@@ -47,7 +46,7 @@ _ENCODINGS = {
 def decode(data: bytes) -> str:
     """Return the text of bytes in an unknown encoding. Raises Unreadable if they are not text.
 
-    A few control characters, as in a log, become blanks. Many of them mean that the data is not text.
+    A few control characters, as in a log, are replaced with spaces. Many of them show that the data is not text.
     """
     text = _decode_with_bom(data)
     if text is None:
@@ -79,7 +78,7 @@ def _decode_without_bom(data: bytes) -> str:
     if b"\0" in data:
         if (found := decode_utf16(data)) is not None:
             return found
-        # Statistics would mistake audio, images and programs for text in some language.
+        # Do not guess: statistics would mistake audio, images and programs for text in some language.
         raise Unreadable("UNSUPPORTED_TYPE")
     return _decode_by_guess(data)
 
@@ -109,7 +108,10 @@ def _find_codec(name: bytes) -> str | None:
 
 
 def _is_mostly_utf8(text: str) -> bool:
-    """Return whether this is UTF-8 with a few invalid bytes. Other encodings give few valid and many invalid sequences."""
+    """Return whether a text that was decoded as UTF-8 is UTF-8 with a few invalid bytes.
+
+    Data in another encoding has many invalid sequences and few valid ones.
+    """
     invalid = text.count("\ufffd")
     valid = sum(1 for c in text if c > "\x7f") - invalid
     return invalid * 2 <= valid

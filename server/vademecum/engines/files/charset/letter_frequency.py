@@ -1,7 +1,7 @@
-"""Detect an encoding by the letters of the language that the decoded text would have.
+"""Detect an encoding: in the right one, the decoded text has the letters of a known language.
 
-General statistics need more than the few accents of a sentence, and mistake even long Western European text for Eastern
-European text.
+General statistics fail for a sentence with few accented letters, and mistake even long Western European text for
+Eastern European text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Set
 
-# Non-ASCII letters of each language. The first of equally good matches wins.
+# Encodings and non-ASCII letters of Latin-script languages. If several match equally well, the first is used.
 _ALPHABETS = (
     ("cp1252", "äöüßéà"),
     ("cp1252", "àâæçéèêëîïôœùûüÿ"),
@@ -27,7 +27,7 @@ _ALPHABETS = (
     ("cp1250", "čćđšž"),
     ("cp1254", "çğıİöşüâîû"),
 )
-# Letters of non-Latin languages, most frequent first, with their encodings before UTF-8.
+# Encodings and letters of languages in non-Latin scripts, the most frequent letter first.
 _SCRIPTS = (
     (("cp1251", "koi8-r", "cp866", "iso8859-5", "mac-cyrillic"), "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё"),
     (("cp1251", "koi8-u"), "оаинтіевркслудмпязьбгйчхжїцєшюфщґ"),
@@ -36,7 +36,7 @@ _SCRIPTS = (
     (("cp1256", "iso8859-6"), "اليمونرتبةعدسفهكقحجشطصخأإذىءثزضغظئؤآ"),
     (("cp874",), "านรกเองยมวลีดท่ต้ัสะปคิบขหุแไ์ใจชผโถพธำ็ซูศณฐึษญภ๊ฎฏฉฝฟฆ๋ฬืๆฯ"),
 )
-# Encodings of DOS, Mac OS and Unix for the same languages. They are tried only if no Windows encoding matches.
+# Encodings of DOS, Mac OS and Unix for the languages in _ALPHABETS. They are tried only if no Windows encoding matches.
 _OLDER = [
     [(older, letters.strip("ªº")) for encoding, letters in _ALPHABETS if encoding == windows]
     for windows, older in (
@@ -46,17 +46,19 @@ _OLDER = [
         ("cp1250", "iso8859-2"),
     )
 ]
-_OLDER_SIGNS = set("«»¿¡°§£½")  # other signs are letters in other encodings
+_OLDER_SIGNS = set("«»¿¡°§£½")  # no more signs, because their bytes are letters in another encoding
 _KANA = re.compile("[\u3041-\u30ff]")
 _SIGNS = set("\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£")
-_FOREIGN = re.compile(rb"[\xa1-\xff]{4,}")  # no Latin script has so many accents in a row
+_FOREIGN = re.compile(rb"[\xa1-\xff]{4,}")  # no Latin-script language has so many non-ASCII letters in a row
 _CAPITAL_WITHIN = re.compile("[а-яёіїєґα-ωά-ώ][А-ЯЁІЇЄҐΑ-ΩΆ-Ώ]")
-LIKELY = 0.55  # words are above 0.65, and the same bytes in another encoding below 0.4
+LIKELY = 0.55  # in the right encoding, words have a likelihood above 0.65; in a wrong one, below 0.4
 
 
 def detect_by_letters(data: bytes, *, is_plain: bool) -> str | None:
-    """Return the encoding, or None if no or several encodings match. Older encodings are tried only if `is_plain`: the data
-    has no control characters."""
+    """Return the encoding, or None if no encoding or several encodings match.
+
+    Older encodings are tried only if `is_plain` is true, which means that the data has no control characters.
+    """
     encoding = _by_alphabet(data, _ALPHABETS, _SIGNS) or _by_script(data)
     if encoding is not None or not is_plain:
         return encoding
@@ -82,14 +84,14 @@ def _by_alphabet(data: bytes, alphabets: Iterable[tuple[str, str]], signs: Set[s
 def _by_script(data: bytes) -> str | None:
     """Return the encoding in which the data is text of a non-Latin language, or None.
 
-    In a wrong encoding, the same bytes give rare letters or capitals inside words.
+    In a wrong encoding, the bytes become rare letters or capital letters inside words.
     """
     high = sum(byte > 0x7F for byte in data)
     if sum(map(len, _FOREIGN.findall(data))) * 2 < high:
         return None
     japanese = data.decode("euc-jp", "replace")
     is_whole = japanese.count("\ufffd") < 2  # the sample may end within a letter
-    if is_whole and len(_KANA.findall(japanese)) * 6 > high:  # two bytes a letter, and a third of the letters
+    if is_whole and len(_KANA.findall(japanese)) * 6 > high:  # a third of the letters, of two bytes each
         return "euc-jp"
     best, best_encoding = LIKELY, None
     for encodings, letters in _SCRIPTS:
@@ -101,7 +103,10 @@ def _by_script(data: bytes) -> str | None:
 
 
 def _likelihood(text: str, letters: str) -> float:
-    """Return how frequent the non-ASCII letters are: 1 if all are the most frequent one, lower for foreign characters."""
+    """Return how well the non-ASCII letters fit the language: 1 at best, and less than 0 for many foreign characters.
+
+    `letters` are the language's letters, most frequent first. A frequent letter has a higher value than a rare one.
+    """
     value = {letter: 1 - at / len(letters) for at, letter in enumerate(letters)}
     non_ascii = Counter(c for c in text if c > "\x7f")
     score = sum(n * value.get(c.lower(), 0 if c in _SIGNS else -1) for c, n in non_ascii.items())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-# UTF-16 text without a BOM uses one of these script families, plus Latin letters and signs.
 _WIDE_SAMPLE = 100_000
 _LATIN = "\t\n\f\r -~\xa0-\u024f\u0300-\u036f\u1e00-\u1eff\u2000-\u2bff\ufeff\U0001f000-\U0001faff"
+# Text uses one of these families of scripts, and Latin letters and signs. Each pattern matches all other characters.
 _WIDE = [
     re.compile(f"[^{_LATIN}{letters}]")
     for letters in (
@@ -17,15 +17,18 @@ _WIDE = [
         "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uffef",  # China, Japan, Korea
     )
 ]
-_RARE = re.compile("[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]")  # no text consists mostly of them
+_RARE = re.compile("[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]")  # no text consists mostly of these
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _NO_IDEOGRAPH = re.compile("[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]")
-WIDE_MIN = 8  # letters; fewer are not significant
+WIDE_MIN = 8  # minimum length of a text in characters; a shorter one is not significant
 
 
 def decode_utf16(data: bytes) -> str | None:
-    """Return the text if the data is UTF-16, else None. In the right byte order the characters belong to one script
-    family; in the wrong order they scatter over Unicode."""
+    """Return the text if the data is UTF-16, else None.
+
+    In the right byte order, the characters belong to one family of scripts. In the wrong order, they are from all over
+    Unicode.
+    """
     candidates: dict[int, str] = {}
     for encoding, half in (("utf-16-be", 0), ("utf-16-le", 1)):
         with suppress(UnicodeDecodeError):
@@ -36,8 +39,11 @@ def decode_utf16(data: bytes) -> str | None:
 
 
 def _looks_like_text(text: str) -> bool:
-    """Return whether the characters look like text. Two ASCII bytes can form an ideograph, but rarely CJK punctuation or
-    kana; and real ideographs do not consist of two ASCII bytes only."""
+    """Return whether the characters look like text.
+
+    Two bytes of ASCII text can form an ideograph. So text with ideographs must also contain CJK punctuation, kana or
+    Hangul, and a quarter of its ideographs must have a low byte outside of ASCII.
+    """
     few = len(text) // 50
     if len(_RARE.findall(text)) * 2 > len(text) or min(len(foreign.findall(text)) for foreign in _WIDE) > few:
         return False

@@ -22,9 +22,9 @@ _BLOCKS = {
     *("section", "article", "header", "footer", "nav", "aside", "main", "figure", "figcaption", "form"),
     *("details", "summary", "body", "html"),
 }
-_LINES = {"caption", "legend", "option"}  # elements that are not blocks, but separate from adjacent text
+_LINES = {"caption", "legend", "option"}  # elements that are not blocks, but have lines of their own
 _WHITESPACE = re.compile(r"[ \t\n\f\r]+")
-_ANCHORS = " ¶"  # many manuals put a link to a heading after its text
+_ANCHORS = " ¶"  # removed from the end of a heading, where many manuals put a link with this sign
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")
 
 
@@ -37,7 +37,7 @@ def html_parts(text: str) -> list[Part]:
     page = _Page()
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     etree.fromstring(text.encode("utf-8", "replace"), parser)
-    # When memory runs out, the parser stops, sometimes without an error.
+    # The parser stops when memory runs out, sometimes without raising an error.
     if page.open_tags or parser.error_log.filter_from_fatals():
         raise MemoryError
     return page.parts
@@ -53,7 +53,7 @@ class _Page:
         self._title: str | None = None
         self._section: str | None = None
         self._in_heading = False
-        self._invisible: list[str] = []  # open tags, from the first invisible one
+        self._invisible: list[str] = []  # open tags, from the outermost invisible one on
         self._verbatim = 0  # the number of open `pre` tags
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -73,7 +73,7 @@ class _Page:
 
     def data(self, text: str) -> None:
         if not self._invisible:
-            # A line break in the source is a blank on the page.
+            # Outside of `pre`, a line break in the source is shown as a space.
             self._pieces.append(text if self._verbatim else _WHITESPACE.sub(" ", text))
         elif (self._invisible[0], self._invisible[-1]) == ("head", "title"):
             self._section = self._title = " ".join(((self._title or "") + text).split()) or None

@@ -57,7 +57,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
 
 
 def _read_visibility(roots: list[Any]) -> dict[tuple[str, str], bool]:
-    """Return whether text is shown, for each style that defines it, by family and name."""
+    """Map family and name of each style that shows or hides text, also by inheritance, to whether the text is shown."""
     styles = {}
     for style in chain.from_iterable(root.iter(f"{_STYLE}style") for root in roots):
         styles[style.get(f"{_STYLE}family"), style.get(f"{_STYLE}name")] = style
@@ -79,7 +79,10 @@ class _Reader:
         self._shows = shows
 
     def page_texts(self, roots: list[Any], place: str) -> list[Part]:
-        """Return the headers or footers of the used page styles, each once, without those that are only a page number."""
+        """Return the distinct headers or footers (`place`) of the used page styles.
+
+        Those without letters, such as a page number, are skipped.
+        """
         pages = [page for root in roots for page in root.iter(f"{_STYLE}master-page")]
         used = {_STANDARD} | {n.get(_PAGES) for root in roots for n in root.iter("*") if n.get(_PAGES)}
         texts: dict[str, Part] = {}

@@ -1,5 +1,7 @@
-"""Parse PDF into one part per page, with form field values below the printed text. Scanned files, and files whose glyphs
-have no Unicode mapping, are rejected."""
+"""Parse PDF into one part per page, with the values of form fields below the printed text.
+
+Scanned files, and files whose glyphs have no Unicode mapping, are rejected.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,15 @@ from pypdfium2 import raw
 from vademecum.engines.files.result import PDF, Limits, Parsed, Part, Unreadable
 
 _PASSWORD = 4  # pdfium's FPDF_ERR_PASSWORD
-# Text fields; checkboxes have no text. Hidden fields and password fields are skipped.
+# Types of form fields that contain text. Hidden fields and password fields are skipped.
 _TEXT_FIELDS = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
 _HIDDEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 _PASSWORD_FIELD = 1 << 13
 GARBLED_SHARE = 0.2
-_MARK = "\x02"  # pdfium's mark for a hyphen at the end of a line; some functions return the other mark
+_MARK = "\x02"  # pdfium's mark for a hyphen at the end of a line; some functions return _OTHER_MARK
 _OTHER_MARK = "\ufffe"
-# The lengths are limited and the match starts at a word, because long runs of letters would take quadratic time.
+# The lengths are limited and a match begins where a word begins, because long runs of letters would take quadratic
+# time.
 _SPLIT_WORD = re.compile(rf"(?<!\w)(\w{{1,40}}){_MARK}(\w{{1,40}})")
 _HYPHENATED = re.compile(r"(?<!\w)\w{1,40}-\w{1,40}(?!\w)")
 GAP_MIN = 0.5  # the minimum gap between words, relative to a letter's size
@@ -61,14 +64,17 @@ def _read_page(document: pdfium.PdfDocument, number: int) -> str:
         textpage.close()
         values = list(_field_values(document, page))
         page.close()
-    except pdfium.PdfiumError:  # a broken page does not affect the others
+    except pdfium.PdfiumError:  # the other pages of a file with a damaged page are still read
         return ""
     return "\n".join([text.replace("\r\n", "\n"), *values])
 
 
 def _printed_text(textpage: pdfium.PdfTextPage) -> str:
-    """Return the text within the page bounds. pdfium's bounded text joins distant words, as on rotated pages and in tables.
-    Its full text separates them, but also some letters of one word. So a gap counts only if the glyphs are apart."""
+    """Return the text within the page bounds.
+
+    pdfium's bounded text lacks spaces between some distant words, for example on rotated pages and in tables. Its
+    complete text has these spaces, but also spaces within words. So such a space is added only if the glyphs are apart.
+    """
     bounded: str = textpage.get_text_bounded().replace(_OTHER_MARK, _MARK)
     complete: str = textpage.get_text_range().replace(_OTHER_MARK, _MARK)
     if len(complete) != textpage.count_chars() or "".join(complete.split()) != "".join(bounded.split()):
@@ -88,7 +94,7 @@ def _printed_text(textpage: pdfium.PdfTextPage) -> str:
 
 
 def _have_gap(textpage: pdfium.PdfTextPage, one: int, next_one: int) -> bool:
-    """Return whether two letters, given by index, are further apart than letters of one word, at any page rotation."""
+    """Return whether two letters, given by index, are too far apart for one word. The page may be rotated."""
     left, bottom, right, top = textpage.get_charbox(one)
     next_left, next_bottom, next_right, next_top = textpage.get_charbox(next_one)
     gap = max(next_left - right, left - next_right, next_bottom - top, bottom - next_top)
@@ -97,8 +103,11 @@ def _have_gap(textpage: pdfium.PdfTextPage, one: int, next_one: int) -> bool:
 
 
 def _join_split_words(text: str, hyphenated: Set[str]) -> str:
-    """Join words that a line end divides. Keep the hyphen if the word has it elsewhere, or if its rest does not start with a
-    lowercase letter."""
+    """Join words that are split at the end of a line.
+
+    Keep the hyphen if `hyphenated` contains the hyphenated word, or if the second part does not begin with a lowercase
+    letter.
+    """
 
     def join(split: re.Match[str]) -> str:
         first, rest = split.groups()

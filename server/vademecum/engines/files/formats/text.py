@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 )
 _HIDDEN_WORDS = {b"v", b"deleted"}
 _FRAMES = {b"shp", b"shpinst", b"shpgrp"}  # groups around the text of a text box
-# Headers and footers for first, left and right pages are shown only if the document has this control word.
+# Maps headers and footers of first, left and right pages to the control word without which they are not shown.
 _ENABLED_BY = {
     place + side: control_word
     for place in (b"header", b"footer")
@@ -59,8 +59,10 @@ def parse_tsv(data: bytes, limits: Limits) -> Parsed:
 
 
 def _parse_table(data: bytes, mime_type: str, separators: str) -> Parsed:
-    """Parse a table, or plain text if it contains form feeds. Empty lines count in row numbers but yield no rows, because a
-    passage of empty rows would contain only column names."""
+    """Parse a table, or plain text if it contains form feeds.
+
+    Empty lines count in row numbers but are no rows, because a passage of empty rows would contain only column names.
+    """
     text = decode(data)
     if "\f" in text:
         return parse_plain(data, mime_type)
@@ -93,7 +95,10 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def _without_base64(text: str) -> str:
-    """Replace Base64 data by "…", because it is not searchable and one notebook diagram would be hundreds of passages."""
+    """Replace Base64 data, which is not searchable, with "…".
+
+    Otherwise one diagram of a notebook would become hundreds of passages.
+    """
     return _BASE64.sub(
         lambda run: "…" if all(kind.search(run[0]) for kind in _BASE64_KINDS) else run[0], text
     )
@@ -103,7 +108,7 @@ def parse_markdown(data: bytes, limits: Limits) -> Parsed:
     parts: list[Part] = []
     lines: list[str] = []
     section: str | None = None
-    fence = ""  # the marker of the open code block
+    fence = ""  # the marker of the open code block, or ""
     for line in _without_base64(decode(data)).splitlines():
         marker = _FENCE.match(line)
         title = "" if fence else _heading_title(line)
@@ -135,7 +140,7 @@ def _is_closing_fence(line: str, fence: str) -> bool:
     return mark.startswith(fence) and not mark.strip(fence[0])
 
 
-# The library's patterns scan the rest of the file from each font and field, which takes quadratic time.
+# Bound these patterns: the library's own scan the file to its end from each font and field, in quadratic time.
 striprtf.FONTTABLE = re.compile(r"\\f(\d{1,9})(?:(?!\\f\d).){0,1000}?\\fcharset(\d{1,9})([^;]{1,1000});")
 striprtf.HYPERLINKS = re.compile(
     r"(\{\\field\{\s{0,9}\\\*\\fldinst\{[^{}\n]{0,1000}?HYPERLINK\s(\"[^\"\n]{0,1000}\")\}{2}\s{0,9}\{.{0,1000}?\}{2,3})",
@@ -146,20 +151,22 @@ striprtf.HYPERLINKS = re.compile(
 def parse_rtf(data: bytes, limits: Limits) -> Parsed:
     visible = _visible_rtf(data).decode("latin-1")
     text: str = striprtf.rtf_to_text(visible, errors="ignore")  # type: ignore[no-untyped-call]
-    # The library returns characters above U+FFFF as separate surrogates.
+    # Combine surrogates, because the library returns characters above U+FFFF as two surrogates.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Parsed("text/rtf", [Part(whole)])
 
 
 def _visible_rtf(data: bytes) -> bytes:
-    """Return RTF with only its visible text. striprtf skips text boxes, notes, headers and footers, so their groups are
-    opened, and it reads hidden text, so that is removed. Binary data (`bin` with a length) is skipped.
+    """Return RTF from which striprtf extracts all visible text and no hidden text.
+
+    striprtf skips text boxes, notes, headers and footers, so their control words are removed or replaced with line
+    breaks. It would read hidden text, so that text is removed. Binary data (`bin` with a length) is removed, too.
     """
     disabled = {place for place, control_word in _ENABLED_BY.items() if control_word not in data}
     visible = bytearray()
     outer_groups: list[tuple[set[bytes], bool]] = []
     hiding: set[bytes] = set()  # control words that hide the current text
-    is_line = False  # whether this group ends a line
+    is_line = False  # whether the current group ends with a line break
     at = 0
     while token := _TOKEN.match(data, at):
         at = token.end()

@@ -12,7 +12,7 @@ _DRAWING, _CHARTS, _DIAGRAMS = (
 )
 _RELATED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 GRAPHIC = f"{_DRAWING}graphicData"
-_LAYOUT_POINTS = {"pres", "parTrans", "sibTrans"}  # points that describe a diagram's layout
+_LAYOUT_POINTS = {"pres", "parTrans", "sibTrans"}  # types of points that describe a diagram's layout
 
 
 class Drawings:
@@ -50,7 +50,7 @@ def _diagram_lines(root: Any) -> Iterator[str]:
 
 
 def _chart_lines(root: Any) -> Iterator[str]:
-    """Yield the titles, then one line per series, below the names of its points."""
+    """Yield the titles, then one line per series. Yield the names of the points before the series, if they change."""
     for title in root.iter(f"{_CHARTS}title"):
         yield " ".join("".join(_texts(paragraph, f"{_DRAWING}t")) for paragraph in title.iter(f"{_DRAWING}p"))
     printed_points: list[str] = []

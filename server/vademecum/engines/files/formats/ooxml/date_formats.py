@@ -1,6 +1,7 @@
-"""Format the dates, times and durations of a workbook. A cell stores them as a number of days; only its format says so.
+"""Format the dates, times and durations of a workbook.
 
-Its twin is web/src/parsers/formats/ooxml/date_formats.ts.
+A cell stores them as a number of days. Only the cell's format shows that the number is a date or time.
+web/src/parsers/formats/ooxml/date_formats.ts has the same rules for the web app.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 NumberFormat = Callable[[float, str], str]
 """Formats a number. Arguments: the number, and its text without a format."""
 
-_DAYS_MAX = 2_958_465  # the end of 9999, and of Excel
+_DAYS_MAX = 2_958_465  # 31 December 9999, the last day that Excel supports
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 _SIZES = {"h": _HOUR, "m": _MINUTE, "s": _SECOND}
 _EPOCH = datetime.date(1899, 12, 30).toordinal()
@@ -65,7 +66,7 @@ def _format_date(parts: _VisibleParts, since_1904: bool, days: float, plain: str
     if not parts.day or (day == 0 and not since_1904):  # Excel's day 0 is not a date
         return clock or plain
     if 0 < day < 60 and not since_1904:
-        day += 1  # Excel has a 29 February 1900
+        day += 1  # before the 29 February 1900 that Excel counts by mistake
     ordinal = day + (_EPOCH_1904 if since_1904 else _EPOCH)
     if not 0 < ordinal <= _LAST:
         return plain
@@ -78,8 +79,11 @@ def _milliseconds(days: float, exact: bool) -> int:
 
 
 def _format_time(length: int, largest: str, seconds: bool) -> str:
-    """Return a time such as "27:05". `largest` is the first unit, with one letter per minimum digit. If `seconds`, seconds are
-    always shown."""
+    """Return a time such as "27:05".
+
+    `largest` is the letter of the first unit, repeated for each minimum digit, such as "hh". If `seconds` is true,
+    seconds are shown even if they are 0.
+    """
     size = _SIZES[largest[0]]
     shown = [str(length // size).zfill(len(largest))]
     if size > _MINUTE:

@@ -1,8 +1,8 @@
-"""Parse the text of DOCX as Word shows it: with tracked insertions and generated numbers, without tracked deletions, hidden
-text and comments. Headings become sections.
+"""Parse the text of DOCX as Word shows it. Headings become sections.
 
-A note follows the paragraph or table that refers to it. Page headers are read once, before the body, and page footers
-after it.
+Tracked insertions and generated numbers are included; tracked deletions, hidden text and comments are not. A note
+follows the paragraph or table that refers to it. Page headers are read once, before the body, and page footers after
+it.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr"
 _CHUNK = qn("w:altChunk")
 # Text elements of Word and of formulas.
 _TEXTS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
-_NUMBER = qn("w:lvlText")  # element for a paragraph's generated number; documents have none in paragraphs
+_NUMBER = qn("w:lvlText")  # added for a generated number; documents have no such element in a paragraph
 _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
 _RUN, _BOX, _RUN_PROPERTIES = qn("w:r"), qn("w:txbxContent"), qn("w:rPr")
-# Tracked deletions and moves; properties (their tabs are tab stops, not characters); ruby pronunciations; copies for
-# older programs.
+# Elements that are not read: tracked deletions and moves, properties (their tabs are tab stops, not characters), ruby
+# pronunciations, and copies for older programs.
 _SKIPPED = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr", "rt")} | {
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 }
-_OUTSIDE = _SKIPPED | {_PARAGRAPH}  # the text of a text box does not belong to the paragraph around it
+_OUTSIDE = _SKIPPED | {_PARAGRAPH}  # excludes text boxes, which do not belong to the paragraph around them
 _NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _ID = qn("w:id")
 _SHAPE_PROPERTIES = (qn("wp:docPr"), "{*}cNvPr")
 _HEADING = re.compile("heading [1-9]$|Heading|Title")
-_VISIBLE = re.compile(r"[^\s\x85\ufeff]")  # blank means blank in Python or in a browser
+_VISIBLE = re.compile(r"[^\s\x85\ufeff]")  # not whitespace, neither in Python nor in a browser
 _SPECIAL_CHARACTERS = {
     qn("w:tab"): "\t",
     qn("w:br"): "\n",
@@ -55,16 +55,16 @@ _SPECIAL_CHARACTERS = {
 
 
 def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
-    """Parse a document. If `is_chunk`, it is embedded in another document and its own chunks are not read.
+    """Parse a document. Raises Unreadable.
 
-    Raises Unreadable.
+    If `is_chunk` is true, the document is embedded in another one, and files embedded in this document are not read.
     """
     document = _Document(data, limits)
     hidden = _hidden_styles(document.styles)
     numbering = document.numbering()
 
     def new_text_flow() -> Callable[[Any], None]:
-        """Return a function that edits trees to their visible form; calls of one function continue its numbering."""
+        """Return a function that reduces XML trees to what is visible. Its numbering continues from tree to tree."""
         counter = ListCounter(numbering) if numbering else None
         return partial(_make_visible, hidden=hidden, counter=counter)
 
@@ -86,9 +86,8 @@ def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
         if style is not None and style.get(VALUE) in headings and unnumbered:
             section = text.strip()
         references = zip_container.find_outermost(block, set(_NOTES.values()), _SKIPPED)
-        referenced_notes = (
-            notes.pop((mark.tag, mark.get(_ID)), "") for mark in references
-        )  # once, at the first reference
+        # `pop`, because a note follows only its first reference.
+        referenced_notes = (notes.pop((mark.tag, mark.get(_ID)), "") for mark in references)
         parts.append(Part("\n".join([text, *filter(None, referenced_notes)]), section=section))
     return Parsed(DOCX, merge_sections(parts + _page_texts(document, "footer", make_visible)))
 
@@ -110,7 +109,7 @@ class _Document:
         return self.package.related(self.relations, *kinds)
 
     def numbering(self) -> Numbering | None:
-        """Return None if the document has no numbering that can be read."""
+        """Return the document's numbering, or None if it is missing or damaged."""
         try:
             root = self.package.optional_xml(next(self.related("numbering"), None))
             return None if root is None else Numbering(root, self.styles)
@@ -202,7 +201,7 @@ def _insert_numbers(root: Any, counter: ListCounter, hidden: Set[str]) -> None:
 
 
 def _paragraphs(node: Any, is_boxed: bool = False) -> Iterator[tuple[Any, bool]]:
-    """Yield all paragraphs in document order, nested ones too, with whether they are in a text box."""
+    """Yield each paragraph in document order, including nested ones, and whether it is in a text box."""
     for inner in node.iterchildren("*"):
         if inner.tag == _PARAGRAPH:
             yield inner, is_boxed
@@ -238,14 +237,17 @@ def _is_hidden(run: Any, styles: Set[str]) -> bool:
     run_style = None if run_properties is None else run_properties.find(qn("w:rStyle"))
     paragraph = next(run.iterancestors(_PARAGRAPH), None)
     paragraph_style = None if paragraph is None else paragraph.find(_STYLE)
-    # Toggle property: text hidden by both the character and the paragraph style is visible.
+    # `vanish` is a toggle property: text that both the character and the paragraph style hide is visible.
     return (
         sum(style is not None and style.get(VALUE) in styles for style in (run_style, paragraph_style)) == 1
     )
 
 
 def _page_texts(document: _Document, place: str, make_visible: Callable[[Any], None]) -> list[Part]:
-    """Return the page headers or footers, each once, without those that are only a page number."""
+    """Return the distinct page headers or footers (`place`).
+
+    Those without letters, such as a page number, are skipped.
+    """
     odd_and_even = switch(document.settings, "evenAndOddHeaders")
     texts: dict[str, Part] = {}
     read = set()
@@ -268,7 +270,7 @@ def _page_texts(document: _Document, place: str, make_visible: Callable[[Any], N
 def _notes(
     document: _Document, new_text_flow: Callable[[], Callable[[Any], None]]
 ) -> dict[tuple[str, str], str]:
-    """Return the text of each note by the tag and id of its reference. Damaged notes are skipped."""
+    """Map tag and id of a note's reference to the text of the note. Damaged notes are skipped."""
     notes = {}
     for place in document.related("footnotes", "endnotes"):
         root = document.package.optional_xml(place)
@@ -284,7 +286,7 @@ def _block_texts(node: Any) -> str:
 
 
 def _block_text(block: Any) -> str:
-    """Return the text of a block. A table row is a line, which includes tables nested in its cells."""
+    """Return the text of a block. A table row becomes one line, even if its cells contain tables."""
     if block.tag == _PARAGRAPH:
         return "".join(_text_pieces(block))
     rows = zip_container.find_outermost(block, {_ROW}, _SKIPPED)

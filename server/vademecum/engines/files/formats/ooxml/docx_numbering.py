@@ -15,9 +15,9 @@ from vademecum.engines.files.formats.ooxml.docx_properties import child, switch,
 from vademecum.engines.files.formats.ooxml.package import qn
 
 _LEVELS = 9
-_STYLES_MAX = 20  # styles in a chain of inheritance, which may be circular
-_NUMBER_MAX = 100  # characters of a number
-_LETTERS_MAX = 780  # the highest number that Word spells as a letter, thirty times
+_STYLES_MAX = 20  # maximum length of a chain of inherited styles, which may be circular
+_NUMBER_MAX = 100  # maximum length of a number in characters
+_LETTERS_MAX = 780  # the highest number that Word writes in letters: thirty times "z"
 _PLACE = re.compile("%([1-9])")
 _BLANKS = re.compile("[ \t\r\n]+")
 _WHOLE = re.compile("[0-9]{1,10}")
@@ -32,8 +32,10 @@ _ROMAN = tuple(
 
 @dataclass(frozen=True)
 class _Level:
-    """The numbering of a list level. In `template`, %1 stands for the number of the first level, and so on. Only paragraphs
-    of the first `restart` levels reset the count; None means all higher levels."""
+    """The numbering of a list level. In `template`, %1 stands for the number of the first level, and so on.
+
+    Only paragraphs of the first `restart` levels reset the count; None means all higher levels.
+    """
 
     start: int
     spelling: str
@@ -49,7 +51,7 @@ class _Level:
 
 @dataclass(frozen=True)
 class _List:
-    """A `w:num`: the levels of its `w:abstractNum` with its overrides. `starts` contains the start overrides by level."""
+    """A `w:num`: the levels of its `w:abstractNum` with its overrides. `starts` maps levels to overridden starts."""
 
     name: str
     abstract: str
@@ -65,7 +67,7 @@ class _List:
 
 @dataclass(frozen=True)
 class _NumberingProperties:
-    """The numbering properties of a paragraph or style; "" if not set."""
+    """The numbering properties of a paragraph or style. A property that is not set is ""."""
 
     list: str
     level: str
@@ -119,7 +121,7 @@ class Numbering:
 
     def _get_list(self, name: str) -> _List | None:
         if name not in self._lists:
-            num = None if name == "0" else self._nums.get(name)  # 0 removes the number of the style
+            num = None if name == "0" else self._nums.get(name)  # 0 means no number, despite the style
             self._lists[name] = None if num is None else self._read_list(name, num)
         return self._lists[name]
 
@@ -152,8 +154,10 @@ class Numbering:
 
 
 class ListCounter:
-    """A counter of the numbered paragraphs of one text flow. Lists of the same `w:abstractNum` share a count. Text boxes are
-    counted separately."""
+    """A counter of the numbered paragraphs of one text flow.
+
+    Lists of the same `w:abstractNum` share a count. Text boxes are counted separately.
+    """
 
     def __init__(self, numbering: Numbering) -> None:
         self._numbering = numbering
@@ -161,14 +165,14 @@ class ListCounter:
         self._started: set[tuple[bool, str, int]] = set()
 
     def number(self, paragraph: Any, has_text: bool, is_boxed: bool) -> str:
-        """Return the number of the next paragraph, or "". Without text (`has_text`), bullets are omitted."""
+        """Return the number of the next paragraph, or "". A paragraph without text gets no bullet."""
         place = self._numbering.place(paragraph)
         if place is None:
             return ""
         numbered_list, level = place
         counts = self._counts.setdefault((is_boxed, numbered_list.abstract), {})
         for number in sorted(n for n in numbered_list.levels if n <= level):
-            if number == level or number not in counts:  # omitted levels count, too
+            if number == level or number not in counts:  # also start higher levels that have no paragraph
                 counts[number] = self._next(numbered_list, number, counts.get(number), is_boxed)
         for deeper in [n for n in counts if n > level]:
             if deeper not in numbered_list.levels or numbered_list.levels[deeper].restarts_after(level):

@@ -1,7 +1,7 @@
 """Format the numbers of cells as the workbook shows them: percentages, leading zeros, currencies and dates.
 
-Other numbers keep their stored digits, so a search finds them: no rounding, no padding and no thousands separators.
-Its twin is web/src/parsers/formats/ooxml/number_formats.ts.
+Other numbers keep their stored digits, without rounding, padding and thousands separators, so that a search finds them.
+web/src/parsers/formats/ooxml/number_formats.ts has the same rules for the web app.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from vademecum.engines.files.formats.ooxml.currencies import CURRENCY, SYMBOLS
 from vademecum.engines.files.formats.ooxml.date_formats import NumberFormat, date_format
 
-_FORMAT_MAX = 255  # characters of a format, as in Excel
-_DECIMALS_MAX = 30  # decimals of a number, as in Excel
+_FORMAT_MAX = 255  # maximum length of a format in characters, as in Excel
+_DECIMALS_MAX = 30  # maximum number of decimals, as in Excel
 # Built-in formats by id. Built-in currency formats are left out, because they depend on the country.
 _BUILT_IN = {
     "9": "0%",
@@ -34,12 +34,12 @@ _BUILT_IN = {
     "46": "[h]:mm:ss",
     "47": "mmss.0",
 }
-_EXCEL = Context(prec=15, rounding=ROUND_HALF_UP)  # the digits that Excel shows
+_EXCEL = Context(prec=15, rounding=ROUND_HALF_UP)  # Excel shows at most 15 significant digits
 _WIDE = Context(prec=64, rounding=ROUND_HALF_UP)
 _PERCENT_MAX = 10**15
 _MARK = "¤"
-# The parts of a format other than digits, dates and times: currencies in three notations; then other literal text; then
-# padding, colors, locales and AM/PM.
+# Matches the parts of a format other than digits, dates and times. Groups 1 to 3 are currencies in three notations.
+# Group 4 is other literal text. Padding, colors, locales and AM/PM have no group.
 _PIECE = re.compile(
     rf'"[ \xa0]*({CURRENCY})[ \xa0]*"'
     rf"|\[\$[ \xa0]*(?:({CURRENCY})[ \xa0]*(?=[\]-]))?[^\]]*\]"
@@ -62,7 +62,7 @@ class _Section(NamedTuple):
 
 
 def read_number_formats(styles: Any, since_1904: bool) -> list[NumberFormat]:
-    """Return the number formats by the index of a cell's style."""
+    """Return the number format of each cell style, in the order in which cells refer to styles by index."""
     own = {
         node.get("numFmtId"): node.get("formatCode", "") for node in styles.iterfind("{*}numFmts/{*}numFmt")
     }

@@ -1,7 +1,7 @@
 """Read the parts of an Office file (Open Packaging Conventions): XML, and relations between parts.
 
-Parts are read one by one, when a parser needs them, so a part without text (a picture, ink, properties) cannot make a
-file unreadable, however damaged it is.
+A part is read only when a parser needs it. So a damaged part without text, such as a picture, ink or properties, does
+not make the file unreadable.
 """
 
 from __future__ import annotations
@@ -47,14 +47,17 @@ class Package:
         self._find = zip_container.member_finder(self._zip)
 
     def main(self, default: str) -> str:
-        """Return the main part: the one that the package names, or else the default. Raises Unreadable."""
+        """Return the name of the main part: the one that the package declares, or else the default.
+
+        Raises Unreadable.
+        """
         name = next(self.related(self.relations(""), "officeDocument"), None) or self._find(default)
         if name is None:
             raise Unreadable("DAMAGED")
         return name
 
     def relations(self, place: str) -> dict[str, Relation]:
-        """Return the relations of a part by their ids."""
+        """Map the id of each relation of a part to the relation."""
         folder, name = posixpath.split(place)
         member = self._find(posixpath.join(folder, "_rels", f"{name}.rels"))
         if member is None:
@@ -75,11 +78,14 @@ class Package:
         return zip_container.read_member(self._zip, place, self._limits)
 
     def xml(self, place: str) -> Any:
-        """Return the root of a part, with the usual names if it was saved as "Strict Open XML". Raises Unreadable."""
+        """Return the root element of a part, with the usual namespaces instead of "Strict Open XML".
+
+        Raises Unreadable.
+        """
         return zip_container.parse_xml(zip_container.use_transitional_names(self.bytes(place)))
 
     def optional_xml(self, place: str | None) -> Any:
-        """Return the root of a part; None if there is none or it is damaged."""
+        """Return the root element of a part, or None if the part is missing or damaged."""
         try:
             return None if place is None else self.xml(place)
         except Unreadable as error:

@@ -1,5 +1,6 @@
-"""Parse PPTX in reading order; a slide is a page. Hidden slides are read, because everyone who opens the file sees them.
-Hidden shapes are skipped.
+"""Parse PPTX in reading order. Each slide is a page.
+
+Hidden slides are read, because everyone who opens the file sees them. Hidden shapes are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _SHAPE, _GROUP, _PARAGRAPH = qn("p:sp"), qn("p:grpSp"), qn("a:p")
 _TREES = {qn("p:spTree"), _GROUP}
 _RUNS = {qn("a:r"), qn("a:fld")}
 _TABLE = f"{qn('a:graphic')}/{GRAPHIC}/{qn('a:tbl')}"
-_DEPTH_MAX = 20  # of nested groups
+_DEPTH_MAX = 20  # maximum depth of nested groups
 
 GraphicLines = Callable[[Any], list[str]]
 
@@ -60,7 +61,7 @@ def _parse_slide(package: Package, place: str, drawings: Drawings, number: int) 
 
 
 def _placeholder(shape: Any) -> Mapping[str, str]:
-    """Return the attributes of the placeholder that a shape fills; none if it fills none."""
+    """Return the attributes of the placeholder that a shape fills, or {} if it fills no placeholder."""
     found = shape.find(f"{qn('p:nvSpPr')}/{qn('p:nvPr')}/{qn('p:ph')}")
     return {} if found is None else {"idx": "0", **found.attrib}
 
@@ -70,7 +71,7 @@ def _is_title(shape: Any) -> bool:
 
 
 def _remove_invisible(tree: Any) -> None:
-    """Keep only the newest of alternative shapes, and remove hidden shapes."""
+    """Remove hidden shapes, and all but the newest version of shapes that have alternative versions."""
     for alternatives in list(tree.iter(_ALTERNATIVES)):
         if (parent := alternatives.getparent()).tag in _TREES:
             newest = next(alternatives.iterchildren(_CHOICE), ())

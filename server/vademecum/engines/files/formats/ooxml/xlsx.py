@@ -1,5 +1,6 @@
-"""Parse XLSX in reading order: a sheet is a section, a row is a line. Hidden sheets are skipped. Hidden rows and columns
-are read, because filters hide them temporarily.
+"""Parse XLSX in reading order. A sheet becomes a section, and a row becomes a line.
+
+Hidden sheets are skipped. Hidden rows and columns are read, because filters hide them temporarily.
 
 A cell with an invalid value (a date outside the calendar, letters as a number) keeps its stored text. Of the styles, only
 number formats are read, because programs write the other styles and the metadata in incompatible ways.
@@ -30,7 +31,7 @@ from vademecum.engines.files.result import XLSX, Limits, Parsed, Part, Unreadabl
 from vademecum.engines.files.tables import Row, split_table
 
 CELLS_MAX = 2_000_000
-ROWS_MAX = 1_048_576  # rows of a sheet, as in Excel
+ROWS_MAX = 1_048_576  # maximum number of rows of a sheet, as in Excel
 _MAIN, _RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 _STRING, _RUN, _TEXT, _ROW, _VALUE, _INLINE = (
     f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{name}"
@@ -41,15 +42,16 @@ _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _PLACE = re.compile("([A-Za-z]{1,3})[0-9]+")
 _INDEX = re.compile("[0-9]{1,9}")
 _NUMERAL = re.compile(r"[ \t\r\n]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*")
-_ESCAPE = re.compile(
-    "_x(?!D[89A-F])([0-9A-F]{4})_", re.IGNORECASE
-)  # characters that XML cannot contain; surrogates stay escaped
+# An escape of a character that XML cannot contain. Surrogates stay escaped.
+_ESCAPE = re.compile("_x(?!D[89A-F])([0-9A-F]{4})_", re.IGNORECASE)
 _T = TypeVar("_T")
 
 
 class _Workbook(NamedTuple):
-    """Data that all sheets share. `strings` are the shared strings, or None if missing; `formats` the number formats by style
-    index."""
+    """Data that all sheets share.
+
+    `strings` are the shared strings, or None if they are missing. `formats` contains the number format of each style.
+    """
 
     strings: Sequence[str] | None
     formats: Sequence[NumberFormat]
@@ -68,7 +70,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
                 continue
             rows = []
             for number, values in _read_rows(archive, _require(place), book):
-                if values:  # some programs write an empty last row far below the data
+                if values:  # skip an empty row, which some programs write far below the data
                     cells += len(values) + 1
                 if cells > CELLS_MAX:
                     raise Unreadable("TOO_EXPANSIVE")
@@ -171,7 +173,7 @@ def _format_value(kind: str, text: str, style: str, book: _Workbook) -> str:
         return _format_iso_date(text)
     if kind != "n":
         return text
-    if not _NUMERAL.fullmatch(text):  # Python accepts more notations than a workbook
+    if not _NUMERAL.fullmatch(text):  # `float` would accept notations that workbooks do not have
         raise ValueError(text)
     number = float(text) if set(text) & set(".eE") else int(text)
     if not math.isfinite(number):

@@ -23,9 +23,9 @@ _MEDIA = re.compile(
 
 
 def check_limits(data: bytes, limits: Limits) -> None:
-    """Raise Unreadable if the members that parsers read exceed the unpacked size limits.
+    """Raise Unreadable if the members that parsers read exceed the limits of unpacked size.
 
-    `read_member` checks the real sizes again.
+    The archive itself states these sizes. `read_member` checks the real ones.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         infos = archive.infolist()
@@ -40,8 +40,11 @@ def check_limits(data: bytes, limits: Limits) -> None:
 
 
 def open_office_file(data: bytes, limits: Limits) -> io.BytesIO:
-    """Check an Office file and return it. A file with the namespaces of "Strict Open XML", or with backslashes in the names of
-    its members, is rewritten with the usual names."""
+    """Check an Office file and return it.
+
+    A file with the namespaces of "Strict Open XML", or with backslashes in the names of its members, is rewritten with
+    the usual names.
+    """
     check_limits(data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
@@ -60,7 +63,7 @@ def open_office_file(data: bytes, limits: Limits) -> io.BytesIO:
 
 
 def use_transitional_names(content: bytes) -> bytes:
-    """Return XML with the usual namespaces in place of those of "Strict Open XML"."""
+    """Return XML with the usual namespaces instead of those of "Strict Open XML"."""
     return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content)
 
 
@@ -86,8 +89,11 @@ def find_outermost(node: Any, wanted: Set[str], skipped: Set[str]) -> Iterator[A
 
 
 def member_finder(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
-    """Return a function that finds the archive member for a path. An exact match wins; otherwise case, backslashes and percent
-    escapes are ignored, because programs use them inconsistently."""
+    """Return a function that finds the archive member for a path.
+
+    An exact match is preferred. Otherwise case, backslashes and percent escapes are ignored, because programs use them
+    inconsistently.
+    """
 
     def normalize(name: str) -> str:
         return unquote(name).replace("\\", "/").lower()
