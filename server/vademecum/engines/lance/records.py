@@ -69,7 +69,10 @@ class IndexStats(msgspec.Struct, frozen=True):
 
 
 class ErasureResult(msgspec.Struct, frozen=True):
-    """The number of files and bytes that an erasure deleted, including live rows, which it had copied to a new table."""
+    """The number of files and bytes that an erasure deleted.
+
+    They include live rows, because an erasure copies these to a new table and deletes the old one.
+    """
 
     files: int
     bytes: int

@@ -1,4 +1,4 @@
-"""The index rows of one user in memory: unit vectors in a matrix, terms as postings, and all other fields as Arrow columns.
+"""The index rows of one user in memory: a matrix of unit vectors, postings of terms, and Arrow columns for other fields.
 
 All objects are immutable. A write creates a new `Snapshot`, so concurrent searches see either the old or the new rows.
 Deleted rows are masked. Segments of similar size are merged, as in an LSM tree, so a row is copied only a few times and a

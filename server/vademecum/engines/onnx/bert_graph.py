@@ -1,13 +1,14 @@
 """Build the ONNX graph of a BERT encoder from `config.json` and `model.safetensors`, without torch.
 
-The inputs are `input_ids` and `attention_mask` (int64, batch × length). Token types are zero and folded into the position
-embeddings. The output is `embedding` (float32, batch × dims): the mean over the mask, L2-normalized. Pooling is part of
-the graph, so the server and the browser cannot differ. The graph uses only standard operators of opset 17; onnxruntime's
-fused operators were no faster when measured. The output is deterministic: equal weights give equal bytes on every machine.
+The inputs are `input_ids` and `attention_mask` (int64, batch × length). Token types are zero and folded into the
+position embeddings. The output is `embedding` (float32, batch × dims): the mean over the mask, L2-normalized. Pooling
+is part of the graph, so that the server and the browser compute the same vectors. The graph uses only standard
+operators of opset 17; onnxruntime's fused operators were no faster when measured. The output is deterministic: equal
+weights give equal bytes on every machine.
 
-Matrices are stored as float16 (float16_weights.py). Measured with all-MiniLM on 320 texts, the file shrinks from 90.3 to
-45.2 MB (41.8 MB gzipped), the lowest cosine is 0.999999, the top ten results are equal, and loading is not slower. An int8
-word embedding table gives 33.6 MB but a lowest cosine of 0.9994; int8 blocks give 24.2 MB and 0.9991.
+Matrices are stored as float16 (float16_weights.py). Measured with all-MiniLM on 320 texts, the file shrinks from 90.3
+to 45.2 MB (41.8 MB gzipped), the lowest cosine is 0.999999, the top ten results are the same, and loading is not
+slower. An int8 word embedding table gives 33.6 MB but a lowest cosine of 0.9994; int8 blocks give 24.2 MB and 0.9991.
 """
 
 from __future__ import annotations

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except (
-    ImportError
-):  # Windows: two simultaneous pulls would corrupt each other's part; the checksum detects it
+except ImportError:
+    # On Windows, two simultaneous downloads can corrupt each other's partial file, which the checksum detects.
     fcntl = None  # type: ignore[assignment]
 
 Progress = Callable[[int, int], None]
@@ -209,7 +208,8 @@ class _Download:
                 return
             except (httpx.TransportError, _Dropped) as error:
                 failures = 1 if _size(part) > before else failures + 1
-                # Do not retry a hub that was never reached, so the caller waits for one connection timeout at most.
+                # Do not retry a hub that was never reached, so that the caller waits for one connection timeout at
+                # most.
                 if failures >= ATTEMPTS or not self.reached:
                     raise ModelError(
                         f"{file.path} could not be fetched from {self.address}: {error or type(error).__name__}. "
@@ -231,9 +231,8 @@ class _Download:
                 part.unlink()
                 raise _Dropped("the hub resumed at another place")
             with part.open("ab" if resumed else "wb") as out:
-                for (
-                    block
-                ) in response.iter_raw():  # as it comes: a size would hold back what a drop then loses
+                # No chunk size: bytes that wait for a full chunk would be lost if the connection dropped.
+                for block in response.iter_raw():
                     out.write(block)
                     if out.tell() > file.bytes + SLACK:
                         break

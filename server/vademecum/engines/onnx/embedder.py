@@ -1,9 +1,9 @@
-"""Embed texts with one onnxruntime session, one text per run, on as many threads as cores. Queries come first.
+"""Embed texts with one onnxruntime session, one text per run, on as many threads as cores. Queries have priority.
 
 Texts are not batched: padding was slower when measured, and the browser also runs one text at a time. So a vector does
 not depend on other texts. The queue of passages and the queue of queries are both bounded. A call that does not fit into
-its queue is rejected immediately and as a whole, with a retry time. A query that waits too long is rejected. A cancelled
-call leaves the queue.
+its queue is rejected immediately and as a whole, with a retry time. A query that waits too long is rejected. The texts
+of a cancelled call are removed from the queue.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from vademecum.fair_queue import SERVER, FairQueue, current_user
 from vademecum.model.text.normalization import prepare_for_tokenizer
 
 Vectors = NDArray[np.float32]
-CAPACITY = 1024  # passages in the queue
-QUERY_CAPACITY = 128  # queries in the queue: one or two seconds of work
+CAPACITY = 1024  # maximum number of passages in the queue
+QUERY_CAPACITY = 128  # maximum number of queries in the queue: one or two seconds of work
 SHARE = 4  # one user may fill 1/SHARE of a queue
 PASSAGES_NICE = 10  # added to the nice value of threads that embed passages
 QUERY_TIMEOUT_S = 10.0  # maximum wait for the vector of a query
-LOOK_S = 0.1  # interval at which the thread that leaves a core free polls `is_idle`
-_SECONDS_AT_FIRST = 0.1
+LOOK_S = 0.1  # interval at which a thread that leaves a core free for requests polls `is_idle`
+_SECONDS_AT_FIRST = 0.1  # estimated time per text before any has been measured
 
 
 class _Call:
@@ -78,7 +78,11 @@ class _Lane:
         self.capacity = capacity
 
     def has_room(self, user_id: str, count: int) -> bool:
-        """Return whether `count` more texts of a user fit. A call larger than the lane fits only an empty lane."""
+        """Return whether `count` more texts of a user fit.
+
+        A user with waiting texts may fill only 1/SHARE of the lane. A call larger than the lane fits only an empty
+        lane.
+        """
         waiting = self.queue.waiting(user_id)
         if user_id != SERVER and waiting and waiting + count > self.capacity // SHARE:
             return False
@@ -155,8 +159,10 @@ class Embedder:
         return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
 
     def _encoded(self, text: str, *, special: bool) -> list[int]:
-        """Tokenize a text as a batch of one, because `encode` holds the GIL: a long text would block the event loop for half
-        a second."""
+        """Tokenize a text as a batch of one.
+
+        `encode` would hold the GIL, so that a long text would block the event loop for half a second.
+        """
         [encoding] = self._tokenizer.encode_batch_fast(
             [prepare_for_tokenizer(text)], add_special_tokens=special
         )
@@ -164,7 +170,10 @@ class Embedder:
         return ids
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text, n × dims, in order. Raises EmbedderBusy if the texts exceed `capacity`."""
+        """Return one vector per text, n × dims, in order.
+
+        Raises EmbedderBusy if the texts do not fit into the queue.
+        """
         prefix = self._manifest.prefixes.passage
         return await self._submit([prefix + text for text in texts], self._passages)
 
@@ -176,7 +185,11 @@ class Embedder:
         return await self._at_once(self._manifest.prefixes.query + text)
 
     async def embed_statement(self, text: str) -> Vectors:
-        """Return the vector of a statement, to compare statements: embedded as a passage, but with a query's priority."""
+        """Return the vector of a statement, for comparisons with the vectors of other statements.
+
+        The statement is embedded as a passage, but with the priority of a query. Raises the same errors as
+        `embed_query`.
+        """
         return await self._at_once(self._manifest.prefixes.passage + text)
 
     async def _at_once(self, text: str) -> Vectors:
@@ -188,7 +201,10 @@ class Embedder:
         return np.ascontiguousarray(vectors[0])
 
     def close(self, *, finish: bool = False) -> None:
-        """Stop the threads. If `finish`, embed all queued texts first; otherwise their calls raise EmbedderClosed."""
+        """Stop the threads.
+
+        If `finish` is true, embed all queued texts first; otherwise their calls raise EmbedderClosed.
+        """
         with self._wake:
             self._closing = True
             dropped = [] if finish else [*self._queries.queue.clear(), *self._passages.queue.clear()]
@@ -236,7 +252,7 @@ class Embedder:
         )
 
     def _work(self, number: int) -> None:
-        """Run a worker thread. Thread 0 takes queries only, so no query waits for a long passage."""
+        """Run a worker thread. Thread 0 takes queries only, so that no query waits for a long passage."""
         if number > 0:
             _step_back()
         while (taken := self._next(number)) is not None:
@@ -266,12 +282,14 @@ class Embedder:
     def _release(self, lane: _Lane, user_id: str) -> None:
         with self._wake:
             lane.queue.release(user_id)
-            if len(lane.queue):  # another text of this user may be waiting for the slot
+            if len(lane.queue):  # another text of this user may be waiting for the released slot
                 self._wake.notify_all()
 
     def _may_take(self, number: int) -> bool:
-        """Return whether a thread may take a passage. The last of several threads may not while requests are waiting, so that
-        a core is free for them."""
+        """Return whether a thread may take a passage.
+
+        While requests are waiting, the last of several threads may not, so that a core is free for the requests.
+        """
         return number == 1 or number < self._workers or self._is_idle()
 
     def _done(self, call: _Call, number: int, vector: Vectors, seconds: float) -> None:
@@ -294,7 +312,7 @@ class Embedder:
 def _step_back() -> None:
     """Lower the priority of this thread, so that queries and the event loop get a core immediately.
 
-    Only Linux has priorities per thread.
+    Do nothing on other systems than Linux, which have no priorities per thread.
     """
     if sys.platform == "linux":
         thread = threading.get_native_id()

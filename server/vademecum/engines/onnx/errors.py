@@ -8,19 +8,23 @@ from vademecum.errors import Broken, Busy
 class ModelError(Broken):
     """The model cannot be used or installed.
 
-    The codes are MODEL (damaged or unsupported), MODEL_OFFLINE, MODEL_HUB, MODEL_CHECKSUM and MODEL_DISK.
+    The codes are MODEL (damaged or unsupported), MODEL_UNKNOWN, MODEL_OFFLINE, MODEL_HUB, MODEL_MAVEN, MODEL_CHECKSUM,
+    MODEL_DISK and MODEL_BUSY.
     """
 
     code = "MODEL"
 
 
 class EmbedderBusy(Busy):
-    """The queue is full and the call was rejected as a whole. Retry after `retry_after_s` seconds."""
+    """The texts of a call do not fit into the queue, or a query waited too long.
+
+    Retry after `retry_after_s` seconds.
+    """
 
     code = "EMBEDDER_BUSY"
 
 
 class EmbedderClosed(Busy):
-    """The embedder is closing and has dropped all queued texts."""
+    """The embedder is closing. The call was rejected, or its queued texts were dropped."""
 
     code = "EMBEDDER_CLOSED"

@@ -1,9 +1,8 @@
 """Store a model's matrices as float16, which halves the file. All computation stays in float32.
 
 A Cast node converts each matrix to float32. The node's only input is constant, so onnxruntime folds it when it loads the
-file. The word embeddings are cast after the lookup: only the rows of a text are converted, and the table needs half the
-memory.
-Norms and biases stay float32, because they are small.
+file. Word embeddings are converted after the lookup, so that only the rows of a text are converted and the table
+needs half the memory. Norms and biases stay float32, because they are small.
 """
 
 from __future__ import annotations

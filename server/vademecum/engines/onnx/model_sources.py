@@ -9,7 +9,7 @@ from vademecum.engines.onnx.download import Progress
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.pinned_models import ALL_MINILM, PinnedModel
 
-# With these errors the next source would fail too: the disk is full, or another process is installing the model.
+# After these errors, no other source is tried: the disk cannot be used, or another process is installing the model.
 FINAL_CODES = {"MODEL_DISK", "MODEL_BUSY"}
 
 

@@ -1,7 +1,7 @@
 """Read `.vademecum.toml`, whose `project = "name"` assigns a folder to a project. Other keys are ignored.
 
-A file without a valid name is an error, because data would go to another project. Only `vademecum record` continues
-with a warning, because an event that it does not record is lost.
+A file without a valid name is an error, because otherwise data would go to another project. Only `vademecum record`
+continues with a warning, because an event that it does not record is lost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from vademecum.errors import BadRequest
 from vademecum.model.agents.project_identity import NAME_MAX, is_name
 
 CONFIG = ".vademecum.toml"
-SIZE_MAX = 65_536  # bytes
+SIZE_MAX = 65_536  # maximum size of a config in bytes
 ADVICE = f'Write `project = "name"` into it, a name of 1 to {NAME_MAX} visible characters.'
 
 
@@ -33,7 +33,8 @@ def read_project_name(folder: str) -> str | None:
 
 
 def _parse_name(content: bytes, path: str) -> str:
-    import tomllib  # takes a third of the startup of `vademecum record`, and few folders have a config
+    # Imported here, because it takes a third of the startup time of `vademecum record` and few folders have a config.
+    import tomllib
 
     if len(content) > SIZE_MAX:
         raise BadRequest(f"{path} is larger than {SIZE_MAX} bytes. {ADVICE}")

@@ -7,11 +7,14 @@ from collections import namedtuple
 
 from vademecum.model.agents.project_identity import repository_root
 
-POINTER_MAX = 4096  # bytes of a `.git` file: one path
+POINTER_MAX = 4096  # maximum number of bytes to read from a file of git that contains one path
 
 
 class Repository(namedtuple("Repository", ("root", "top"))):
-    """A git repository. `top`: the checkout's root folder. `root`: the same; for a worktree the main checkout's root."""
+    """A git repository. `top` is the root folder of the checkout, and `root` is the root folder of the main checkout.
+
+    They differ only in a worktree.
+    """
 
     __slots__ = ()
 
@@ -40,15 +43,21 @@ def ancestors(folder: str) -> list[str]:
 
 
 def _find_root(top: str, dot_git: str) -> str:
-    """Return the main repository's root for a worktree, otherwise `top`. Only a worktree's git directory has a file
-    `commondir`; that of a submodule or a separate git directory has none. A moved repository also gives `top`."""
+    """Return the main repository's root for a worktree, otherwise `top`.
+
+    Only the git directory of a worktree has a file `commondir`; that of a submodule and a separate git directory have
+    none. If the repository was moved, return `top`, too.
+    """
     git_directory = _read_pointer(dot_git, "gitdir:", top)
     common = git_directory and _read_pointer(os.path.join(git_directory, "commondir"), "", git_directory)
     return repository_root(common) if common and _is_worktree(git_directory, common, dot_git) else top
 
 
 def _is_worktree(git_directory: str, common: str, dot_git: str) -> bool:
-    """Return whether the repository lists this worktree, because any `.git` file can name a foreign repository."""
+    """Return whether the repository lists this worktree.
+
+    This is checked, because any `.git` file can name any repository.
+    """
     if os.path.dirname(git_directory) != os.path.join(common, "worktrees") or not _is_git_directory(common):
         return False
     return _read_pointer(os.path.join(git_directory, "gitdir"), "", git_directory) == os.path.realpath(

@@ -1,4 +1,4 @@
-"""Compute an id of this machine, so a folder on another machine is not mistaken for a moved folder.
+"""Compute an id of this machine, so that a folder on another machine is not mistaken for a moved folder.
 
 Each computer, container and home folder has its own id. It is a hash, because host names often contain personal names.
 64 bits suffice to distinguish a person's few machines.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 ID_FILE = "/etc/machine-id"
-ID_MAX = 100  # bytes
+ID_MAX = 100  # maximum number of bytes to read
 
 
 def compute_machine_id(home: str) -> str:
@@ -19,7 +19,10 @@ def compute_machine_id(home: str) -> str:
 
 
 def _read_id() -> str:
-    """Return /etc/machine-id or "". A container may lack it or share its host's; its host name is its own."""
+    """Return the content of /etc/machine-id, or "".
+
+    A container may lack this file or share that of its host. Its host name is its own.
+    """
     try:
         with open(ID_FILE, "rb") as file:
             return file.read(ID_MAX).decode(errors="replace").strip()

@@ -1,7 +1,7 @@
 """Resolve a folder to its project. All code that reads or writes agent activity uses this resolver.
 
-The nearest `.vademecum.toml` up to the repository's root decides, then the repository, then the folder itself. All paths
-are canonical (symlinks resolved), so a folder has one identity.
+The nearest `.vademecum.toml` up to the repository's root names the project. Without one, the repository is the project;
+without a repository, the folder is. All paths are canonical (symlinks resolved), so that a folder has one identity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from vademecum.model.agents.project_identity import (
 
 
 class ProjectLocation(namedtuple("ProjectLocation", ("identity", "top", "home"))):
-    """A project's location. `top`: its local root folder; in a worktree this is not the folder that `identity` names."""
+    """A project's location. `top` is its root folder on this machine.
+
+    In a worktree, `identity` names the folder of the main checkout instead.
+    """
 
     __slots__ = ()
 
@@ -33,14 +36,16 @@ class ProjectLocation(namedtuple("ProjectLocation", ("identity", "top", "home"))
 
 
 def identify(cwd: str, home: str) -> FolderIdentity:
-    """Return the identity of a folder's project. Raises BadRequest as `locate`."""
+    """Return the identity of a folder's project. Raises BadRequest as `locate` does."""
     identity: FolderIdentity = locate(cwd, home).identity
     return identity
 
 
 def locate(cwd: str, home: str, use_config: bool = True) -> ProjectLocation:
-    """Return the project location of a folder. `use_config`: read configs.
-    Raises BadRequest for `/` and for an invalid config."""
+    """Return the project location of a folder. If `use_config` is false, configs are ignored.
+
+    Raises BadRequest for `/` and for an invalid config.
+    """
     folder, home = os.path.realpath(cwd), os.path.realpath(home)
     if folder == "/":
         raise BadRequest("The folder / cannot be a project. Work in another folder.")
@@ -80,8 +85,11 @@ def _map_to_main_checkout(folder: str, repository: Repository | None) -> str:
 
 
 def _make_absolute(path: str, cwd: str, top: str) -> str:
-    """Return the path as the agent wrote it if it lies in the project, even through a symlink to the project; otherwise its canonical
-    path. The last component is not resolved, because the agent changed the link, not its target."""
+    """Return the absolute path of a file that an agent named.
+
+    A path in the project stays as the agent wrote it, even if it leads through a symlink to the project. Any other path
+    is made canonical, except for its last component: if that is a symlink, the agent changed the link, not its target.
+    """
     if path[1:3] in {":\\", ":/"} or path.startswith("\\\\"):
         return path
     normalized = os.path.normpath(os.path.join(cwd, path))
