@@ -127,7 +127,7 @@ async def _own_app(settings: Settings) -> AsyncIterator[ApiClient]:
     from vademecum.app import create_app
     from vademecum.services.runtime import logging as logs
 
-    logs.configure(logging.CRITICAL)  # a command prints only its own output
+    logs.configure(logging.CRITICAL)  # log nothing, because a command prints only its own output
     app = create_app(settings, run_llm_jobs=False)
     async with app.lifespan():
         transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def run_with_client(settings: Settings, work: Callable[[ApiClient], Awaitable[T]
 
 
 def single_vademecum_error(error: BaseException) -> VademecumError | None:
-    """Return the only error of `error` and its nested exception groups if it is a VademecumError, else None."""
+    """Unwrap groups that contain only one error. Return that error if it is a VademecumError, else None."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error if isinstance(error, VademecumError) else None

@@ -70,7 +70,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("data folder", os.access(data, os.W_OK), str(data))
     if not (data / "accounts.duckdb").exists():
-        from vademecum.engines.duckdb.paths import missing_accounts_message  # slow to import
+        from vademecum.engines.duckdb.paths import missing_accounts_message  # deferred: the import is slow
 
         message = missing_accounts_message(data)
         yield Finding("accounts", False, message or "none yet. Run `vademecum serve` to create the owner")
@@ -168,7 +168,7 @@ def _examine_rollbacks(data: Path) -> Finding:
 
 def _examine_ledgers(data: Path) -> Finding:
     """Report the numbers of the damaged lines of the erasure ledgers."""
-    from vademecum.engines.duckdb.erasure_ledger import ErasureLedger  # slow to import
+    from vademecum.engines.duckdb.erasure_ledger import ErasureLedger  # deferred: the import is slow
 
     damaged = []
     for path in sorted((data / "ledger").glob("*.jsonl")):
@@ -234,7 +234,7 @@ async def _verify_accounts(client: ApiClient) -> tuple[int, list[str]]:
 
 
 def _examine_erasures(data: Path) -> Finding:
-    from vademecum.engines.duckdb.paths import room_to_rewrite  # slow to import
+    from vademecum.engines.duckdb.paths import room_to_rewrite  # deferred: the import is slow
 
     free = shutil.disk_usage(data).free
     oldest = time.time() - OVERDUE_S
@@ -250,7 +250,7 @@ def _examine_erasures(data: Path) -> Finding:
 
 
 def _examine_deleted_accounts(data: Path, running: bool) -> Finding:
-    from vademecum.model.records.paths import user_folder  # slow to import
+    from vademecum.model.records.paths import user_folder  # deferred: the import is slow
     from vademecum.services.accounts.deleted_accounts import read_deleted_accounts
 
     deleted = read_deleted_accounts(data)
@@ -260,7 +260,7 @@ def _examine_deleted_accounts(data: Path, running: bool) -> Finding:
     remaining = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
     if not remaining:
         return Finding("deleted accounts", True, "completely erased")
-    if running:  # the running server may not have tried the erasure yet
+    if running:  # not a failure: the running server may not have tried the erasure yet
         return Finding("deleted accounts", False, f"not erased yet; the server tries again: {remaining}")
     return Finding("deleted accounts", False, f"the server cannot erase them. Delete by hand: {remaining}")
 
@@ -299,7 +299,7 @@ def _examine_assistant(settings: Settings) -> Finding:
 
     Print neither the endpoint's messages nor the key.
     """
-    from vademecum.services.chat.answer import create_endpoint  # slow to import
+    from vademecum.services.chat.answer import create_endpoint  # deferred: the import is slow
 
     endpoint = create_endpoint(settings)
     if endpoint is None:

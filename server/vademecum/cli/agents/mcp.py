@@ -24,6 +24,6 @@ def mcp(data: Path, email: str, folder: Path) -> None:
     An agent sees the project of its folder, unless it asks for another project or for all. The command works with and
     without a running server.
     """
-    from vademecum.cli.agents.mcp_session import AgentSession  # the MCP library is slow to import
+    from vademecum.cli.agents.mcp_session import AgentSession  # deferred: the MCP library is slow to import
 
     asyncio.run(AgentSession(settings_for(data), email, folder).serve())

@@ -1,7 +1,7 @@
 """Serve one coding agent on standard input and output.
 
-The data folder is locked only during a call, so that a server can start between calls and other agents can work. While a
-server is running, each call is a request to that server.
+The data folder is locked only during a call, so that between calls a server can start and other agents can use the
+folder. While a server is running, each call is a request to that server.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from vademecum.model.agents.spool_layout import (
 
 
 def folder_for(data: str, email: str) -> str:
-    """Return the spool folder of a user. An empty `email` means the local owner."""
+    """Return the spool folder of a user. An empty `email` means the owner."""
     return os.path.join(data, SPOOL, folder_name(email))
 
 

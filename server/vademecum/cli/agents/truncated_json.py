@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 HEAD = 2**20  # number of bytes of a large event that are parsed
-# A string that was cut off is kept if it is longer than this, because `CONTENT_MAX` cuts it further later. A shorter
-# string is replaced with "": it could end within a secret, and a partial secret is not recognized.
+# A string that was cut off is kept if it is longer than this, because its end is removed later (`CONTENT_MAX`). A
+# shorter string is replaced with "": it could end within a secret, and a partial secret is not recognized.
 TEXT_MIN = 10_000
 _SYMBOL = r'(?P<text>"[^"\\]*+(?:\\(?:u[0-9A-Fa-f]{4}|[^u])[^"\\]*+)*+)(?P<end>"?)|[\[\]{},:]'
 
@@ -23,7 +23,7 @@ def repair_beginning(content: bytes) -> bytes:
         symbol = match[0]
         if symbol[0] == '"':
             if not match["end"]:
-                if previous == ":" or closing_brackets[-1:] == ["]"]:  # a value, not a key
+                if previous == ":" or closing_brackets[-1:] == ["]"]:  # a value; a key is dropped
                     text = match["text"] if len(match["text"]) > TEXT_MIN else '"'
                     return _close(f'{head[: match.start()]}{text}"', closing_brackets)
                 break

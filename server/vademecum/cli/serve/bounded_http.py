@@ -43,7 +43,7 @@ def _has_length(message: HTTPResponseStartEvent) -> bool:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """An HTTP protocol that limits the bytes outside of request bodies: a head, and data after the end of a body."""
+    """An HTTP protocol that limits heads, data outside of request bodies, and pauses within bodies."""
 
     _head_bytes = 0
     _received_bytes = 0  # bytes received since the connection was made

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 STOP_S = 8  # number of seconds that running requests may take to finish when the server stops
 PUBLISH_RETRY_S = 5.0  # interval of attempts to write `server.json` while the disk is full
 EXIT_S = 15.0  # maximum time from the signal to stop until the end of the process, even if the shutdown hangs
-LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # names the sockets that a restart passes to the new program
+LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # lists the sockets that a restart passes on
 BACKLOG = 2048
 # `localhost` may resolve to an IPv6 address that the machine does not support. These errors are then ignored, because
 # the IPv4 address suffices.
 UNSUPPORTED_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-# Longer than clients and proxies keep an idle connection (nginx: 60 s). Otherwise the server may close it while the next
-# request is on its way.
+# Idle connections are kept longer than clients and proxies keep them (nginx: 60 s). Otherwise the server might close a
+# connection while the next request is on its way.
 IDLE_S = 75
 # Number of new objects before a garbage collection; high, because a push creates thousands of objects without cycles.
 GC_THRESHOLD = 50_000
@@ -186,7 +186,7 @@ class Server(uvicorn.Server):
         before = {
             number: signal.signal(number, self.handle_exit)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN  # ignored by `nohup`
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN  # keep `nohup` working
         }
         try:
             yield
@@ -375,7 +375,7 @@ def serve(data: Path, **flags: object) -> None:
     # If a command has used the folder before, lock it before opening the port: if a running server uses both, the error
     # should name the folder.
     sockets = _inherited() or ([] if is_data_folder(settings.data) else open_sockets(settings))
-    from vademecum.app import create_app  # slow to import
+    from vademecum.app import create_app  # deferred: the import is slow
     from vademecum.services.runtime import logging as logs
 
     logs.configure()

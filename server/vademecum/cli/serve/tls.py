@@ -26,7 +26,7 @@ def check(settings: Settings) -> str:
 
 
 def _load(certificate: Path, key: Path) -> ssl.SSLContext:
-    def no_password() -> str:  # without it, OpenSSL would ask on the terminal, where a service would hang
+    def no_password() -> str:  # otherwise OpenSSL would ask on the terminal, and a service would hang
         raise BadRequest(
             f"The key {key} is encrypted. Decrypt it to a file that only the server can read: "
             f"`openssl pkey -in {key} -out NEW`."

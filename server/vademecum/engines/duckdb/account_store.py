@@ -5,9 +5,9 @@ the file first. A change that revokes access is applied to memory first, so a fa
 run one at a time, so a late change cannot restore a deleted account. After a failed write the file may or may not
 contain the change: the next change, or the maintenance task, makes the file match memory.
 
-Every change is checkpointed into the file before it is acknowledged (1.5 ms, also with 20,000 tokens). So a
-damaged log contains only an unacknowledged change. Without the checkpoint, truncating a damaged log would remove new
-accounts and restore revoked tokens and old passwords.
+Every change is checkpointed into the file before it is acknowledged (1.5 ms, also with 20,000 tokens). So a damaged log
+contains at most one unacknowledged change. Without the checkpoint, truncating a damaged log would remove new accounts
+and restore revoked tokens and old passwords.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class DuckDBAccountStore(AccountStore):
                 self._attached()
 
     def _check_record_migrations(self, cursor: Cursor, known: tuple[migrate.Migration, ...]) -> None:
-        """Raise Broken if an applied migration of users' files has changed.
+        """Record the migrations of users' files. Raises Broken if one that was recorded before has changed.
 
         This is checked once, when the server starts, because users' files are opened on demand.
         """

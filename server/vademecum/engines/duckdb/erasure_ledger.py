@@ -58,7 +58,7 @@ class ErasureLedger:
         # Lines that a full disk has kept from being written. If a crash loses them, `catch_up` adds them.
         self._unwritten: list[LedgerLine] = []
         self._counting = 0  # number of current lines when the file was last read
-        self._appended = 0  # lines appended since then
+        self._appended = 0  # number of lines appended since the file was last read
 
     def append(self, changes: Iterable[Change], forgotten_at: str = "") -> None:
         """Append the deletions and revivals among `changes`, and a forgetting if `forgotten_at` is set.

@@ -124,7 +124,7 @@ def _is_due(tx: Transaction, key: str, line: LedgerLine, restored_seqs: Mapping[
     head = tx.head(key)
     if head is None:
         return _is_synced(tx, key)  # devices need no tombstone of a row that they do not sync
-    return not head.deleted and restored_seqs[key] <= line.seq  # a row with a later seq was revived
+    return not head.deleted and restored_seqs[key] <= line.seq  # a later seq means a revived row
 
 
 def _is_synced(tx: Transaction, key: str) -> bool:

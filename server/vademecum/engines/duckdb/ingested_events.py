@@ -1,4 +1,4 @@
-"""Access the table `taken` of a user's file: the ids of ingested events."""
+"""Access the table `taken` of a user's file, which contains the ids of ingested events."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Jobs that are not done are kept in memory, because each turn creates a job and each step of a job would look it up.
 Finished jobs are read only when their row is edited. The table `meta` stores two further values. One is the last day
-with LLM requests and their number, which jobs cannot tell because they may be deleted and restarted. The other is the
-seq up to which all turns have jobs.
+with LLM requests and their number, which cannot be derived from jobs, because jobs may be deleted and restarted. The
+other is the seq up to which all turns have jobs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ FIELDS = Job.__struct_fields__
 COLUMNS = ", ".join(FIELDS)
 _ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
 _VALUES = ", ".join(["?"] * len(FIELDS))
-LLM_REQUESTS = "asked"  # key in `meta` of the last day with requests, and their number
-EXTRACTED_UP_TO = "followed"  # key in `meta` of the seq up to which turns have jobs; "" for None
+LLM_REQUESTS = "asked"  # key in `meta`; its value is the last day with requests and their number
+EXTRACTED_UP_TO = "followed"  # key in `meta`; its value is the seq up to which turns have jobs, or ""
 # Leaves out jobs that are done without an attempt: they belong to imported turns, whose extracted data was imported,
 # too.
 ATTEMPTED = "WHERE state <> 'done' OR attempts > 0"

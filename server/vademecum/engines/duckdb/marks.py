@@ -68,7 +68,7 @@ class HighWaterMarks:
             self.is_unsynced = False
             if self._file is None:
                 return
-            descriptor = os.dup(self._file.fileno())  # the file itself may be closed during the fsync
+            descriptor = os.dup(self._file.fileno())  # because the file may be closed during the fsync
         try:
             _fdatasync(descriptor)
         except OSError as error:

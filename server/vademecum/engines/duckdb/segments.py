@@ -29,7 +29,7 @@ from vademecum.model.sync.transaction import WAITING, Change, RowHead, RowIndex
 
 SEGMENT_BYTES = 256 * 2**10  # maximum size of the bodies in a segment; a larger body has its own segment
 RUN_MAX = 128  # maximum number of segments that one statement reads
-GAP_MAX = 4  # maximum distance of wanted segments in a range: reading those between is cheaper
+GAP_MAX = 4  # maximum distance between wanted segments in a range; a larger gap starts a new range
 COMPACT_FROM = 1000  # entries beyond twice the live ones, above which stale entries are removed from memory
 
 Entry = tuple[int, str]  # seq and key of a row
@@ -68,7 +68,7 @@ _heads = msgspec.json.Decoder(list[StoredRowHead])
 class CollectionSegments:
     """The segments of one collection.
 
-    `seqs` and `keys` have one entry per row, also if it is stale, in the order of seq.
+    `seqs` and `keys` have an entry for each row, including stale rows, in the order of seq.
     """
 
     seqs: list[int] = field(default_factory=list)
@@ -432,7 +432,7 @@ def _new_segment(name: str, changes: list[Change]) -> list[Any]:
 def _rewrite_segment(segment_name: SegmentName, rows: list[_Row], *, has_checksum: bool) -> list[Any]:
     """Return the columns of a rewritten segment.
 
-    Without `has_checksum` it gets none, because its rows are not verified.
+    It gets a checksum only if its rows were verified (`has_checksum`).
     """
     name, first = segment_name
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))

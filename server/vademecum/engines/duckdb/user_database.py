@@ -1,6 +1,6 @@
 """Create, migrate, attach, commit to and rewrite one user's file. `segments` describes its content.
 
-Functions that access a file block: run them in the threads of the engine.
+Functions that use the file are blocking: run them in the threads of the engine.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _gaps = msgspec.json.Decoder(Gaps)
 
 @dataclass(slots=True)
 class UserDatabase:
-    """An attached file with its indexes in memory. `notice` tells the operator if its log was truncated."""
+    """An attached file with its indexes in memory. `notice` is a message if its log was truncated."""
 
     alias: str
     row_index: RowIndex
@@ -188,7 +188,7 @@ class DatabaseFactory:
             row_index.seq = max(row_index.seq, int(meta.get("seq_floor", "0")))
             is_cut = notice is not None or (is_without_epoch and row_index.seq > 0)
             if is_cut:
-                # As after a restore, devices may have newer versions of the rows.
+                # Mark all rows as restored, because devices may have newer versions, as after a restore.
                 before = {"restored_seq": str(row_index.seq), "gaps": "[]"}
                 row_index.seq += SEQ_JUMP
                 set_meta(cursor, alias, {"seq_floor": str(row_index.seq), **before})

@@ -178,7 +178,7 @@ class DuckDBUserStore(UserStore):
     async def _read(self, locations: RowLocations) -> dict[str, bytes]:
         """Read rows in a thread.
 
-        Compute `locations` in the event loop before, because commits change the indexes there.
+        `locations` must be computed in the event loop, because commits change the indexes in the event loop.
         """
         segment_index = self._opened.segment_index
         return await self._run(lambda c: segments.read_bodies(c, self.alias, locations, segment_index))
@@ -416,6 +416,6 @@ def remove_leftovers(data: Path) -> None:
         for partial_file in users.glob(f"*/*/{pattern}"):
             try:
                 partial_file.unlink(missing_ok=True)
-            except OSError as error:  # one user's problem, which opening the account reports if it matters
+            except OSError as error:  # only for one user, and opening the account reports it if necessary
                 path = str(partial_file)
                 _log.error("a partial file of a crash could not be deleted", path=path, exc_info=error)

@@ -117,7 +117,7 @@ class DuckDBUserStores(UserStores):
         self.fences = fences
         self.marks = HighWaterMarks(data)
         self.recovery = Recovery(fences, self.detached)
-        # Users whose file is being replaced. Damage found during the replacement is in the new file, not in the user's.
+        # Users whose file is being replaced. Damage found by a replacement is in the new file, not in the current one.
         self._replacing: set[str] = set()
         files.instance.on_damage = self._fence
         files.instance.on_rebuilt.append(self._forget_files)

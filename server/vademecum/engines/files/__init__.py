@@ -1,6 +1,6 @@
-"""Extract text from files. Each file has its own subprocess, so that a hostile file fails only its own request.
+"""Extract text from files. Each file has its own subprocess, so that a hostile file can only make its own request fail.
 
-file_type          detects the type from the bytes, never from the name
+file_type          detects the type from the bytes
 charset            decodes text of unknown encoding
 subprocess_runner  starts the process, limits it and interprets its exit
 worker             runs inside the process

@@ -1,6 +1,6 @@
 """Parse each file in its own process.
 
-If the process crashes, hangs or is killed, only its request fails, as Unreadable.
+If the process crashes, hangs or is killed, only one request fails, with Unreadable.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _start() -> subprocess.Popen[bytes]:
     """Start the worker with `subprocess`, which uses vfork, instead of the event loop.
 
     uvloop uses fork, which runs the at-fork handlers of libraries such as LanceDB and may hang. vfork shares memory
-    until exec, so it does not become slower with the memory of the server.
+    until exec, so a start does not take longer when the server uses more memory.
     """
     return subprocess.Popen(  # noqa: S603 - nothing of the file or its name is in the command
         [
@@ -102,7 +102,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _communicate(process: subprocess.Popen[bytes], task: bytes, seconds: float) -> bytes | None:
-    """Return the process's output, or None on timeout. The process has ended on return."""
+    """Return the process's output, or None on timeout. When this function returns, the process has ended."""
     with process:
         try:
             return process.communicate(task, seconds)[0]

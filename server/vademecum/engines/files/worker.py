@@ -1,7 +1,7 @@
 """Read a file from standard input, parse it within resource limits, and write the result to standard output.
 
-Only `subprocess_runner` starts this process. It receives a result or an error code, or it sees that the process has
-died.
+Only `subprocess_runner` starts this process. The parent receives a result or an error code, or notices a dead
+process.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def set_resource_limits(limits: Limits) -> None:
     """Set the resource limits of this process."""
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-    # The hard limit is higher, because at the hard limit the kernel sends SIGKILL, which also means out of memory. At
-    # the soft limit it sends SIGXCPU.
+    # At the soft limit the kernel sends SIGXCPU, which means a timeout. The hard limit is higher, because there it
+    # sends SIGKILL, which the parent takes for out of memory.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -124,7 +124,7 @@ def error_code(error: BaseException) -> str:
         cause = cause.__cause__ or cause.__context__
     if not isinstance(error, Unreadable) and _is_memory_used_up():
         return "PARSE_MEMORY"
-    return error.code if isinstance(error, Unreadable) else "DAMAGED"  # a library raised an error of its own
+    return error.code if isinstance(error, Unreadable) else "DAMAGED"  # any other error of a library
 
 
 def _is_memory_used_up() -> bool:
@@ -151,7 +151,8 @@ def run_task(task: Task) -> bytearray:
 
 def main() -> None:
     os.nice(NICE)  # the server's requests come first
-    # Keep openpyxl from importing numpy, which takes memory and time, for types that no file contains.
+    # Keep openpyxl from importing numpy, which takes memory and time and is needed only for types that no file
+    # contains.
     sys.modules["numpy"] = None  # type: ignore[assignment]
     prefer_oom_kill()
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Task)

@@ -36,7 +36,7 @@ from vademecum.model.text.bm25 import (
 _LANCE_CACHE_BYTES = 16 << 20
 # The number of rows per batch of a read or write: about 30 MB.
 _BATCH = 8192
-# The maximum number of names in one SQL condition, because planning time grows with the number.
+# The maximum number of values in one SQL condition, because planning time grows with the number.
 _NAMES = 500
 _PLACE = ["document_id", "block", "chunk_index"]
 _SHOWN = [*_PLACE, "page", "section", "text"]
@@ -229,7 +229,7 @@ def _hits(rows: pa.Table, scores: NDArray[Any]) -> list[Hit]:
 
 
 def _conditions(column: str, names: Collection[str]) -> Iterator[str]:
-    """Yield SQL conditions that select the rows with these names, at most `_NAMES` per condition. Names are quoted."""
+    """Yield SQL conditions for rows whose `column` has one of `names`. A condition has at most `_NAMES` names."""
     quoted = ["'" + name.replace("'", "''") + "'" for name in sorted(names)]
     for begin in range(0, len(quoted), _NAMES):
         yield f"{column} IN ({', '.join(quoted[begin : begin + _NAMES])})"

@@ -214,7 +214,7 @@ class VectorIndex:
             if self._table is None or self._table.versions < after_versions:
                 return False
             self._table.optimise()
-            # After the clock was set back, Lance keeps versions from the future. Copying the rows drops these versions.
+            # If the clock was set back, Lance keeps versions from the future. A new table does not have these versions.
             if self._table.versions >= after_versions:
                 self._renew(self._table)
                 self._sweep()

@@ -79,7 +79,7 @@ def _create_tls_context(base: str, environment: bool) -> ssl.SSLContext:
     TLS.
     """
     if base.startswith("http:") and not environment:
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # has no certificates; no connection uses TLS
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without certificates, because no connection uses TLS
     return httpx.create_ssl_context(trust_env=environment)
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from vademecum.fsync import sync_folder
 
-STALE_S = 3600.0  # age in seconds from which a temporary folder is left over and deleted
-_AT_FDCWD = -100  # constants of Linux
+STALE_S = 3600.0  # an older temporary folder was left behind by a killed process and is deleted
+# Constants of the Linux system call renameat2.
+_AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
 

@@ -116,7 +116,7 @@ def upgrade_precision(known: PinnedModel, models_dir: Path) -> bool:
     target = models_dir / known.id
     if not is_installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
         return False
-    from vademecum.engines.onnx.float16_weights import convert_to_float16  # imports onnx, which is slow
+    from vademecum.engines.onnx.float16_weights import convert_to_float16  # deferred: imports onnx
 
     with disk_errors(f"{known.id} could not be converted"), staging_folder(models_dir, known.id) as folder:
         write_synced(folder / GRAPH, convert_to_float16((target / GRAPH).read_bytes()))

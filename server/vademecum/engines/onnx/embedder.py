@@ -312,7 +312,7 @@ class Embedder:
 def _step_back() -> None:
     """Lower the priority of this thread, so that queries and the event loop get a core immediately.
 
-    Do nothing on other systems than Linux, which have no priorities per thread.
+    Only Linux has priorities per thread. On other systems, nothing is done.
     """
     if sys.platform == "linux":
         thread = threading.get_native_id()

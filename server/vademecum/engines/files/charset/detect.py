@@ -27,7 +27,7 @@ CONTROLS_SHARE = 0.02
 # An escape sequence of ISO-2022-JP, which mail uses. After it, two ASCII bytes form one character.
 _JAPANESE = re.compile(rb"\x1b\$[@B]")
 _LABEL = re.compile(rb"(?:encoding|charset|coding)[:= ]{1,10}[\"']?([a-z0-9_-]+)", re.I)
-# Encoding labels of the web that Python does not know.
+# Names of encodings that web pages use and Python does not accept.
 _ENCODINGS = {
     "windows-874": "cp874",
     "dos-874": "cp874",

@@ -91,7 +91,8 @@ def _by_script(data: bytes) -> str | None:
         return None
     japanese = data.decode("euc-jp", "replace")
     is_whole = japanese.count("\ufffd") < 2  # the sample may end within a letter
-    if is_whole and len(_KANA.findall(japanese)) * 6 > high:  # a third of the letters, of two bytes each
+    # More than a third of the letters are kana. Each letter has two bytes.
+    if is_whole and len(_KANA.findall(japanese)) * 6 > high:
         return "euc-jp"
     best, best_encoding = LIKELY, None
     for encodings, letters in _SCRIPTS:

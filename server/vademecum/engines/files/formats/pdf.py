@@ -64,7 +64,7 @@ def _read_page(document: pdfium.PdfDocument, number: int) -> str:
         textpage.close()
         values = list(_field_values(document, page))
         page.close()
-    except pdfium.PdfiumError:  # the other pages of a file with a damaged page are still read
+    except pdfium.PdfiumError:  # treat a damaged page as empty, so that the other pages are read
         return ""
     return "\n".join([text.replace("\r\n", "\n"), *values])
 

@@ -125,7 +125,7 @@ def parse_markdown(data: bytes, limits: Limits) -> Parsed:
 
 
 def _heading_title(line: str) -> str:
-    """Return the text of a heading, or "". Closing #s after a blank are removed; the # of "C#" stays."""
+    """Return the text of a heading, or "". Closing #s after a space are removed; the # of "C#" stays."""
     match = _HEADING.match(line)
     if not match:
         return ""
@@ -140,7 +140,7 @@ def _is_closing_fence(line: str, fence: str) -> bool:
     return mark.startswith(fence) and not mark.strip(fence[0])
 
 
-# Bound these patterns: the library's own scan the file to its end from each font and field, in quadratic time.
+# Replace two patterns of the library, which would scan the file to its end from each font and field, in quadratic time.
 striprtf.FONTTABLE = re.compile(r"\\f(\d{1,9})(?:(?!\\f\d).){0,1000}?\\fcharset(\d{1,9})([^;]{1,1000});")
 striprtf.HYPERLINKS = re.compile(
     r"(\{\\field\{\s{0,9}\\\*\\fldinst\{[^{}\n]{0,1000}?HYPERLINK\s(\"[^\"\n]{0,1000}\")\}{2}\s{0,9}\{.{0,1000}?\}{2,3})",

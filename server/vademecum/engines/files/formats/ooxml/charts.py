@@ -50,7 +50,7 @@ def _diagram_lines(root: Any) -> Iterator[str]:
 
 
 def _chart_lines(root: Any) -> Iterator[str]:
-    """Yield the titles, then one line per series. Yield the names of the points before the series, if they change."""
+    """Yield the titles, then one line per series. The names of its points precede a series if they are new."""
     for title in root.iter(f"{_CHARTS}title"):
         yield " ".join("".join(_texts(paragraph, f"{_DRAWING}t")) for paragraph in title.iter(f"{_DRAWING}p"))
     printed_points: list[str] = []

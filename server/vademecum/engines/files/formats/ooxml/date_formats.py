@@ -66,7 +66,7 @@ def _format_date(parts: _VisibleParts, since_1904: bool, days: float, plain: str
     if not parts.day or (day == 0 and not since_1904):  # Excel's day 0 is not a date
         return clock or plain
     if 0 < day < 60 and not since_1904:
-        day += 1  # before the 29 February 1900 that Excel counts by mistake
+        day += 1  # for days before the 29 February 1900 that Excel counts by mistake
     ordinal = day + (_EPOCH_1904 if since_1904 else _EPOCH)
     if not 0 < ordinal <= _LAST:
         return plain

@@ -1,4 +1,4 @@
-"""Read the properties of paragraphs, runs, styles and levels, which are elements with a value."""
+"""Read the properties of paragraphs, runs, styles and levels. A property is an element with the attribute `w:val`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def qn(name: str) -> str:
 
 
 class Relation(NamedTuple):
-    """A relation. `kind` is the last word of its type. `place` is its archive member; None if external or missing."""
+    """A relation. `kind` is the last word of its type. `place` is the archive member of its target, or None."""
 
     kind: str
     place: str | None
@@ -71,7 +71,7 @@ class Package:
 
     @staticmethod
     def related(relations: dict[str, Relation], *kinds: str) -> Iterator[str]:
-        """Yield the places of the parts of these kinds that are in the archive."""
+        """Yield the archive members of the related parts of these kinds."""
         return (one.place for one in relations.values() if one.kind in kinds and one.place is not None)
 
     def bytes(self, place: str) -> bytes:
