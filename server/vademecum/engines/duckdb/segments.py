@@ -352,7 +352,7 @@ def write_commit(
     """Write the changes of a transaction, and run the statements in `more`, in one DuckDB transaction.
 
     If it fails, nothing is stored. The segments in `segments_to_compact` are rewritten without stale rows.
-    `new_checksums` are stored for segments that have no checksum. Map each changed collection to its plan for
+    `new_checksums` are stored for segments that have no checksum. Return the plan of each changed collection for
     `apply_commit`.
     """
 
